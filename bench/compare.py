@@ -2,7 +2,7 @@
 """Helenus and Cassandra 5.0.9 under the same loads in one run, side by side, with what Helenus is to reach.
 
     cargo build --release && cargo build --release -p bench
-    bench/compare.py [--runs 5] [--seconds 5] [--rows 1000000] [--wide 1000000] [--write docs/performance.md]
+    bench/compare.py [--runs 5] [--seconds 5] [--rows 1000000] [--wide 1000000] [--write docs/measurements/DATE.md]
 
 Both servers run at once and are loaded in turn by `helenus stress`, which checks every answer; a wrong one ends the
 run. Figures are medians of --runs. Both sync their log periodically, as Cassandra does by default, but for the rows
@@ -298,7 +298,7 @@ in periodic mode; single calls timed one by one, answers checked.
 
 
 def page(comparison, load):
-    """What goes into docs/performance.md."""
+    """What goes into the page."""
     options = comparison.options
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     client = statistics.median(comparison.client_us)

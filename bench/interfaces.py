@@ -2,7 +2,7 @@
 """The four tests of text 004 over every interface of Helenus: RPC against CQL, in one run.
 
     cargo build --release
-    bench/interfaces.py [--rows 1000000] [--runs 5] [--warmup 3] [--as-in-the-text] [--write docs/performance.md]
+    bench/interfaces.py [--rows 1000000] [--runs 5] [--warmup 3] [--as-in-the-text] [--write docs/measurements/DATE.md]
 
 Starts a server with both doors in a directory of its own and runs `helenus stress interfaces` on it, which checks every
 answer; a wrong one ends the run. Prints a section in Markdown: medians of --runs, and of how many runs how far they lay

@@ -3,7 +3,7 @@
 
     cargo build --release
     bench/rpc.py [--runs 5] [--seconds 3] [--users 200000] [--as-in-the-text] [--no-cassandra] [--only doors|mailings]
-        [--write docs/performance.md]
+        [--write docs/measurements/DATE.md]
 
 Two tables. The first: the same requests on the same tables (of COMPACT STORAGE) of one Helenus, as prepared statements
 and as calls of the old interface, in turn. The second: `helenus stress mailings` over Helenus' RPC, Helenus' CQL and

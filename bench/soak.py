@@ -2,7 +2,7 @@
 """A mixed load for as long as it is told: do answers stay right, compaction keep up, memory and descriptors stay flat?
 
     cargo build --release
-    bench/soak.py --minutes 1440 [--rate 4000] [--rows 300000] [--write docs/reliability.md]
+    bench/soak.py --minutes 1440 [--rate 4000] [--rows 300000] [--write docs/measurements/DATE.md]
 
 Starts a server with small memtables in a directory of its own, and three loads of `helenus stress` at fixed rates on it:
 rows overwritten with the values they have, the same rows read and compared, and the statements of soak.toml (rows with a

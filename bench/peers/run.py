@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Helenus beside other stores, and beside Cassandra: everything in one command.
 
-    bench/peers/run.py [--rows 10000000] [--seconds 1] [--write docs/performance.md]     all of it, about an hour
+    bench/peers/run.py [--rows 10000000] [--seconds 1] [--write docs/measurements/DATE.md]     all of it, about an hour
     bench/peers/run.py --only-stores [--rows 100000 --seconds 0.2]                       the stores alone
     bench/peers/run.py --instructions [--rows 200000]                                    instructions a read, by callgrind
     bench/peers/run.py --curve 0.1,1,10 [--stores helenus]                               reads as a store grows, GB

@@ -1,7 +1,7 @@
-//! What a door asks of a database: prepare a statement, run it, watch the schema.
+//! The interface that every front end (native protocol, RPC, HTTP) uses: prepare a statement, run it, watch the schema.
 //!
-//! Doors decode requests, call a `Backend`, encode what it gives. The local engine is one implementation
-//! (`local`), a gateway to another database will be one more.
+//! A front end decodes a request, calls a `Backend` and encodes its answer. The local engine is one implementation
+//! (`local`); a gateway to another database can be another.
 
 use crate::error::CqlError;
 use helenus_engine::account::{self, Refusal};
@@ -17,18 +17,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use uuid::Uuid;
 
-/// A database as the doors see it.
+/// A database as the front ends see it.
 pub trait Backend: Send + Sync {
-    /// The present schema.
+    /// The current schema.
     fn schema(&self) -> Arc<Schema>;
 
-    /// The epoch of the present schema: a statement that was prepared under it is still right. Asked at each request.
+    /// The epoch of the current schema: a statement that was prepared under it is still valid. Called for each request.
     fn schema_epoch(&self) -> u64;
 
-    /// Prepares a statement. `keyspace` is that of the request (v5) or of the session.
+    /// Prepares a statement. `keyspace` is the keyspace of the request (v5) or of the session.
     ///
     /// # Errors
-    /// Syntax and analysis errors, as running the statement would give them.
+    /// Syntax and analysis errors, the same that running the statement would give.
     fn prepare(
         &self,
         query: &str,
@@ -36,11 +36,11 @@ pub trait Backend: Send + Sync {
         identity: &Identity,
     ) -> Result<Arc<Prepared>, CqlError>;
 
-    /// A prepared statement by its id, analysed again if the schema has changed since. `None`: the client must
+    /// Finds a prepared statement by its id; analyses it again if the schema has changed since. `None`: the client must
     /// prepare it (UNPREPARED).
     fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError>;
 
-    /// Whether `prepared` has a statement without analysing a long text again. Not asked at each request.
+    /// Whether `prepared` has the statement without analysing a long text again. Not called for each request.
     fn has_at_hand(&self, _id: &StatementId) -> bool {
         true
     }
@@ -48,8 +48,8 @@ pub trait Backend: Send + Sync {
     /// Runs a query from its text. Rows go to `out`.
     ///
     /// # Errors
-    /// `CqlError::WouldBlock` when `request.may_block` is false and a read needs the disk: `out` is to be cleared and
-    /// the same request run again where it may block. Nothing has been written then.
+    /// `CqlError::WouldBlock` when `request.may_block` is false and a read needs the disk: the caller clears `out` and
+    /// runs the same request again where it may block. Nothing has been written then.
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer, CqlError>;
 
     /// Runs a prepared statement. Rows go to `out`.
@@ -63,7 +63,7 @@ pub trait Backend: Send + Sync {
         out: &mut dyn RowsOut,
     ) -> Result<Answer, CqlError>;
 
-    /// Runs a batch. Rows, which only one with conditions has, go to `out`.
+    /// Runs a batch. Rows go to `out`; only a batch with conditions has any.
     ///
     /// # Errors
     /// As `query`; a batch is applied whole or not at all.
@@ -83,34 +83,34 @@ pub trait Backend: Send + Sync {
     /// Writes what a traced request did into `system_traces`, where its client looks for it.
     ///
     /// # Errors
-    /// As a write.
+    /// As for a write.
     fn record_trace(&self, trace: &Trace<'_>) -> Result<(), CqlError>;
 
-    /// Hands what has been written so far to the operating system: called once for all requests that arrived
-    /// together, before their answers leave.
+    /// Hands all writes so far to the operating system. Called once for all requests that arrived together, before
+    /// their answers are sent.
     ///
     /// # Errors
-    /// When the log has failed.
+    /// The log has failed.
     fn write_out(&self) -> Result<(), CqlError>;
 }
 
-/// Longest text that is analysed where a thread may not wait: a few milliseconds of work in the worst of cases.
+/// The longest text, in bytes, that is analysed on a thread that may not wait: a few milliseconds of work at worst.
 pub const ANALYSED_AT_ONCE_BYTES: usize = 2 << 10;
 
-/// Bytes of values that are taken apart, or computed with, where a thread may not wait.
+/// The most bytes of values that are decoded, or computed with, on a thread that may not wait.
 pub(crate) const VALUES_AT_ONCE_BYTES: usize = 8 << 10;
 
-/// Statements of a batch that are run where a thread may not wait.
+/// The most statements of a batch that run on a thread that may not wait.
 pub(crate) const STATEMENTS_AT_ONCE: usize = 256;
 
-/// Who asks. Anonymous until authentication is built; every statement carries it all the same.
+/// The identity behind a request: a role, or anonymous. Every statement carries it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The role that logged in; `None` without authentication.
     pub role: Option<Arc<str>>,
 }
 
-/// Identity of a prepared statement: the MD5 of keyspace and text, as Cassandra computes it.
+/// The id of a prepared statement: the MD5 of keyspace and text, as Cassandra computes it.
 pub type StatementId = [u8; 16];
 
 /// A bound value.
@@ -120,7 +120,7 @@ pub enum BoundValue<'a> {
     Bytes(&'a [u8]),
     /// Null.
     Null,
-    /// Left as it is (v4 and later).
+    /// Unset: the column keeps its value (v4 and later).
     Unset,
 }
 
@@ -129,41 +129,41 @@ pub enum BoundValue<'a> {
 pub enum Values<'a> {
     /// In the order of the bind markers.
     Positional(&'a [BoundValue<'a>]),
-    /// By name; markers may come in another order.
+    /// By name; markers may be in another order.
     Named(&'a [(&'a str, BoundValue<'a>)]),
 }
 
-/// What comes with a statement to be run.
+/// What is sent with a statement that is to be run.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// Keyspace of the session or, in v5, of the request.
+    /// The keyspace of the session or, in v5, of the request.
     pub keyspace: Option<&'a str>,
-    /// Who asks.
+    /// The identity of the client.
     pub identity: &'a Identity,
     /// The client's address, for tracing and logs.
     pub client: Option<SocketAddr>,
-    /// Consistency level as in the protocol; one node holds every replica, so it only decides errors.
+    /// The consistency level, numbered as in the protocol. One node holds every replica, so it only decides errors.
     pub consistency: u16,
     /// Serial consistency level, if given.
     pub serial_consistency: Option<u16>,
     /// The bound values.
     pub values: Values<'a>,
-    /// Rows of a page; `None` for all.
+    /// The number of rows in a page; `None` for all.
     pub page_size: Option<u32>,
-    /// Where the last page ended.
+    /// The paging state of the last page.
     pub paging_state: Option<&'a [u8]>,
-    /// Timestamp for the writes, microseconds; `None`: the server's.
+    /// The timestamp of the writes, microseconds; `None`: the server's.
     pub timestamp_us: Option<i64>,
-    /// The client's idea of now (v5), seconds.
+    /// The client's current time (v5), seconds.
     pub now_s: Option<i64>,
     /// Whether reads may wait for the disk.
     pub may_block: bool,
-    /// Monotonic time (of the host's clock, ns) at which the request is to be given up; `None`: the backend's own.
+    /// Monotonic time (of the host's clock, ns) at which the request is given up; `None`: the backend's own limit.
     pub deadline_ns: Option<u64>,
-    /// Set when the client has gone.
+    /// Set when the client has disconnected.
     pub cancelled: Option<&'a AtomicBool>,
-    /// Told what the request touches and where its time goes; `None`: nobody counts. Adds up over requests; take a fresh
-    /// one for a request that is run again after `WouldBlock`.
+    /// Counts what the request touches and where its time is spent; `None`: not counted. It sums over requests, so a
+    /// request that is run again after `WouldBlock` takes a fresh one.
     pub probe: Option<&'a Mutex<Probe>>,
 }
 
@@ -171,7 +171,7 @@ pub struct Request<'a> {
 const CONSISTENCY_ONE: u16 = 1;
 
 impl<'a> Request<'a> {
-    /// A request with these values and nothing else: no keyspace, no pages, level ONE, and it may wait for the disk.
+    /// A request with these values and nothing else: no keyspace, no paging, level ONE, and it may wait for the disk.
     pub fn plain(identity: &'a Identity, values: &'a [BoundValue<'a>]) -> Request<'a> {
         Request {
             keyspace: None,
@@ -193,7 +193,7 @@ impl<'a> Request<'a> {
 }
 
 impl Values<'_> {
-    /// Bytes of all of them.
+    /// The total size of the values in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let of = |value: &BoundValue<'_>| match value {
             BoundValue::Bytes(bytes) => bytes.len(),
@@ -207,17 +207,17 @@ impl Values<'_> {
 }
 
 impl Request<'_> {
-    /// Whether its level is SERIAL or LOCAL_SERIAL.
+    /// Whether the consistency level is SERIAL or LOCAL_SERIAL.
     pub(crate) fn is_serial(&self) -> bool {
         matches!(self.consistency, 0x08 | 0x09)
     }
 
-    /// The clock, if somebody watches the request; give it to `spent`.
+    /// The clock, if the request has a probe; pass it to `spent`.
     pub(crate) fn began_ns(&self, database: &Database) -> Option<u64> {
         self.probe.map(|_| database.host().clock.monotonic_ns())
     }
 
-    /// Adds what has passed since `began_ns` to a stage of whoever watches.
+    /// Adds the time since `began_ns` to a stage of the request's probe.
     pub(crate) fn spent(&self, database: &Database, stage: Stage, began_ns: Option<u64>) {
         if let (Some(probe), Some(began_ns)) = (self.probe, began_ns) {
             let passed_ns = database.host().clock.monotonic_ns().saturating_sub(began_ns);
@@ -226,22 +226,21 @@ impl Request<'_> {
     }
 }
 
-/// A statement that changes the schema, and what goes on with the schema that it makes, in the same step: what CQL has no
-/// words for.
+/// A statement that changes the schema, together with a further change, made in the same step, that CQL cannot express.
 pub struct SchemaStep<'a> {
     /// The statement.
     pub query: String,
-    /// Changes the schema further; with the timestamp of the change.
+    /// Makes the further change; takes the timestamp of the change.
     pub beyond: Box<SchemaBeyond<'a>>,
 }
 
-/// A further change of a schema, and the timestamp it is made at.
+/// A further change of a schema, given the timestamp at which it is made.
 pub type SchemaBeyond<'a> = dyn Fn(&mut Schema, i64) -> Result<(), CqlError> + 'a;
 
-/// A session id for a request that began at `wall_us`, a time UUID as Cassandra's. `noise` is random, and stands for node and
-/// clock sequence.
+/// A session id for a request that began at `wall_us`: a time UUID, as Cassandra's. The random `noise` replaces node
+/// and clock sequence.
 pub fn tracing_id(wall_us: i64, noise: [u8; 8]) -> Uuid {
-    /// 100 ns ticks from the Gregorian calendar's beginning to 1970.
+    /// 100 ns ticks from the beginning of the Gregorian calendar to 1970.
     const EPOCH_TICKS: u64 = 0x01B2_1DD2_1381_4000;
     let [s0, s1, node @ ..] = noise;
     let ticks = EPOCH_TICKS + u64::try_from(wall_us).unwrap_or_default() * 10;
@@ -249,30 +248,30 @@ pub fn tracing_id(wall_us: i64, noise: [u8; 8]) -> Uuid {
     Uuid::new_v1(stamp, &node)
 }
 
-/// A traced request, once it has been answered.
+/// A traced request that has been answered.
 #[derive(Clone, Debug)]
 pub struct Trace<'a> {
-    /// The session's id, which the answer carried.
+    /// The session's id, which was sent with the answer.
     pub session: Uuid,
     /// The client's address.
     pub client: Option<SocketAddr>,
     /// What was asked, in Cassandra's words: `Execute CQL3 query`.
     pub request: &'static str,
-    /// What came with it: `query`, `consistency_level`, by name.
+    /// The parameters of the request by name: `query`, `consistency_level`.
     pub parameters: Vec<(&'a str, &'a str)>,
     /// When it began, wall clock, microseconds.
     pub started_us: i64,
-    /// How long it took until its answer was made, microseconds.
+    /// The time until its answer was made, microseconds.
     pub duration_us: i64,
-    /// What it touched: the probe that went with the request.
+    /// What it touched: the probe that was passed with the request.
     pub probe: &'a Probe,
 }
 
-/// What a statement did, and what its client is to be told besides.
+/// What a statement did, and the warnings for its client.
 pub struct Answer {
     /// What it did.
     pub outcome: Outcome,
-    /// Cassandra's `ClientWarn`: texts for the client; protocol v3 has no place for them.
+    /// Cassandra's `ClientWarn`: texts for the client. Protocol v3 cannot carry them.
     pub warnings: Vec<String>,
 }
 
@@ -285,20 +284,20 @@ impl From<Outcome> for Answer {
 
 /// What a statement did.
 pub enum Outcome {
-    /// It is done once the ticket is ready; nothing to show.
+    /// It is done once the ticket is ready; there are no rows.
     Done(Ticket),
-    /// Rows went to `out`; the page after them begins at the paging state.
+    /// The rows went to `out`.
     Rows {
         /// The columns.
         columns: Arc<ResultColumns>,
         /// Where the next page begins; `None` after the last row.
         paging_state: Option<Vec<u8>>,
-        /// When the rows may be shown (conditional writes); `None`: at once.
+        /// When the rows may be sent (conditional writes); `None`: at once.
         ticket: Option<Ticket>,
     },
-    /// The session's keyspace changes.
+    /// The session's keyspace changes to this one.
     UsedKeyspace(Arc<str>),
-    /// The schema changed, or would have (`IF NOT EXISTS`: `None`).
+    /// The schema changed, or nothing had to change (`IF NOT EXISTS`: `None`).
     SchemaChanged(Option<SchemaChange>, Ticket),
 }
 
@@ -307,14 +306,14 @@ pub enum Outcome {
 pub struct ResultColumns {
     /// The columns in order.
     pub columns: Vec<ResultColumn>,
-    /// MD5 over the columns, as v5 names them; `EMPTY_METADATA_ID` for statements without rows.
+    /// The MD5 over the columns, as v5 identifies them; `EMPTY_METADATA_ID` for statements without rows.
     pub id: [u8; 16],
 }
 
 /// One column of a result, or one bind marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultColumn {
-    /// Keyspace of its table.
+    /// The keyspace of its table.
     pub keyspace: Arc<str>,
     /// Its table.
     pub table: Arc<str>,
@@ -330,29 +329,31 @@ pub struct Prepared {
     pub id: StatementId,
     /// Its text.
     pub query: Arc<str>,
-    /// The keyspace it was prepared in.
+    /// The keyspace in which it was prepared.
     pub keyspace: Option<Arc<str>>,
     /// The bind markers in order.
     pub markers: Vec<ResultColumn>,
-    /// Which markers make up the partition key, in its order; empty when not all of it is bound.
+    /// The indexes of the markers that bind the partition key, in the key's order; empty unless all of the key is
+    /// bound.
     pub partition_key_markers: Vec<u16>,
     /// The result's columns; `None` for statements without rows.
     pub columns: Option<Arc<ResultColumns>>,
     /// Whether it names its own keyspace, and so means the same in every session.
     pub is_qualified: bool,
-    /// Whether its values are taken apart or computed with, which takes time by their bytes: collections, JSON, calls.
+    /// Whether its values are decoded or computed with, which takes time in proportion to their bytes: collections,
+    /// JSON, calls.
     pub(crate) works_on_values: bool,
     /// The analysed statement.
     pub(crate) plan: crate::plan::Plan,
-    /// Epoch of the schema it was analysed under.
+    /// The epoch of the schema under which it was analysed.
     pub(crate) epoch: u64,
-    /// Memory that it holds, on the account; none where nobody counts.
+    /// The memory that it holds, charged to the account; `None` where memory is not accounted for.
     pub(crate) memory: Option<account::Charge>,
 }
 
 impl Prepared {
-    /// A statement that another backend than the local one keeps, with what doors need of it. The local backend does not
-    /// run it.
+    /// A statement that a backend other than the local one keeps, with what front ends need of it. The local backend
+    /// does not run it.
     pub fn elsewhere(id: StatementId, query: &str, markers: Vec<ResultColumn>) -> Prepared {
         Prepared {
             id,
@@ -383,9 +384,9 @@ impl Prepared {
 /// Kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
-    /// Atomic over partitions.
+    /// Atomic across partitions.
     Logged,
-    /// Atomic within each partition (here over partitions too).
+    /// Atomic within each partition (here across partitions too).
     Unlogged,
     /// Counter updates.
     Counter,
@@ -407,13 +408,14 @@ pub struct Batch<'a> {
     pub entries: Vec<BatchEntry<'a>>,
 }
 
-/// Where the rows of a result go: straight into the door's answer. Cells come row by row, in the order of the columns.
+/// Receives the rows of a result: writes them directly into the front end's answer. Cells arrive row by row, in column
+/// order.
 pub trait RowsOut {
-    /// The columns of the rows to come; called once, before the first cell.
+    /// The columns of the rows that follow; called once, before the first cell.
     fn columns(&mut self, columns: &Arc<ResultColumns>);
     /// A cell: a serialised value, or null.
     fn cell(&mut self, value: Option<&[u8]>);
-    /// Several cells, one after another.
+    /// Several consecutive cells.
     fn cells(&mut self, values: &[Option<&[u8]>]) {
         for value in values {
             self.cell(*value);
@@ -421,7 +423,7 @@ pub trait RowsOut {
     }
     /// The row is complete.
     fn end_row(&mut self);
-    /// Whole rows, all of a run: of each the cells that `columns` take out of it.
+    /// All rows of a row batch; `columns` selects the cells of each.
     fn rows(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
         for row in run.rows() {
             for column in columns {
@@ -433,15 +435,15 @@ pub trait RowsOut {
             self.end_row();
         }
     }
-    /// Makes room for so many bytes more, asked for on the account of memory.
+    /// Reserves memory for this many more bytes, on the account.
     ///
     /// # Errors
-    /// When there is none.
+    /// There is not enough memory.
     fn make_room(&mut self, bytes: usize) -> std::result::Result<(), Refusal> {
         account::grow(bytes)
     }
-    /// Bytes so far, for cutting pages.
+    /// The bytes written so far, for cutting pages.
     fn bytes(&self) -> usize;
-    /// Forgets everything, for a second run.
+    /// Discards everything, for a second run.
     fn clear(&mut self);
 }

@@ -9,10 +9,10 @@ pub enum CqlError {
     /// The read needs the disk: run the request again where it may block.
     #[error("the read needs the disk")]
     WouldBlock,
-    /// Nobody waits for the answer any more (`Request::cancelled`): there is none, and nothing has failed.
+    /// The client no longer waits for the answer (`Request::cancelled`): there is none, and nothing has failed.
     #[error("nobody waits for the answer any more")]
     Cancelled,
-    /// 0x000A: what came with the statement is not of the protocol, such as a paging state that nobody gave.
+    /// 0x000A: something sent with the statement violates the protocol, such as a paging state that no server made.
     #[error("{0}")]
     Protocol(String),
     /// 0x2000: the text is not CQL.
@@ -21,26 +21,26 @@ pub enum CqlError {
     /// 0x2200: the statement or its values are not valid.
     #[error("{0}")]
     Invalid(String),
-    /// 0x2300: a configuration of a schema statement is not valid.
+    /// 0x2300: an option of a schema statement is not valid.
     #[error("{0}")]
     Config(String),
-    /// 0x2400: what was to be created exists.
+    /// 0x2400: the object to create exists already.
     #[error("{message}")]
     AlreadyExists {
-        /// Its keyspace.
+        /// The keyspace.
         keyspace: String,
         /// The table; empty for a keyspace.
         table: String,
         /// Cassandra's text.
         message: String,
     },
-    /// 0x2500: no prepared statement of this id.
+    /// 0x2500: there is no prepared statement with this id.
     #[error("Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)", hex(.0))]
     Unprepared(StatementId),
-    /// 0x2100: the identity may not do this.
+    /// 0x2100: the identity lacks a permission.
     #[error("{0}")]
     Unauthorized(String),
-    /// 0x1001: too much at once.
+    /// 0x1001: the server is overloaded, or the statement is too large.
     #[error("{0}")]
     Overloaded(String),
     /// 0x1003: a table could not be emptied.
@@ -63,7 +63,7 @@ pub enum CqlError {
     ReadFailure {
         /// Consistency of the request.
         consistency: u16,
-        /// The file, where in it, and what is wrong.
+        /// The file, the position in it, and what is wrong.
         reason: String,
     },
     /// 0x1300: a read passed more tombstones than `tombstone_failure_threshold`.
@@ -79,7 +79,7 @@ pub enum CqlError {
     WriteFailure {
         /// Consistency of the request.
         consistency: u16,
-        /// What failed, and what to do.
+        /// What failed, and what the operator can do.
         reason: String,
     },
     /// 0x1400: a function or an operator failed on its values.
@@ -94,12 +94,12 @@ pub enum CqlError {
         /// Cassandra's text.
         message: String,
     },
-    /// 0x0000: the server failed, otherwise than in a read or write of data.
+    /// 0x0000: the server failed at something other than a read or write of data.
     #[error("{0}")]
     Server(String),
 }
 
-/// Cassandra's answer to a paging state it cannot use (`PagingState.deserialize`).
+/// Cassandra's error for an unusable paging state (`PagingState.deserialize`).
 pub(crate) fn bad_paging_state() -> CqlError {
     CqlError::Protocol("Invalid value for the paging state".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What a statement is: syntax, analysis, plan, execution.
+//! CQL: syntax, analysis, plans and execution of statements.
 
 pub mod analysis;
 pub mod backend;

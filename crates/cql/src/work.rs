@@ -1,56 +1,62 @@
-//! How long the work of a request may go on: its deadline, its client and its memory are looked at now and then.
+//! Bounds the work of a request: checks its deadline, its client and its memory from time to time.
 //!
-//! One `Work` goes with a request from its text to its answer: the parser, the analysis, changes of the schema, DESCRIBE and
-//! functions tell it each step they take, a step being a term, a column or a row, and it looks every so many of them. Reads have
-//! the engine's own (`ReadRequest`).
+//! A request has one `Work` from its text to its answer. The parser, the analysis, schema changes, DESCRIBE and
+//! functions report each step (a term, a column or a row) to it; it makes the checks once every `STEPS` steps. Reads
+//! have a check of their own in the engine (`ReadRequest`).
 
 use crate::backend::Request;
 use crate::error::{CqlError, Result};
+use crate::syntax::SyntaxError;
 use helenus_engine::{Database, account};
+use parking_lot::Mutex;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Steps between two looks. A step takes a few microseconds: a look comes every few milliseconds at most.
+/// Steps between two checks. A step takes a few microseconds, so the checks are a few milliseconds apart at most.
 const STEPS: u32 = 256;
 
-/// Bytes of a collection that take about as long as a step.
+/// The bytes of a collection that take about as long as one step.
 const BYTES_A_STEP: usize = 256;
 
-/// Time of a request that has no deadline of its own, from its first look on (Cassandra's `request_timeout`).
+/// The time limit of a request without a deadline of its own, counted from its first check (Cassandra's
+/// `request_timeout`).
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The work of one request.
 pub struct Work<'a> {
-    /// Whose clock it goes by.
+    /// Provides the clock and the account.
     database: Option<&'a Database>,
     cancelled: Option<&'a AtomicBool>,
-    /// Monotonic, nanoseconds; 0 until the first look.
+    /// Monotonic, nanoseconds; 0 until the first check.
     deadline_ns: AtomicU64,
     steps: AtomicU32,
+    /// The error that ended the parser, which itself only reports a syntax error.
+    interrupted: Mutex<Option<CqlError>>,
     /// Whether it runs on a thread where it may take long.
     may_block: bool,
 }
 
-/// Asks for memory that is about to be allocated for the request that this thread serves.
+/// Reserves memory that is about to be allocated for the request that this thread serves.
 ///
 /// # Errors
-/// There is none in time; `WouldBlock` where the thread may not wait for it.
+/// No memory became free in time; `WouldBlock` where the thread may not wait for it.
 pub(crate) fn room_for(bytes: usize) -> Result<()> {
     Ok(account::grow(bytes)?)
 }
 
-/// What is nobody's request.
+/// Work that belongs to no request.
 pub(crate) static UNBOUNDED: Work<'static> = Work::unbounded();
 
 impl Work<'static> {
-    /// Work that nothing ends: of a text that nobody sent.
+    /// Work without limits, for texts of the server's own.
     pub(crate) const fn unbounded() -> Work<'static> {
         Work {
             database: None,
             cancelled: None,
             deadline_ns: AtomicU64::new(0),
             steps: AtomicU32::new(0),
+            interrupted: Mutex::new(None),
             may_block: true,
         }
     }
@@ -64,38 +70,49 @@ impl<'a> Work<'a> {
             cancelled: request.cancelled,
             deadline_ns: AtomicU64::new(request.deadline_ns.unwrap_or(0)),
             steps: AtomicU32::new(0),
+            interrupted: Mutex::new(None),
             may_block: request.may_block,
         }
     }
 
-    /// Work that has a deadline and no client to look for.
+    /// Work with a deadline and without a client that could disconnect.
     pub(crate) fn timed(database: &'a Database) -> Work<'a> {
         Work { database: Some(database), ..Work::unbounded() }
     }
 
-    /// Takes a step.
+    /// Keeps the error for which the parser stops.
+    pub(crate) fn interrupt(&self, error: CqlError) {
+        *self.interrupted.lock() = Some(error);
+    }
+
+    /// The error of a text that could not be parsed: the one that interrupted the parser, else the parser's own.
+    pub(crate) fn parse_error(&self, error: SyntaxError) -> CqlError {
+        self.interrupted.lock().take().unwrap_or_else(|| error.into())
+    }
+
+    /// Counts a step.
     ///
     /// # Errors
-    /// The deadline is over, or the client has gone.
+    /// The deadline has passed, or the client has disconnected.
     #[inline]
     pub(crate) fn step(&self) -> Result<()> {
         self.steps(1)
     }
 
-    /// Takes several steps.
+    /// Counts several steps.
     ///
     /// # Errors
     /// As `step`.
     #[inline]
     pub(crate) fn steps(&self, count: usize) -> Result<()> {
-        // One thread does the work of a request: what it counts need not be exact for others.
+        // One thread does the work of a request, so other threads need no exact count.
         let before = self.steps.load(Ordering::Relaxed);
         let after = before.wrapping_add(u32::try_from(count).unwrap_or(u32::MAX));
         self.steps.store(after, Ordering::Relaxed);
         if before / STEPS == after / STEPS { Ok(()) } else { self.look() }
     }
 
-    /// Takes the steps of going over a value of so many bytes element by element.
+    /// Counts the steps of going through a value of this many bytes element by element.
     ///
     /// # Errors
     /// As `step`.
@@ -104,15 +121,15 @@ impl<'a> Work<'a> {
         self.steps(1 + bytes / BYTES_A_STEP)
     }
 
-    /// Takes a step that may take milliseconds.
+    /// Announces a step that may take milliseconds.
     ///
     /// # Errors
-    /// As `step`; `WouldBlock` where other clients would wait for it.
+    /// As `step`; `WouldBlock` on a thread where other clients would wait for it.
     pub(crate) fn long_step(&self) -> Result<()> {
         if self.may_block { self.look() } else { Err(CqlError::WouldBlock) }
     }
 
-    /// Looks at once.
+    /// Makes the checks now.
     ///
     /// # Errors
     /// As `step`.

@@ -1,9 +1,9 @@
-//! Telling who waits that something may have become possible: a write acknowledged, memory free again.
+//! Notifies waiters that their condition may have become true: a write was acknowledged, or memory is free again.
 
 use helenus_host::Signal;
 use parking_lot::RwLock;
 
-/// Wakes the threads that wait in `Ticket::wait`, and calls the doors that wait without one.
+/// Wakes the threads in `Ticket::wait`, and calls the event loops, which wait without a thread.
 #[derive(Default)]
 pub(crate) struct Announcer {
     pub(crate) changed: Signal,
@@ -11,12 +11,12 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    /// Adds a listener, for as long as the database is open: a door each.
+    /// Adds a callback for as long as the database is open, one for each event loop.
     pub(crate) fn listen(&self, listener: Box<dyn Fn() + Send + Sync>) {
         self.listeners.write().push(listener);
     }
 
-    /// To be called after the change is visible.
+    /// Notifies all waiters. Must be called after the change is visible.
     pub(crate) fn announce(&self) {
         self.changed.notify();
         self.listeners.read().iter().for_each(|listener| listener());

@@ -6,13 +6,14 @@ use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Blocks by file number and block number.
+/// The block cache. Keys are file number and block number.
 pub struct SharedCache {
     blocks: Cache<(u64, u64), Block, Bytes, DefaultHashBuilder, Found>,
     pool: BlockPool,
-    /// Bytes that tables may still keep beside blocks: of places, of row indexes, of pieces.
+    /// Bytes still available to tables outside the block cache: for the key cache, the row index cache, and the
+    /// positions of chunk pieces.
     beside: [AtomicU64; 3],
-    /// Bytes of blocks, and all that were put until the cache was full, since files were forgotten last.
+    /// Capacity for blocks in bytes. `put` counts the bytes inserted until the cache was full, since the last `forget`.
     bytes: u64,
     put: AtomicU64,
     misses: AtomicU32,
@@ -21,23 +22,25 @@ pub struct SharedCache {
 #[derive(Clone)]
 struct Bytes;
 
-/// What a block costs besides its memory: its entry and the count of its holders.
+/// Bytes of overhead for each block: its entry and its reference count.
 const OVERHEAD_BYTES: u64 = 96;
 
-/// Data blocks are of 16 KiB unless a table says otherwise, pages of the indexes of 4 KiB.
+/// Assumed mean size of a block. Data blocks have 16 KiB unless a table sets another size; index pages have 4 KiB.
 const BLOCK_BYTES_MEAN: u64 = 12 << 10;
-/// Shares of the cache's bytes that tables may have beside blocks: for where their keys stand, for row indexes, and for where the
-/// pieces of their chunks are. The last comes on top: it takes none of the cache's memory until blocks have all of that.
+/// Divisors of the cache's bytes that give what tables may use outside it: for the key cache, for the row index cache,
+/// and for the positions of chunk pieces. The last is added on top of the cache's bytes; the first two are taken from
+/// them.
 const BESIDE: [u64; 3] = [16, 32, 32];
-/// How many of these are of the cache's bytes.
+/// The number of shares in `BESIDE` that are taken from the cache's bytes.
 const WITHIN: usize = 2;
-/// Bytes that tables have beside the smallest cache, if there is one: the row index of a partition of ten million small rows fits, and the pieces of
-/// half a gigabyte of rows.
+/// The least bytes of each share, unless the cache is disabled: enough for the row index of a partition of ten million
+/// small rows, and for the pieces of half a gigabyte of rows.
 const BESIDE_MIN: [u64; 3] = [0, 4 << 20, 2 << 20];
-/// A block in parts is worth another's place if it is missed again within so many times fewer misses than there are blocks: reads that
-/// come to all blocks alike would otherwise change them all the time, which costs more than a part does.
+/// A partly decompressed block is cached in place of another block only if it is missed again within (blocks of the
+/// cache / this number) misses. Otherwise reads that are spread evenly over all blocks would replace blocks all the
+/// time, which costs more than decompressing a part.
 const MISSES_A_BLOCK: u64 = 8;
-/// Blocks expected of the smallest cache.
+/// Least number of blocks that the cache's tables are prepared for.
 const BLOCKS_MIN: u64 = 256;
 
 impl Weighter<(u64, u64), Block> for Bytes {
@@ -46,13 +49,14 @@ impl Weighter<(u64, u64), Block> for Bytes {
     }
 }
 
-/// What was found where it was last seen, past the cache's table, counts as asked for: it stays for another round.
-/// Where all were, the second look at them finds one to go.
+/// Protects blocks that readers found by a hint, without a lookup in the cache's hash table: they count as used and
+/// stay for another round. The flag is cleared when it is read, so an eviction that finds all blocks flagged succeeds
+/// in its second pass.
 #[derive(Clone)]
 struct Found;
 
 impl Lifecycle<(u64, u64), Block> for Found {
-    /// Blocks that leave are let go of outside the lock; seldom more than two.
+    /// Evicted blocks are freed after the lock is released; seldom more than two.
     type RequestState = [Option<Block>; 2];
 
     fn is_pinned(&self, _key: &(u64, u64), block: &Block) -> bool {
@@ -67,11 +71,11 @@ impl Lifecycle<(u64, u64), Block> for Found {
 }
 
 impl SharedCache {
-    /// A cache of at most `bytes`.
+    /// A cache of at most `bytes` bytes.
     pub fn new(bytes: u64) -> SharedCache {
-        // What a long read pushes out must be known again when it comes back, or blocks of a working set as large as the
-        // cache never become hot: quick_cache remembers half as many evicted blocks as it is told to expect. Its tables
-        // begin empty and grow, so that the estimate costs an idle server nothing.
+        // Blocks that a long read evicts must still be known when they are read again, or a working set as large as the
+        // cache never becomes hot. quick_cache remembers half as many evicted blocks as the expected number of blocks.
+        // Its tables begin empty and grow, so the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
         let beside = BESIDE.map(|share| bytes / share);
         let bytes = bytes - beside.iter().take(WITHIN).sum::<u64>();
@@ -96,12 +100,12 @@ impl SharedCache {
         }
     }
 
-    /// Blocks in it.
+    /// The number of cached blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// Bytes in use.
+    /// Bytes of the cached blocks.
     pub fn bytes(&self) -> u64 {
         self.blocks.weight()
     }
@@ -175,7 +179,7 @@ mod tests {
                 }
             }
         }
-        // Ten times the cache, each block once; single reads go on meanwhile.
+        // Reads ten times the cache's size, each block once, between single reads of the hot blocks.
         for number in 0..10_240 {
             cache.put(2, number, block());
             let _ = cache.get(1, number % hot);
@@ -205,7 +209,7 @@ mod tests {
         }
         let kept = (0..hot).filter(|number| find(*number).is_some()).count();
         assert!(kept as u64 > hot * 9 / 10, "{kept} of {hot} blocks are left");
-        // What nobody asks for any more makes room for what is.
+        // Blocks that nobody reads any more are evicted in favour of others.
         for number in 0..20_480 {
             cache.put(3, number, cache.room(BLOCK).share());
             let _ = cache.get(3, number);

@@ -1,21 +1,21 @@
-//! Names that others give and that become names of files: checked once, here. A path below one of our folders is made of
-//! nothing else, so none leads out of it.
+//! Checks names from outside (requests, backups) that become file names. Paths below the database's folders are built
+//! from checked names only, so none of them leads outside.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Longest name, bytes: what file systems take.
+/// Longest name in bytes: the limit of file systems.
 const BYTES_MAX: usize = 255;
-/// Of a name that a message quotes, characters.
+/// Characters of a name that an error message quotes.
 const QUOTED_MAX: usize = 60;
-/// Most names in a path.
+/// The most names in a path.
 const DEPTH_MAX: usize = 32;
 
-/// A name that is one name of a file: of a snapshot, a backup, a file in a backup.
+/// A name that is a single component of a path: of a snapshot, a backup, or a file in a backup.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckedName(String);
 
-/// Why a name is not taken.
+/// Why a name is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{what} cannot be named {quoted}: a name has 1 to 255 bytes, no /, \\, : or control characters, and is not . or .."
@@ -26,12 +26,12 @@ pub struct NameError {
 }
 
 impl CheckedName {
-    /// Checks a name; `what` is of what, for the error: "a snapshot".
+    /// Checks a name. `what` describes the named thing in the error, such as "a snapshot".
     ///
     /// # Errors
-    /// A name that leads elsewhere, that no file system takes, or that is not shown as it is.
+    /// A name that leads to another folder, that file systems refuse, or that contains invisible characters.
     pub fn new(what: &'static str, name: &str) -> Result<CheckedName, NameError> {
-        // A colon is Java's path separator, which nodetool refuses; a backslash is Windows'.
+        // A colon is Java's path separator, which nodetool refuses; a backslash is the separator of Windows.
         let is_wrong = |c: char| matches!(c, '/' | '\\' | ':') || is_not_shown(c);
         let is_plain = !name.is_empty() && name.len() <= BYTES_MAX && name != "." && name != "..";
         match is_plain && !name.contains(is_wrong) {
@@ -46,7 +46,8 @@ impl CheckedName {
     }
 }
 
-/// Control characters, and characters without a width or that change the direction of writing: two names with them look alike.
+/// Control characters, characters without width, and characters that change the direction of writing: with them, two
+/// different names can look the same.
 fn is_not_shown(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
@@ -70,15 +71,15 @@ impl fmt::Display for CheckedName {
     }
 }
 
-/// A path of checked names with `/` between them, as a backup's manifest and archive have it.
+/// A path of checked names, separated by `/` as in the manifest and the archive of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckedPath(String);
 
 impl CheckedPath {
-    /// Checks a path; `what` is of what, for the error.
+    /// Checks a path. `what` describes the thing in the error.
     ///
     /// # Errors
-    /// An absolute path, an empty one, one with a name that `CheckedName` does not take.
+    /// A path that is absolute, empty or too deep, or that contains a name which `CheckedName` refuses.
     pub fn new(what: &'static str, path: &str) -> Result<CheckedPath, NameError> {
         let wrong = || NameError { what, quoted: quoted(path) };
         let mut names = path.split('/');
@@ -88,12 +89,12 @@ impl CheckedPath {
         Ok(CheckedPath(path.to_owned()))
     }
 
-    /// The path, with `/` between its names.
+    /// The path, with `/` as the separator.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Below a folder.
+    /// The path below a folder.
     pub fn below(&self, folder: &Path) -> PathBuf {
         folder.join(&self.0)
     }
@@ -111,7 +112,7 @@ mod tests {
     use helenus_host::Random;
     use helenus_host::sim::Machine;
 
-    /// Pieces of which hostile names are made.
+    /// Parts of generated hostile names.
     const PIECES: [&str; 22] = [
         "..", ".", "/", "\\", ":", "\0", "\n", "\u{1b}", "\u{202e}", "\u{200b}", "a", "snap", "ä", "日本",
         " ", "-", "~", "%2e%2e", "C:", "con", "$HOME", "\u{7f}",

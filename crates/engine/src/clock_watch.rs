@@ -1,32 +1,35 @@
-//! Finds jumps of the wall clock by the monotonic one, and says which time may be trusted to remove things by.
+//! Finds jumps of the wall clock by comparison with the monotonic clock, and decides which time may be trusted for
+//! removing data.
 //!
-//! Pure: whoever has it reads the clocks, often enough that no jump of an hour comes in pieces (`Timestamps::look`).
+//! This file reads no clock. Its user does, often enough that a jump of an hour does not arrive in several smaller
+//! steps (`Timestamps::look`).
 
-/// A change of the wall clock that passing time does not explain, microseconds since the epoch.
+/// A change of the wall clock that does not match the time that has passed. Times in microseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
-    /// What the wall clock would say.
+    /// The expected wall clock time.
     pub expected_us: i64,
-    /// What it said.
+    /// The actual wall clock time.
     pub found_us: i64,
-    /// Whether it came between two runs: `expected_us` is the last timestamp of the run before then.
+    /// Whether the jump happened while the database was closed. `expected_us` is then the last timestamp of the
+    /// previous run.
     pub between_runs: bool,
 }
 
-/// Least jump that is told.
+/// Smallest jump that is reported, microseconds.
 const JUMP_US: i64 = 3_600_000_000;
-/// How long a jump forward has to stand before things are removed by it.
+/// Time after a jump forward until the new time is trusted for removing data, nanoseconds.
 const DOUBT_NS: u64 = 3_600_000_000_000;
-/// Longest time without a write between two runs that is taken for what it says.
+/// Longest time between the last write of one run and the next start that is not taken for a clock jump, microseconds.
 const REST_US_MAX: i64 = 366 * 24 * 3_600_000_000;
 
-/// Wall clock, microseconds since the epoch, and monotonic clock, nanoseconds, at one moment.
+/// Wall clock (microseconds since the epoch) and monotonic clock (nanoseconds), read together.
 type Moment = (i64, u64);
 
-/// What is known of the wall clock.
+/// The state of the comparison of the clocks.
 pub(crate) struct Watch {
     seen: Moment,
-    /// Where time would be without the jump forward that is doubted.
+    /// The jump forward that is not trusted yet, if there is one.
     doubted: Option<Doubt>,
     news: Option<ClockJump>,
     jumps: u64,
@@ -40,7 +43,7 @@ struct Doubt {
 }
 
 impl Watch {
-    /// At a start; `known_us` is the last timestamp of the run before, 0 where there was none.
+    /// Begins at the start of the database. `known_us` is the last timestamp of the previous run, 0 without one.
     pub(crate) fn new(now: Moment, known_us: i64) -> Watch {
         let (wall_us, monotonic_ns) = now;
         let mut watch = Watch { seen: now, doubted: None, news: None, jumps: 0, last_jump: None };
@@ -54,7 +57,7 @@ impl Watch {
         watch
     }
 
-    /// Takes notice of the clocks.
+    /// Compares the clocks with their last known values.
     pub(crate) fn look(&mut self, now: Moment) {
         let (wall_us, monotonic_ns) = now;
         let expected_us = at(self.seen, monotonic_ns);
@@ -71,8 +74,8 @@ impl Watch {
         self.seen = now;
     }
 
-    /// The time that things may be removed by at a moment just looked at, microseconds: a jump forward counts once it has stood
-    /// for an hour.
+    /// The time to remove data by, microseconds, at a moment just passed to `look`. A jump forward is included only
+    /// after an hour.
     pub(crate) fn trusted_us(&self, now: Moment) -> i64 {
         match &self.doubted {
             Some(doubt) if now.1.saturating_sub(doubt.since_ns) < DOUBT_NS => self.expected_us(now),
@@ -80,22 +83,22 @@ impl Watch {
         }
     }
 
-    /// What the wall clock would say at a moment just looked at without jumps forward that nobody has accepted, microseconds.
+    /// The wall clock time without unaccepted jumps forward, microseconds, at a moment just passed to `look`.
     pub(crate) fn expected_us(&self, (wall_us, monotonic_ns): Moment) -> i64 {
         self.doubted.as_ref().map_or(wall_us, |doubt| wall_us.min(at(doubt.before, monotonic_ns)))
     }
 
-    /// Takes the wall clock for right.
+    /// Accepts the wall clock as correct.
     pub(crate) fn accept(&mut self, now: Moment) {
         (self.seen, self.doubted) = (now, None);
     }
 
-    /// A jump that nobody was told of.
+    /// The last jump that has not been reported yet.
     pub(crate) fn take_news(&mut self) -> Option<ClockJump> {
         self.news.take()
     }
 
-    /// How many jumps there were, and the last.
+    /// The number of jumps, and the last one.
     pub(crate) fn jumps(&self) -> (u64, Option<ClockJump>) {
         (self.jumps, self.last_jump)
     }
@@ -106,7 +109,7 @@ impl Watch {
     }
 }
 
-/// The wall clock of a later moment, had it gone on as the monotonic one.
+/// The wall clock time of a later moment if the wall clock had advanced like the monotonic clock.
 fn at((wall_us, since_ns): Moment, monotonic_ns: u64) -> i64 {
     let passed_us = monotonic_ns.saturating_sub(since_ns) / 1000;
     wall_us.saturating_add(i64::try_from(passed_us).unwrap_or(i64::MAX))
@@ -142,17 +145,17 @@ mod tests {
         let jump = ClockJump { expected_us: later(1, 0).0, found_us: jumped.0, between_runs: false };
         assert_eq!((watch.take_news(), watch.take_news()), (Some(jump), None));
         assert_eq!(watch.trusted_us(jumped), later(1, 0).0, "as if it had not jumped");
-        // Right again before the hour is over.
+        // The clock is right again before the hour is over.
         watch.look(later(1, 5));
         assert_eq!(watch.trusted_us(later(1, 5)), later(1, 5).0);
         assert_eq!(watch.jumps().0, 2);
-        // And one that stands.
+        // A jump that lasts.
         watch.look(later(2, year_us));
         assert_eq!(watch.trusted_us(later(2, year_us)), later(2, 5).0);
         watch.look(later(3, year_us));
         assert_eq!(watch.trusted_us(later(3, year_us)), later(3, year_us).0);
         assert_eq!(watch.expected_us(later(3, year_us)), later(3, 5).0, "nobody has accepted it");
-        // What is accepted is not doubted.
+        // An accepted jump is trusted at once.
         watch.look(later(4, 2 * year_us));
         watch.accept(later(4, 2 * year_us));
         assert_eq!(watch.trusted_us(later(4, 2 * year_us)), later(4, 2 * year_us).0);

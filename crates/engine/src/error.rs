@@ -1,4 +1,4 @@
-//! What can go wrong in the engine.
+//! The errors of the engine.
 
 use crate::commitlog::UnappliableRecord;
 use helenus_host::account::Refusal;
@@ -10,31 +10,31 @@ use std::path::PathBuf;
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The read needs the disk and the caller may not wait: run the same command where it may.
+    /// The read needs the disk, and the caller may not wait: run the same command on a thread that may.
     #[error("the read needs the disk")]
     WouldBlock,
-    /// A file could not be read or written, or holds something else than what was written.
+    /// A file could not be read or written, or its content is not what was written.
     #[error(transparent)]
     Table(helenus_sstable::Error),
-    /// An SSTable of the table could not be opened; the text names its file. Mend or remove it and start again.
+    /// An SSTable of the table could not be opened; the text names its file. Repair or remove the file and restart.
     #[error(transparent)]
     Unreadable(std::sync::Arc<helenus_sstable::Error>),
-    /// The commit log cannot take the write now; reads go on, and writes again once the cause is gone.
+    /// The commit log cannot take the write now. Reads go on, and so do writes once the cause is gone.
     #[error("the commit log cannot grow: {}: {source}; free space, then write again", path.display())]
     LogFull {
-        /// The segment that could not be made.
+        /// The segment that could not be created.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// A sync or write of the commit log failed: what it held may be lost, so writes are refused until a restart.
+    /// A sync or write of the commit log failed. Its last records may be lost, so writes are refused until a restart.
     #[error("the commit log failed and takes no more writes until a restart: {reason}")]
     LogFailed {
         /// The first failure.
         reason: String,
     },
-    /// A read has seen writes that were refused when the commit log failed. They are in memory alone and nobody was told that
-    /// they are there, so nobody is told now.
+    /// A read has seen writes that were refused when the commit log failed. They are only in memory, and their clients
+    /// were told that they failed, so they must not be returned.
     #[error(
         "the partition has writes that were refused when the commit log failed: {reason}; mend the cause and restart the server to read it"
     )]
@@ -42,7 +42,7 @@ pub enum Error {
         /// The failure.
         reason: String,
     },
-    /// The commit log holds a record that is not what was written.
+    /// A record of the commit log is damaged.
     #[error(
         "damaged commit log: {} at byte {offset}: {problem}; start with --skip-damaged-log to lose \
          this record and what follows it in the segment",
@@ -51,12 +51,12 @@ pub enum Error {
     LogDamaged {
         /// The segment.
         path: PathBuf,
-        /// Where in it.
+        /// The offset of the record in bytes.
         offset: u64,
         /// What is wrong.
         problem: &'static str,
     },
-    /// The commit log holds a record that is what was written, and that no table could keep.
+    /// A record of the commit log is intact, but no table can store it.
     #[error(
         "a record of the commit log cannot be applied: {}, {} at byte {}: {}; it is kept in {}; start with \
          --skip-damaged-log to go on without it",
@@ -73,15 +73,15 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// Another process has the directory open.
+    /// Another process is using the directory.
     #[error("{} is in use by {holder}; stop it, or give another directory", path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// Who holds it, as it wrote itself.
+        /// The other process, as it described itself in the lock file.
         holder: String,
     },
-    /// A table has a snapshot of that name.
+    /// A table already has a snapshot of that name.
     #[error(
         "Snapshot {name} already exists; give another name, or remove it with helenus admin clearsnapshot -t {name} ({keyspace}.{table} has it)"
     )]
@@ -109,7 +109,7 @@ pub enum Error {
         /// Its partition key, in hex.
         key: String,
     },
-    /// A write that the format of SSTables has no place for.
+    /// A write that the SSTable format cannot represent.
     #[error("{keyspace}.{table}: {problem}")]
     Unstorable {
         /// Its keyspace.
@@ -119,22 +119,22 @@ pub enum Error {
         /// What cannot be stored.
         problem: &'static str,
     },
-    /// A value that an index of its table cannot hold.
+    /// A value that an index of its table cannot store.
     #[error("{message}")]
     Unindexable {
-        /// Cassandra's words.
+        /// The message, as in Cassandra.
         message: String,
     },
     /// A read passed more dead rows and range tombstones than its `TombstoneLimit` allows.
     #[error("the read passed too many tombstones; compact the table, or raise tombstone_failure_threshold")]
     TooManyTombstones,
-    /// An index that is not whole yet.
+    /// An index that is not completely built.
     #[error("The secondary index '{index}' is not yet available")]
     IndexNotAvailable {
         /// Its name.
         index: String,
     },
-    /// Memory for writes is used up, and the flush that should free it does not come through.
+    /// The memory for writes is used up, and the flush that should free it does not succeed.
     #[error(
         "no memory for more writes ({used} of {limit} bytes in use): {reason}; free space on the disk or write slower"
     )]
@@ -146,10 +146,10 @@ pub enum Error {
         /// Why it is not freed.
         reason: String,
     },
-    /// The request found no room on the account of memory.
+    /// The memory account has no room for the request.
     #[error(transparent)]
     NoMemory(Refusal),
-    /// A row of the schema tables does not say what it must.
+    /// A row of the schema tables is incomplete or wrong.
     #[error(
         "damaged schema: system_schema.{table} of {keyspace}.{name}: column {column} is missing or wrong"
     )]
@@ -171,22 +171,22 @@ pub enum Error {
         /// Its name.
         table: String,
     },
-    /// The read or write took longer than it may.
+    /// The read or write exceeded its deadline.
     #[error("the deadline passed")]
     TimedOut,
-    /// The client that asked has gone.
+    /// The client has disconnected.
     #[error("cancelled")]
     Cancelled,
-    /// Bytes of a mutation that are not what a statement writes: a bug, or damage in memory.
+    /// The bytes of a mutation are invalid: a bug, or damaged memory.
     #[error(transparent)]
     Damaged(#[from] Damaged),
-    /// Work that panicked, and cost itself alone.
+    /// An operation panicked. Nothing else was affected.
     #[error("internal error, a bug: {message}; the server's log has its place")]
     Panicked {
         /// The panic's text.
         message: String,
     },
-    /// Tables whose memory could not be written when the database was closed.
+    /// Tables whose memtables could not be flushed.
     #[error(
         "not written to SSTables: {} ({first}); the commit log has their writes, and the next start replays them",
         tables.join(", ")
@@ -194,19 +194,19 @@ pub enum Error {
     NotFlushed {
         /// Their names, with their keyspaces.
         tables: Vec<String>,
-        /// What the first of them failed with.
+        /// The first error.
         first: Box<Error>,
     },
-    /// The machine's clock says more than timestamps are taken from.
+    /// The wall clock is later than the latest time that timestamps are taken from.
     #[error(
         "the machine's clock says {}, after the maximum allowable failure threshold {} for timestamps: set it right, or give \
          timestamps with USING TIMESTAMP; helenus admin info shows how the clock jumped",
         utc(*wall_us), utc(*latest_us)
     )]
     ClockBeyond {
-        /// What it says, microseconds since the epoch.
+        /// The wall clock, microseconds since the epoch.
         wall_us: i64,
-        /// The latest that it may say.
+        /// The latest time allowed, microseconds since the epoch.
         latest_us: i64,
     },
     /// The database is closing.
@@ -233,19 +233,19 @@ impl From<helenus_sstable::Error> for Error {
     }
 }
 
-/// What a failure says of the disk.
+/// The kind of a disk failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskTrouble {
-    /// A file holds something else than what was written.
+    /// The content of a file is not what was written.
     Damaged,
-    /// The system refused to read or write.
+    /// The operating system reported an error for a read or write.
     Refused,
-    /// There is no room.
+    /// The disk is full.
     Full,
 }
 
 impl Error {
-    /// The file that an error names, and the place in it if it names one.
+    /// The file that an error is about, and the byte offset in it if known.
     pub fn place(&self) -> Option<(&std::path::Path, Option<u64>)> {
         let of_table = |error| match error {
             &helenus_sstable::Error::Corrupt { ref file, offset, .. } => Some((file.as_path(), Some(offset))),
@@ -265,7 +265,7 @@ impl Error {
         }
     }
 
-    /// What it says of the disk, if it is about the disk.
+    /// The kind of disk failure, if the error is one.
     pub fn disk_trouble(&self) -> Option<DiskTrouble> {
         let of_io = |source: &std::io::Error| match source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => DiskTrouble::Full,
@@ -288,7 +288,7 @@ impl Error {
         }
     }
 
-    /// Does a piece of work whose panic is to be an error of that work.
+    /// Runs `work` and turns a panic into an error.
     pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         contain(work).unwrap_or_else(|message| Err(Error::Panicked { message }))
     }
@@ -299,23 +299,23 @@ impl Error {
         move |source| Error::Io { action, path, source }
     }
 
-    /// A change that cannot be stored.
+    /// The error for a change that cannot be stored.
     pub(crate) fn unstorable(table: &helenus_model::schema::Table, problem: &'static str) -> Error {
         let (keyspace, table) = (table.keyspace.to_string(), table.name.to_string());
         Error::Unstorable { keyspace, table, problem }
     }
 
-    /// A table that was dropped meanwhile.
+    /// The error for a table that was dropped meanwhile.
     pub(crate) fn unknown(table: &helenus_model::schema::Table) -> Error {
         Error::UnknownTable { keyspace: table.keyspace.to_string(), table: table.name.to_string() }
     }
 }
 
-/// A moment as CQL writes it, in UTC and without quotes; microseconds since the epoch.
+/// Formats microseconds since the epoch as CQL does, in UTC and without quotes.
 fn utc(us: i64) -> String {
     let ms = us.div_euclid(1000).to_be_bytes();
     to_cql_literal(&CqlType::Timestamp, Some(&ms)).trim_matches('\'').to_owned()
 }
 
-/// Result of the engine.
+/// The engine's result type.
 pub type Result<T> = std::result::Result<T, Error>;

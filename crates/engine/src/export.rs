@@ -1,7 +1,8 @@
-//! Hands out the SSTables of tables: a second name for each file, in a folder of the database.
+//! Exports the SSTables of tables: hard links of their files in a new folder of the database.
 //!
-//! `DIR/export/<uuid>/<keyspace>/<table>/`. Names cost nothing and hold what they name, whatever compactions do meanwhile;
-//! whoever asked copies, links or reads from there and removes the folder. What is left of it goes at the next start.
+//! The folder is `DIR/export/<uuid>/<keyspace>/<table>/`. Hard links need no space and keep the files, whatever
+//! compactions do meanwhile. The caller copies, links or reads the files and then removes the folder. The next start
+//! removes what is left.
 
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
@@ -17,24 +18,23 @@ use std::sync::Arc;
 /// A folder with files of tables.
 #[derive(Clone, Debug)]
 pub struct Exported {
-    /// Where; absolute if the database's directory is.
+    /// The folder; its path is absolute if the database's directory is.
     pub folder: PathBuf,
-    /// Keyspace, table, SSTables.
+    /// Keyspace, table, number of SSTables.
     pub tables: Vec<(Arc<str>, Arc<str>, u64)>,
 }
 
 impl Database {
-    /// Writes what these tables have in memory to SSTables, and links all of theirs into a new folder, each table at one
-    /// moment.
+    /// Flushes these tables and links all their SSTables into a new folder, each table as of one moment.
     ///
     /// # Errors
-    /// Tables with SSTables that cannot be read; failures of the disk. No folder is left then.
+    /// A table has SSTables that cannot be read, or the disk failed. No folder is left then.
     pub fn export(&self, tables: &[Arc<Table>]) -> Result<Exported> {
         let shared = &self.shared;
         let folder = export_folder(shared).join(shared.next_uuid().to_string());
         let exported = self.link_tables(tables, &folder);
         if exported.is_err() {
-            // The first error says more; a start removes what this leaves.
+            // The first error is the useful one. The next start removes what remains.
             let _ = remove_all(&*shared.host.disk, &folder);
         }
         exported
@@ -55,10 +55,10 @@ impl Database {
         Ok(exported)
     }
 
-    /// Writes a text as a file that is not there, durably, into a folder that `export` or `snapshot` made.
+    /// Writes a text to a new file, durably, in a folder that `export` or `snapshot` made.
     ///
     /// # Errors
-    /// Failures of the disk.
+    /// The disk failed.
     pub fn add_to_export(&self, path: &Path, text: &str) -> Result<()> {
         let mut out = SequentialWriter::create(&*self.shared.host.disk, path, false)?;
         out.write(text.as_bytes())?;
@@ -69,7 +69,7 @@ impl Database {
 }
 
 impl TableStore {
-    /// Links the files of every SSTable of the view into a folder; which SSTables.
+    /// Links the files of every SSTable of the view into a folder. Returns the SSTables.
     pub(crate) fn link_out(&self, shared: &Shared, to: &Path) -> Result<Vec<Descriptor>> {
         let disk = &shared.host.disk;
         let view = self.hold_still(|view| {
@@ -98,7 +98,7 @@ fn export_folder(shared: &Shared) -> PathBuf {
     shared.options.dir.join("export")
 }
 
-/// Removes what exports that were cut have left.
+/// Removes what interrupted exports have left.
 pub(crate) fn remove_exports(shared: &Shared) -> Result<()> {
     remove_all(&*shared.host.disk, &export_folder(shared))
 }

@@ -1,8 +1,8 @@
-//! What the reads and writes of a table cost: all are counted, one in `SAMPLED` is measured.
+//! Metrics of the reads and writes of a table: all operations are counted, and one in `SAMPLED` is measured.
 //!
-//! The data path pays one relaxed addition on a cache line that threads share rarely; only a sampled request reads the
-//! clock and takes a lock. `system_views`, `/metrics` and the admin tools show these same figures; they are forgotten at a
-//! restart, as Cassandra's are.
+//! An operation pays one relaxed addition on a cache line that few threads share. Only a sampled operation reads the
+//! clock and takes a lock. `system_views`, `/metrics` and the admin tools all show these metrics. They are lost at a
+//! restart, as in Cassandra.
 
 use crate::lanes::{self, Lanes};
 use crate::samples::Samples;
@@ -10,100 +10,101 @@ use crate::top::Top;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One request in so many is measured.
+/// One of this number of requests is measured.
 pub(crate) const SAMPLED: u64 = 16;
 
-/// The figures of one table.
+/// The metrics of one table.
 #[derive(Default)]
 pub struct Figures {
-    /// Reads of partitions by key; nanoseconds.
+    /// Reads of partitions by key, latency in nanoseconds.
     pub(crate) reads: Meter,
-    /// Reads over partitions; nanoseconds.
+    /// Range reads, latency in nanoseconds.
     pub(crate) scans: Meter,
-    /// Writes into a partition; nanoseconds.
+    /// Writes to a partition, latency in nanoseconds.
     pub(crate) writes: Meter,
-    /// Rows that a read gave.
+    /// Rows returned by a read.
     pub(crate) rows: Meter,
     /// Dead rows and markers that a read passed.
     pub(crate) tombstones: Meter,
-    /// SSTables that a read by key asked, a partition.
+    /// SSTables that a read by key opened for each partition.
     pub(crate) sstables: Meter,
-    /// The partitions that are read most.
+    /// The partitions that are read most often.
     pub(crate) top_reads: Top,
-    /// Those that are written most.
+    /// The partitions that are written most often.
     pub(crate) top_writes: Top,
     /// Memtables that were flushed.
     pub(crate) flushes: AtomicU64,
     /// Bytes of the files that flushes wrote.
     pub(crate) flushed_bytes: AtomicU64,
-    /// Compactions that have ended.
+    /// Finished compactions.
     pub(crate) compactions: AtomicU64,
     /// Bytes of the files that compactions wrote.
     pub(crate) compacted_bytes: AtomicU64,
 }
 
-/// A counter that many threads add to, each on a cache line that it shares with few.
+/// A counter that many threads add to, on cache lines that few of them share.
 #[derive(Default)]
 pub(crate) struct Counter(Lanes<AtomicU64>);
 
-/// Counts events and keeps the values of some.
+/// Counts events and samples their values.
 #[derive(Default)]
 pub(crate) struct Meter {
     events: Counter,
     sampled: Mutex<Option<Box<Samples>>>,
 }
 
-/// Of which events something is said.
+/// The events that a summary covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// Of all since the start.
+    /// All events since the start.
     All,
-    /// Of the recent ones, each counted half as much for each minute that has passed, as Cassandra's tools show them.
+    /// Recent events: the weight of an event halves every minute, as in Cassandra's tools.
     Recent {
         /// The monotonic clock.
         now_ns: u64,
     },
 }
 
-/// What a meter says. Percentiles and maximum are of the sampled events, rounded up by a fifth at most.
+/// The summary of a meter. Percentiles and maximum are of the sampled events, rounded up by at most a fifth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Events, all of them.
+    /// All events.
     pub count: u64,
-    /// Value that half of them do not exceed.
+    /// The median.
     pub p50: u64,
-    /// Value that 99 of a hundred do not exceed.
+    /// The 99th percentile.
     pub p99: u64,
-    /// Greatest value.
+    /// The greatest value.
     pub max: u64,
 }
 
-/// The figures of a table at one moment; times in nanoseconds.
+/// The metrics of a table at one moment; times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FigureSummaries {
     /// Reads of partitions by key.
     pub reads: Summary,
-    /// Reads over partitions.
+    /// Range reads.
     pub scans: Summary,
-    /// Writes into a partition.
+    /// Writes to a partition.
     pub writes: Summary,
-    /// Rows that a read gave.
+    /// Rows returned by a read.
     pub rows: Summary,
     /// Dead rows and markers that a read passed.
     pub tombstones: Summary,
 }
 
-/// How the values of events are spread. Of many events a sample is measured: what is asked here is said of the sample,
-/// `count` alone of all. Values are known to a fifth.
+/// The distribution of events' values. `count` counts all events; everything else describes the sampled ones. Values
+/// are accurate to a fifth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// Events, all of them.
+    /// All events.
     pub count: u64,
     /// Events that were measured.
     pub measured: u64,
-    /// Sum of the measured values.
+    /// The sum of the measured values.
     pub sum: u64,
-    /// Upper end and events of each bucket, ascending; empty without a measured event. `u64::MAX` is the last end.
+    /// Upper end and number of events of each bucket, ascending; empty without a measured event. The last end is
+    /// `u64::MAX`.
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -112,45 +113,45 @@ pub struct Distribution {
 pub struct Distributions {
     /// Reads of partitions by key.
     pub reads: Distribution,
-    /// Reads over partitions.
+    /// Range reads.
     pub scans: Distribution,
-    /// Writes into a partition.
+    /// Writes to a partition.
     pub writes: Distribution,
-    /// Rows that a read gave.
+    /// Rows returned by a read.
     pub rows: Distribution,
     /// Dead rows and markers that a read passed.
     pub tombstones: Distribution,
-    /// SSTables that a read by key asked, a partition.
+    /// SSTables that a read by key opened for each partition.
     pub sstables: Distribution,
 }
 
 impl Counter {
-    /// Adds; what this thread's share was before.
+    /// Adds `more` and returns the previous value of this thread's cell.
     #[inline]
     pub(crate) fn add(&self, more: u64) -> u64 {
         lanes::add(self.0.mine(), more)
     }
 
-    /// What has been added so far.
+    /// The sum over all threads.
     pub(crate) fn value(&self) -> u64 {
         self.0.iter().map(|share| share.load(Ordering::Relaxed)).sum()
     }
 }
 
 impl Meter {
-    /// Counts an event; whether it is one to measure. The first is.
+    /// Counts an event. Returns whether it is to be measured; the first one is.
     #[inline]
     pub(crate) fn count(&self) -> bool {
         self.events.add(1).is_multiple_of(SAMPLED)
     }
 
-    /// Keeps the value of a measured event, which ended now (the monotonic clock).
+    /// Records the value of a measured event that ended at `now_ns` (monotonic clock).
     pub(crate) fn record(&self, value: u64, now_ns: u64) {
         let mut sampled = self.sampled.lock();
         sampled.get_or_insert_with(|| Box::new(Samples::new(now_ns))).add(value, now_ns);
     }
 
-    /// What is known of this span, of so many events.
+    /// The distribution of this span, for a total of `count` events.
     fn distribution(&self, count: u64, span: Span) -> Distribution {
         match (&*self.sampled.lock(), span) {
             (None, _) => Distribution { count, ..Distribution::default() },
@@ -159,14 +160,14 @@ impl Meter {
         }
     }
 
-    /// Of a meter that counts its own events.
+    /// The distribution of a meter that counts its own events.
     pub(crate) fn counted(&self, span: Span) -> Distribution {
         self.distribution(self.events.value(), span)
     }
 }
 
 impl Distribution {
-    /// The value that this part (0 to 1) of the events do not exceed; 0 without any.
+    /// The value that this part (0 to 1) of the events does not exceed; 0 without events.
     pub fn percentile(&self, part: f64) -> u64 {
         let wanted = (self.measured as f64 * part).ceil() as u64;
         let mut seen = 0;
@@ -179,22 +180,23 @@ impl Distribution {
         0
     }
 
-    /// The greatest value; 0 without any.
+    /// The greatest value; 0 without events.
     pub fn max(&self) -> u64 {
         self.buckets.iter().rev().find(|(_, events)| *events > 0).map_or(0, |(end, _)| *end)
     }
 
-    /// The end of the lowest bucket with a value; 0 without any.
+    /// The upper end of the lowest bucket with an event; 0 without events.
     pub fn min(&self) -> u64 {
         self.buckets.iter().find(|(_, events)| *events > 0).map_or(0, |(end, _)| *end)
     }
 
-    /// The mean of the measured values; 0 without any.
+    /// The mean of the measured values; 0 without events.
     pub fn mean(&self) -> f64 {
         if self.measured == 0 { 0.0 } else { self.sum as f64 / self.measured as f64 }
     }
 
-    /// The measured events of at most each of these values, which ascend. An event counts where its bucket ends.
+    /// For each of these ascending values, the number of measured events up to it. An event counts as the upper end of
+    /// its bucket.
     pub fn at_most(&self, values: &[u64]) -> Vec<u64> {
         let mut buckets = self.buckets.iter().peekable();
         let mut seen = 0;
@@ -207,7 +209,7 @@ impl Distribution {
         values.iter().map(up_to).collect()
     }
 
-    /// Adds the events of another.
+    /// Adds the events of another distribution.
     pub fn add(&mut self, other: &Distribution) {
         self.count += other.count;
         self.measured += other.measured;
@@ -234,10 +236,10 @@ impl std::fmt::Debug for Figures {
 }
 
 impl Figures {
-    /// How reads and writes are spread. Counts are of all since the start in either case.
+    /// The distributions of reads and writes. Counts include all events since the start, whatever the span.
     pub fn distributions(&self, span: Span) -> Distributions {
         let (reads, scans) = (self.reads.counted(span), self.scans.counted(span));
-        // Sampled with the reads, which are counted already.
+        // Rows and tombstones are sampled with the reads, which are counted already.
         let all = reads.count + scans.count;
         Distributions {
             rows: self.rows.distribution(all, span),
@@ -249,7 +251,7 @@ impl Figures {
         }
     }
 
-    /// What they say of this span, in short.
+    /// The summaries of this span.
     pub(crate) fn summaries(&self, span: Span) -> FigureSummaries {
         let Distributions { reads, scans, writes, rows, tombstones, .. } = self.distributions(span);
         FigureSummaries {
@@ -261,13 +263,13 @@ impl Figures {
         }
     }
 
-    /// Notes the flush of a memtable, which wrote this many bytes.
+    /// Counts the flush of a memtable, which wrote this many bytes.
     pub(crate) fn flushed(&self, bytes: u64) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes a compaction, which wrote this many bytes.
+    /// Counts a compaction, which wrote this many bytes.
     pub(crate) fn compacted(&self, bytes: u64) {
         self.compactions.fetch_add(1, Ordering::Relaxed);
         self.compacted_bytes.fetch_add(bytes, Ordering::Relaxed);

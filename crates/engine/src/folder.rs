@@ -1,20 +1,19 @@
-//! Folders that are there for good once they were made.
+//! Makes folders durably, and makes them private.
 
 use crate::error::{Error, Result};
 use helenus_host::Disk;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Makes a folder and those above it, and their names durable: the name of a folder lasts only once the folder it
-/// stands in was synced.
+/// Makes a folder and its missing ancestors durably: a folder's name is durable only once its parent folder was synced.
 ///
-/// What is above a folder that is there already may not be ours to open, so it is not insisted on.
+/// A failure to sync the parent of an existing folder is ignored, because we may not be allowed to open it.
 pub(crate) fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
     let above = |dir: &Path| {
         dir.parent().filter(|above| !above.as_os_str().is_empty()).map_or(".".into(), Path::to_owned)
     };
     if disk.is_dir(folder) {
-        // Made by a process that died before it came to this.
+        // The process that made the folder may have died before this sync.
         let _ = disk.sync_dir(&above(folder));
         return Ok(());
     }
@@ -28,15 +27,15 @@ pub(crate) fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Names in a directory that make it one of ours.
+/// Names that mark a directory as one of a database.
 const OURS: [&str; 5] = ["helenus.lock", "host-id", "commitlog", "data", "of-cassandra"];
-/// Folders in it that may lead to other disks, by links of its owner.
+/// Folders that the owner may have replaced by links to other disks.
 const BELOW: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
 
-/// Takes the rights of others to the directory of a database away, so that nobody else reads what is in it, nor prepares a
-/// file where one of ours will be. Which folders others had rights to.
+/// Removes the access of other users to the directory of a database, so that nobody else reads its files or creates
+/// files in it. Returns the folders that others had access to.
 ///
-/// A directory with other things in it, which somebody has named by mistake, stays as it is.
+/// A directory with unrelated files, which somebody has given by mistake, stays as it is.
 pub(crate) fn claim_folders(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
     let names = disk.list(dir).map_err(Error::io("list", dir))?;
     let is_ours = |path: &PathBuf| OURS.iter().any(|name| path.ends_with(name));
@@ -53,19 +52,20 @@ pub(crate) fn claim_folders(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>>
     Ok(made_private)
 }
 
-/// Makes a folder below `base`, which is durable, and durable whoever made it or a part of the way to it.
+/// Makes a folder below `base`, which is durable already. The folder is durable then, even if another process had made
+/// it or a part of its path.
 pub(crate) fn make_folder_below(disk: &dyn Disk, base: &Path, folder: &Path) -> Result<()> {
     make_folders_below(disk, base, &[folder])
 }
 
-/// The same of several; what they stand in is synced once.
+/// Makes several folders like `make_folder_below`; each parent folder is synced once.
 pub(crate) fn make_folders_below(disk: &dyn Disk, base: &Path, folders: &[&Path]) -> Result<()> {
     let mut above = BTreeSet::new();
     for folder in folders {
         disk.create_dir_all(folder).map_err(Error::io("create", folder))?;
         above.extend(folder.ancestors().skip(1).take_while(|dir| dir.starts_with(base)));
     }
-    // A folder comes before those in it.
+    // In this order, parents come before their subfolders.
     for dir in above {
         disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
     }

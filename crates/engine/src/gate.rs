@@ -1,28 +1,30 @@
-//! The gate between writes and whoever must be alone with a memtable for a moment.
+//! A gate that writes pass, and that a thread closes to be alone with the memtables for a moment.
 //!
-//! A write is within it from before its log record until it is in the memtable. Who closes it knows that every record of the log
-//! is in a memtable: a flush fixes a log position so, and a change of the schema its new tables.
+//! A write is inside from before its log record until it is in the memtable. So while the gate is closed, every log
+//! record is in a memtable: a flush determines a log position that way, and a schema change installs its new tables.
 
 use crate::lanes::Lanes;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What many pass at once, and one may close to be alone. Whoever is within must not enter again.
+/// A lock that many threads can enter together, and that one can close to be alone. A thread inside must not enter
+/// again.
 #[derive(Default)]
 pub(crate) struct Gate(Lanes<RwLock<()>>);
 
 impl Gate {
-    /// Waits until nobody has it closed; it cannot be closed before the guard is dropped.
+    /// Enters; waits while the gate is closed. The gate cannot be closed before the guard is dropped.
     #[inline]
     pub(crate) fn enter(&self) -> RwLockReadGuard<'_, ()> {
         self.0.mine().read()
     }
 
-    /// Waits until all who are within now have left. Others may have entered meanwhile: they see what the caller did before.
+    /// Waits until all threads that are inside now have left. Others may have entered meanwhile: they see what the
+    /// caller did before.
     pub(crate) fn pass(&self) {
         self.0.iter().for_each(|lane| drop(lane.write()));
     }
 
-    /// Waits until nobody is within; nobody enters before the guards are dropped.
+    /// Waits until nobody is inside. Nobody enters before the guards are dropped.
     pub(crate) fn close(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
         self.0.iter().map(RwLock::write).collect()
     }

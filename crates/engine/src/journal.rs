@@ -1,8 +1,8 @@
-//! What a database tells whoever keeps a log of it: things that happen seldom and that a person may want to know.
+//! Events for the log of the process: rare ones that a person may want to know.
 //!
-//! The engine prints nothing. Whoever opens a database may give a `Journal` in its options; without one nothing is told.
-//! Called on the thread where it happens, sometimes with locks held: an implementation returns at once and calls nothing of
-//! the database.
+//! The engine prints nothing. The options of a database may contain a `Journal`; without one, events are dropped. The
+//! journal is called on the thread where the event happens, sometimes with locks held: an implementation must return at
+//! once and must not call the database.
 
 use crate::clock_watch::ClockJump;
 use crate::error::Error;
@@ -10,76 +10,76 @@ use crate::schema::SchemaChange;
 use helenus_model::schema::Table;
 use std::sync::Arc;
 
-/// Takes what a database tells.
+/// Receives the events of a database.
 pub trait Journal: Send + Sync {
-    /// Something happened.
+    /// An event happened.
     fn note(&self, event: &Event<'_>);
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A memtable is on disk.
+    /// A memtable was flushed.
     Flushed {
-        /// Of this table.
+        /// The table.
         table: &'a Table,
         /// Bytes of the files that were written.
         bytes: u64,
-        /// How long it took, nanoseconds.
+        /// Its duration, nanoseconds.
         took_ns: u64,
     },
-    /// A memtable could not be written; it stays in memory and is tried again.
+    /// A flush failed. The memtable stays in memory, and the flush is tried again.
     FlushFailed {
-        /// Of this table.
+        /// The table.
         table: &'a Table,
         /// Why.
         error: &'a Error,
     },
     /// SSTables were replaced by others.
     Compacted {
-        /// Of this table.
+        /// The table.
         table: &'a Table,
         /// `compaction`, `tombstones` or `major`.
         kind: &'static str,
-        /// SSTables before.
+        /// SSTables that were read.
         sstables_before: u64,
         /// Bytes of their files.
         bytes_before: u64,
-        /// SSTables that took their place.
+        /// SSTables that were written.
         sstables_after: u64,
         /// Bytes of their files.
         bytes_after: u64,
-        /// How long it took, nanoseconds.
+        /// Its duration, nanoseconds.
         took_ns: u64,
     },
-    /// A compaction failed; its table is tried again later.
+    /// A compaction failed. It is tried again later.
     CompactionFailed {
-        /// The table, if it had come to one.
+        /// The table, if one was chosen before the failure.
         table: Option<&'a Table>,
         /// Why.
         error: &'a Error,
     },
     /// The schema changed.
     SchemaChanged(&'a SchemaChange),
-    /// A table was emptied.
+    /// A table was truncated.
     Truncated(&'a Table),
-    /// SSTables of others were taken in.
+    /// SSTables were imported.
     Imported {
-        /// Into this table.
+        /// The table.
         table: &'a Table,
-        /// How many.
+        /// Their number.
         sstables: u64,
     },
-    /// A read found a file damaged, or the system did not give it.
+    /// A read found a damaged file, or the operating system failed to read it.
     ReadFailed {
-        /// Of this table.
+        /// The table.
         table: &'a Table,
-        /// The file, where in it, and what is wrong.
+        /// The file, the position in it, and the cause.
         error: &'a Error,
     },
     /// The commit log failed and takes no more writes until a restart.
     LogFailed {
-        /// What failed.
+        /// The failure.
         reason: &'a str,
     },
     /// The wall clock jumped by more than an hour.
@@ -96,12 +96,12 @@ pub enum Event<'a> {
 pub struct JournalSlot(Option<Arc<dyn Journal>>);
 
 impl JournalSlot {
-    /// With this journal in it.
+    /// Uses this journal.
     pub fn of(journal: Arc<dyn Journal>) -> JournalSlot {
         JournalSlot(Some(journal))
     }
 
-    /// Tells it.
+    /// Passes an event to the journal, if there is one.
     pub(crate) fn note(&self, event: &Event<'_>) {
         if let Some(journal) = &self.0 {
             journal.note(event);

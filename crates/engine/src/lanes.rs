@@ -1,23 +1,24 @@
-//! A value for each of the threads that write at the same time, so that none waits for a cache line that another changed.
+//! Sharded values: one cell for each thread that writes at the same time, so that no thread waits for a cache line that
+//! another one changed.
 //!
-//! A thread keeps to one lane. The first threads have theirs to themselves and add up there without a locked instruction; those
-//! after them share. What there is once only has a line to itself, so that who changes it does not take what stands beside it
-//! from those that read that.
+//! A thread always uses the same cell. The first threads have a cell of their own and add to it without a locked
+//! instruction; later threads share cells. A `Line` gives a single value its own cache line, so that changes of it do
+//! not slow down reads of its neighbours.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Lanes of one thread each: those of the doors on a small machine.
+/// Cells with one thread each: enough for the event loops of a small machine.
 const OWN_LANES: usize = 8;
-/// Lanes of all other threads.
+/// Cells that all other threads share.
 const SHARED_LANES: usize = 8;
 const LANES: usize = OWN_LANES + SHARED_LANES;
 
-/// Values on cache lines of their own.
+/// A sharded value; each cell is on its own cache line.
 #[derive(Default)]
 pub(crate) struct Lanes<T>([Line<T>; LANES]);
 
-/// A value on cache lines of its own.
+/// A value on its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
@@ -32,14 +33,14 @@ impl<T> Deref for Line<T> {
 }
 
 impl<T> Lanes<T> {
-    /// The value of this thread's lane.
+    /// This thread's cell.
     #[inline]
     pub(crate) fn mine(&self) -> &T {
         let Lanes(lanes) = self;
         &lanes[lane_of(number())].0
     }
 
-    /// All values.
+    /// All cells.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|Line(value)| value)
     }
@@ -50,13 +51,13 @@ fn lane_of(number: usize) -> usize {
     if number < OWN_LANES { number } else { OWN_LANES + number % SHARED_LANES }
 }
 
-/// Whether no other thread is ever given this thread's lane.
+/// Whether this thread's cell belongs to it alone, for the life of the process.
 #[inline]
 pub(crate) fn is_own() -> bool {
     number() < OWN_LANES
 }
 
-/// Adds to a counter in this thread's lane, which changes nowhere else; gives what it was.
+/// Adds to a counter in this thread's cell, which no other place changes; returns the previous value.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, more: u64) -> u64 {
     if !is_own() {
@@ -67,7 +68,7 @@ pub(crate) fn add(counter: &AtomicU64, more: u64) -> u64 {
     before
 }
 
-/// A number that the threads of this process have one after the other.
+/// This thread's number: threads are numbered from 0 in the order of their first call.
 #[inline]
 #[cfg(not(loom))]
 fn number() -> usize {
@@ -87,7 +88,7 @@ fn number() -> usize {
     })
 }
 
-/// Loom goes the same way again and again, with other threads: they share.
+/// Loom repeats the same run with new threads, so all of them share cells.
 #[cfg(loom)]
 fn number() -> usize {
     OWN_LANES
@@ -101,7 +102,7 @@ mod tests {
     fn what_threads_add_each_in_its_lane_adds_up() {
         let lanes = Lanes::<AtomicU64>::default();
         let per_thread = if cfg!(miri) { 50 } else { 5000 };
-        // More threads than lanes, at the same time: some share.
+        // More threads than cells, so some share.
         let threads = LANES as u64 + 3;
         let last_before: u64 = std::thread::scope(|scope| {
             let added =

@@ -1,7 +1,7 @@
-//! What a database is: commit log, memtable, flush, read and write paths. Knows no statement and no socket.
+//! The storage engine: commit log, memtables, flush, compaction, read and write paths. It knows no CQL and no network.
 //!
-//! The write path: `database::writing` -> `commitlog` -> `memtable`. The read path: `database::reading` -> `read` over a
-//! `table::View`.
+//! The write path: `database::writing` -> `commitlog` -> `memtable`. The read path: `database::reading` -> `read` over
+//! a `table::View`.
 
 mod announce;
 mod cache;

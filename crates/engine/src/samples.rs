@@ -1,38 +1,39 @@
-//! The values of measured events: of all since the start, and of the recent ones.
+//! Histograms of measured events: one of all events since the start, one of recent events.
 //!
-//! Recent values decay as in Cassandra's `DecayingEstimatedHistogramReservoir`: an event counts half as much after a minute.
-//! Each bucket holds the sum of its events' weights, `2^(minutes since the landmark)`, so that nothing is touched as time
-//! passes; whoever asks divides by the weight of now. The landmark moves every half hour, or the weights would run out of f64.
+//! Recent events decay as in Cassandra's `DecayingEstimatedHistogramReservoir`: the weight of an event halves every
+//! minute. Each bucket holds the sum of its events' weights, `2^(minutes since the landmark)`, so that nothing changes
+//! as time passes; a query divides by the weight of the current time. The landmark moves every half hour, because
+//! otherwise the weights would exceed the range of f64.
 
 use crate::figures::Distribution;
 use helenus_sstable::statistics::EstimatedHistogram;
 
-/// Buckets above the one for zeros: up to 18 s in nanoseconds.
+/// Buckets besides the one for zeros: up to 18 s in nanoseconds.
 const BUCKETS: usize = 130;
-/// Time after which an event counts half as much, seconds (`HALF_TIME_IN_S`).
+/// Half-life of an event's weight, seconds (`HALF_TIME_IN_S`).
 const HALF_LIFE_S: f64 = 60.0;
-/// How long a landmark stands, seconds (`LANDMARK_RESET_INTERVAL_IN_NS`).
+/// Seconds between two landmarks (`LANDMARK_RESET_INTERVAL_IN_NS`).
 const LANDMARK_S: u64 = 30 * 60;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Values of measured events.
+/// The histograms of measured events.
 pub(crate) struct Samples {
     /// Upper ends of the buckets: 0, those of Cassandra's histograms, `u64::MAX`.
     ends: Box<[u64]>,
-    /// Events of each.
+    /// The number of events in each bucket.
     counts: Box<[u64]>,
-    /// The weights of these events.
+    /// The sum of the weights of these events.
     weights: Box<[f64]>,
-    /// Of all values.
+    /// The sum of all values.
     sum: u64,
-    /// The moment whose events weigh 1, seconds of the monotonic clock.
+    /// The time at which an event has weight 1, seconds of the monotonic clock.
     landmark_s: u64,
-    /// The second that was weighed last, and its weight.
+    /// The second for which the weight was last computed, and the weight.
     weighed: (u64, f64),
 }
 
 impl Samples {
-    /// None yet; `now_ns` is the monotonic clock.
+    /// Empty histograms; `now_ns` is the monotonic clock.
     pub fn new(now_ns: u64) -> Samples {
         let zeros_and_others = EstimatedHistogram::new(BUCKETS);
         let ends: Box<[u64]> =
@@ -48,7 +49,7 @@ impl Samples {
         }
     }
 
-    /// Keeps a value of this moment.
+    /// Adds a value of this moment.
     pub fn add(&mut self, value: u64, now_ns: u64) {
         let now_s = now_ns / SECOND_NS;
         if now_s != self.weighed.0 {
@@ -72,12 +73,12 @@ impl Samples {
         self.weighed = (now_s, self.weight(now_s));
     }
 
-    /// What an event of this second weighs.
+    /// The weight of an event in this second.
     fn weight(&self, now_s: u64) -> f64 {
         (now_s.saturating_sub(self.landmark_s) as f64 / HALF_LIFE_S).exp2()
     }
 
-    /// Those since the start, of so many events.
+    /// The distribution since the start, for a total of `count` events.
     pub fn all(&self, count: u64) -> Distribution {
         Distribution {
             count,
@@ -87,8 +88,9 @@ impl Samples {
         }
     }
 
-    /// The recent ones, of so many events since the start. A bucket's events are rounded, so that nothing is left of events
-    /// some minutes after the last; each value is taken for its bucket's end.
+    /// The distribution of recent events, for a total of `count` events since the start. The events of each bucket are
+    /// rounded, so that nothing remains some minutes after the last event. The sum takes each value as its bucket's
+    /// upper end.
     pub fn recent(&self, count: u64, now_ns: u64) -> Distribution {
         let now = self.weight(now_ns / SECOND_NS);
         let events = self.weights.iter().map(|weight| (weight / now).round() as u64);

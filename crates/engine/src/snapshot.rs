@@ -1,8 +1,9 @@
-//! Snapshots: second names for the SSTables of tables, in Cassandra's places, until somebody removes them.
+//! Snapshots of tables: hard links of their SSTables, in the same folders as in Cassandra, until somebody removes them.
 //!
-//! `DIR/data/<keyspace>/<table>-<id>/snapshots/<name>/`, with the files of each SSTable and beside them whatever text the
-//! caller adds (`manifest.json` and `schema.cql`, as Cassandra has them). Names cost nothing; what they hold stays when the
-//! table goes on, is truncated or dropped. A snapshot that a cut left without its texts is one all the same.
+//! The folder is `DIR/data/<keyspace>/<table>-<id>/snapshots/<name>/`. It contains the files of each SSTable and the
+//! text files that the caller adds (`manifest.json` and `schema.cql`, as in Cassandra). Hard links need no space, and
+//! their content stays when the table changes, is truncated or dropped. A snapshot without its text files, because of a
+//! crash, is valid too.
 
 use crate::checked_name::CheckedName;
 use crate::database::Database;
@@ -16,23 +17,23 @@ use helenus_sstable::names::{Descriptor, parse_table_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where a table's snapshots stand.
+/// The folder of a table's snapshots.
 const SNAPSHOTS: &str = "snapshots";
-/// What says when a snapshot was taken.
+/// The file that contains the time of a snapshot.
 pub const SNAPSHOT_MANIFEST: &str = "manifest.json";
 
 /// A snapshot of one table.
 #[derive(Clone, Debug)]
 pub struct TakenSnapshot {
-    /// Of which table.
+    /// The table.
     pub table: Arc<Table>,
-    /// Where.
+    /// The folder.
     pub folder: PathBuf,
     /// The names of its Data.db files.
     pub data_files: Vec<String>,
 }
 
-/// A snapshot of one table as it was found.
+/// A snapshot of one table, as found on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSnapshot {
     /// Its name.
@@ -41,23 +42,23 @@ pub struct FoundSnapshot {
     pub keyspace: String,
     /// Its table, which may be dropped by now.
     pub table: String,
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
     /// Bytes of all its files.
     pub bytes: u64,
-    /// Bytes of those that the table has no more: what removing the snapshot sets free.
+    /// Bytes of the files that the table no longer has: what removing the snapshot would free.
     pub bytes_alone: u64,
-    /// What its manifest says, if it has one.
+    /// The text of its manifest, if it has one.
     pub manifest: Option<String>,
 }
 
 impl Database {
-    /// Takes a snapshot of tables, each at one moment, with what is in memory if `flush`. Indexes are not in it: whoever
-    /// takes it back builds them.
+    /// Takes a snapshot of tables, each as of one moment. With `flush`, the memtables are flushed before. Indexes are
+    /// not included, because a restore builds them anew.
     ///
     /// # Errors
-    /// `SnapshotExists` when one of the tables has one of that name; SSTables that cannot be read; failures of the disk. What
-    /// was made is removed then.
+    /// `SnapshotExists` if one of the tables already has a snapshot of that name; unreadable SSTables; failures of the
+    /// disk. Files made so far are removed then.
     pub fn snapshot(
         &self,
         tables: &[Arc<Table>],
@@ -77,7 +78,7 @@ impl Database {
         for begun in 0..taken.len() {
             if let Err(error) = taken.get_mut(begun).map_or(Ok(()), |one| self.take(one, flush)) {
                 for half in taken.iter().take(begun + 1) {
-                    // The first error says more; `clearsnapshot` removes what this leaves.
+                    // The first error is the useful one. `clearsnapshot` removes what remains.
                     let _ = remove_all(&*shared.host.disk, &half.folder);
                 }
                 return Err(error);
@@ -109,10 +110,7 @@ impl Database {
         Ok(())
     }
 
-    /// The snapshots there are, those of dropped tables too, by keyspace, table and name.
-    ///
-    /// # Errors
-    /// Failures of the disk.
+    /// All snapshots, including those of dropped tables, ordered by keyspace, table and name.
     pub fn snapshots(&self) -> Result<Vec<FoundSnapshot>> {
         let mut found = Vec::new();
         let disk = &*self.shared.host.disk;
@@ -145,7 +143,7 @@ impl Database {
     pub fn clear_snapshot(&self, snapshot: &FoundSnapshot) -> Result<()> {
         let disk = &*self.shared.host.disk;
         remove_all(disk, &snapshot.folder)?;
-        // The folders above it are no use to a table that was dropped, nor to one without snapshots.
+        // The folders above it are not needed if the table was dropped or has no other snapshots.
         for above in snapshot.folder.ancestors().skip(1).take(2) {
             let is_empty = disk.list(above).is_ok_and(|left| left.is_empty());
             let is_live = file_name(above) != SNAPSHOTS && self.is_live(above);
@@ -174,7 +172,7 @@ fn folders(disk: &dyn Disk, folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(list.into_iter().filter(|path| disk.is_dir(path)).collect())
 }
 
-/// Bytes of a snapshot's files, and of those whose names the table's folder has no more.
+/// Bytes of a snapshot's files, and of those whose names are no longer in the table's folder.
 fn sizes(disk: &dyn Disk, snapshot: &Path, table: &Path) -> Result<(u64, u64)> {
     let (mut all, mut alone) = (0, 0);
     for path in disk.list(snapshot).map_err(Error::io("list", snapshot))? {
@@ -183,7 +181,7 @@ fn sizes(disk: &dyn Disk, snapshot: &Path, table: &Path) -> Result<(u64, u64)> {
             all += bytes;
             continue;
         }
-        // It may be removed while we look.
+        // The file may be removed meanwhile.
         let bytes = disk.open(&path).and_then(|file| file.size()).unwrap_or_default();
         all += bytes;
         if !disk.exists(&table.join(file_name(&path))) {

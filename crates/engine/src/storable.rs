@@ -1,11 +1,11 @@
-//! What can be stored: the one rule that a mutation is checked by, before its record is logged and before a record is replayed.
+//! Checks whether a mutation can be stored, before its record is logged and before a record is replayed.
 //!
-//! Behind it nothing is refused any more: the log's replay, the memtable, a flush and the writer of SSTables take what passes.
-//! Each of them would fail for good on anything else, and what is in the log comes back with every start. So the memtable
-//! takes a change only with the `Extent` that this check has made of it.
+//! Nothing is refused after this check: replay, memtable, flush and SSTable writer accept whatever passes it. Each of
+//! them would fail permanently on anything else, because the log returns the record at every start. Therefore the
+//! memtable takes a change only together with the `Extent` that this check has computed.
 //!
-//! The check passes over each row once and keeps nothing of it. That is the pass in which the memtable had to look at times
-//! anyway: the two together cost a plain row no more than that did.
+//! The check reads each row once and keeps nothing of it. The memtable needs a pass over all times in any case, so for
+//! a plain row the check costs nothing extra.
 
 use helenus_model::byte_comparable::component;
 use helenus_model::cell::{Cell, ColumnId};
@@ -30,7 +30,7 @@ impl From<Refused> for Problem {
     }
 }
 
-/// A `Problem` that damage can be turned into.
+/// A `Problem` that can be made from `Damaged`.
 struct Refused(Problem);
 
 impl From<Damaged> for Refused {
@@ -41,22 +41,19 @@ impl From<Damaged> for Refused {
 
 type Checked = Result<(), Refused>;
 
-/// The times of all that was checked: what a memtable knows of its content without reading it. Only a check makes one.
+/// The range of times in the checked changes, as the memtable keeps it for its content. Only a check makes one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Least and greatest write timestamp, microseconds; `i64::MAX` and `i64::MIN` without any.
+    /// Smallest and greatest write timestamp, microseconds; `i64::MAX` and `i64::MIN` if there is none.
     pub(crate) timestamp_us_min: i64,
     pub(crate) timestamp_us_max: i64,
-    /// Least local deletion time, seconds; `NO_EXPIRY` without any.
+    /// Smallest local deletion time, seconds; `NO_EXPIRY` if there is none.
     pub(crate) local_deletion_s_min: i64,
-    /// Least TTL; `i32::MAX` without any.
+    /// Smallest TTL, seconds; `i32::MAX` if there is none.
     pub(crate) ttl_s_min: i32,
 }
 
-/// Checks all that one mutation changes, and what follows from it in hidden tables.
-///
-/// # Errors
-/// The first update that cannot be stored, and why.
+/// Checks all updates of one mutation, including those of the hidden tables of indexes.
 pub(crate) fn check<'a>(
     updates: impl Iterator<Item = &'a PartitionUpdate>,
 ) -> Result<Extent, (&'a PartitionUpdate, Problem)> {
@@ -160,7 +157,7 @@ impl Extent {
         self.local(expires_s)
     }
 
-    /// A time of deletion or expiry.
+    /// Adds a time of deletion or expiry, seconds.
     fn local(&mut self, local_s: i64) -> Checked {
         if !(0..=INVALID_LOCAL_S).contains(&local_s) {
             return Err(Refused("a time of deletion or expiry lies before 1970 or after 2106"));
@@ -170,7 +167,7 @@ impl Extent {
     }
 }
 
-/// What the changes of one table are held against.
+/// The table that the changes are checked against.
 struct Rule<'a> {
     table: &'a Table,
     shapes: &'a CellShapes,
@@ -232,7 +229,7 @@ impl Rule<'_> {
         if shape.is_always_ordered { Ok(()) } else { self.order(position, value) }
     }
 
-    /// A value of a type whose values do not all have a place in the order of rows.
+    /// Checks a value of a type for which some byte strings have no position in the clustering order.
     fn order(&self, position: usize, value: &[u8]) -> Checked {
         let Some(column) = self.table.clustering.get(position) else { return Ok(()) };
         match component((&column.ty, column.reversed), Some(value), &mut Vec::new()) {
@@ -251,8 +248,8 @@ impl Rule<'_> {
     }
 }
 
-/// Cells of one column, if it has several, are told apart by their paths. Their order is that of the paths' type: statements
-/// write them so, and the merge of rows relies on it.
+/// Checks a cell's path and the length of its value. The cells of a multi-cell column differ by their paths. Their
+/// order is the order of the path's type: statements write them so, and the merge of rows relies on it.
 #[inline(always)]
 fn check_cell(shape: CellShape, cell: &Cell) -> Checked {
     if cell.path.is_null() == shape.is_multi_cell {
@@ -264,7 +261,7 @@ fn check_cell(shape: CellShape, cell: &Cell) -> Checked {
     Ok(())
 }
 
-/// Whether a value has the length of its type. Empty ones are values of every type.
+/// Whether a value has the length of its type. An empty value is valid for every type.
 #[inline(always)]
 fn has_length(bytes: usize, fixed: Option<u32>) -> bool {
     fixed.is_none_or(|fixed| bytes == fixed as usize || bytes == 0)

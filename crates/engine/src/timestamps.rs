@@ -1,23 +1,24 @@
-//! The server's two clocks: timestamps of writes, which never go back, and the time of day, by which things expire.
+//! The server's two clocks: the timestamps of writes, which never go back, and the time of day, by which data expires.
 //!
-//! A timestamp is the wall clock, or one more than the last where the wall clock has not moved on or was set back. The
-//! time of day is the wall clock alone: a TTL of 8 s ends when the wall clock has gone on by 8 s, whatever timestamps do.
+//! A timestamp is the wall clock, or one more than the last timestamp if the wall clock has not advanced or was set
+//! back. The time of day is the wall clock alone: a TTL of 8 s ends when the wall clock has advanced by 8 s, whatever
+//! timestamps do.
 //!
-//! Across a restart timestamps go on behind the last one that the log names. Each piece of the log that is handed to the
-//! operating system begins with a record of the greatest timestamp given out by then (`commitlog/append.rs`). Why that
-//! suffices: a write takes its timestamp before its record is appended, and the piece is handed over after that, so the
-//! first record of the piece names that timestamp or a later one. Replay keeps a beginning of the log, so where a write
-//! survives, the record before it does. What was given out and not named belongs to writes that no piece holds; they were
-//! not acknowledged, and nothing on the disk has their timestamps. They may be given out again:
+//! After a restart, timestamps continue after the last one that the log records. Each piece of the log that is passed
+//! to the operating system begins with a record of the greatest timestamp assigned so far (`commitlog/append.rs`). This
+//! suffices, because a write takes its timestamp before its record is appended, and the piece is passed on after that.
+//! So the first record of the piece has that timestamp or a later one. Replay keeps a prefix of the log, so if a write
+//! survives, the record before it does too. Timestamps that were assigned but not recorded belong to writes that are in
+//! no piece: these were not acknowledged, and nothing on the disk has their timestamps. They may be assigned again:
 //!
-//! - cells, deletions, counter shards and list elements with them are gone with their writes;
-//! - a change of the schema is a write like any other, and the ids it makes are time UUIDs;
-//! - time UUIDs that a client has seen (`now()` in a SELECT) are still told apart: clock sequence and node are drawn anew at
-//!   each start.
+//! - cells, deletions, counter shards and list elements with them were lost with their writes;
+//! - a schema change is a write like any other, and the ids it makes are time UUIDs;
+//! - time UUIDs that a client has seen (`now()` in a SELECT) still differ, because clock sequence and node are chosen
+//!   anew at each start.
 //!
-//! So a start adds nothing: it goes on from the greater of the wall clock and the last timestamp of a write. Timestamps that
-//! clients give never count. The segment that a log goes on in names the last timestamp at its head before older segments
-//! go, so a flush of everything does not lose it.
+//! So a start continues from the greater of the wall clock and the last timestamp of a write, without any margin.
+//! Timestamps from clients never count. A new log segment records the last timestamp at its beginning before older
+//! segments are removed, so flushing everything does not lose it.
 
 use crate::clock_watch::{ClockJump, Watch};
 use crate::error::{Error, Result};
@@ -27,13 +28,14 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Latest time of day that files can hold, seconds: 2106-02-07T06:28:13 (`Cell.MAX_DELETION_TIME`). No timestamp is taken
-/// from a wall clock that says more: it is wrong, and what was written by it would stay newer than all that follows.
+/// Latest time of day that files can store, seconds: 2106-02-07T06:28:13 (`Cell.MAX_DELETION_TIME`). No timestamp is
+/// taken from a wall clock after this time: the clock is wrong, and data written with it would stay newer than all
+/// later data.
 pub const TIME_OF_DAY_MAX_S: i64 = u32::MAX as i64 - 2;
 
 const LATEST_US: i64 = TIME_OF_DAY_MAX_S * 1_000_000;
 
-/// The greatest timestamp given out, microseconds: shared with the log, which writes it down.
+/// The greatest timestamp assigned so far, microseconds. Shared with the log, which records it.
 #[derive(Clone, Default)]
 pub(crate) struct LastGiven(Arc<Line<AtomicI64>>);
 
@@ -49,10 +51,10 @@ impl std::fmt::Debug for LastGiven {
     }
 }
 
-/// The two clocks at one moment.
+/// Both clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerTime {
-    /// A timestamp that nothing else was given, microseconds.
+    /// A timestamp that was assigned to nothing else, microseconds.
     pub timestamp_us: i64,
     /// The wall clock, microseconds since the epoch.
     pub wall_us: i64,
@@ -60,43 +62,43 @@ pub struct ServerTime {
     pub now_s: i64,
 }
 
-/// How the clocks are.
+/// The state of the clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockStatus {
     /// The wall clock, microseconds since the epoch.
     pub wall_us: i64,
-    /// The greatest timestamp that this server has given to a write; 0 before the first.
+    /// The greatest timestamp that this server has assigned to a write; 0 before the first.
     pub last_us: i64,
-    /// How often the wall clock jumped by more than an hour since the start, a jump found at the start among them.
+    /// The number of jumps of the wall clock by more than an hour since the start, including one found at the start.
     pub jumps: u64,
     /// The last of these jumps.
     pub last_jump: Option<ClockJump>,
-    /// Whether timestamps are refused, since the wall clock says more than `TIME_OF_DAY_MAX_S` or than is allowed.
+    /// Whether timestamps are refused, because the wall clock is after `TIME_OF_DAY_MAX_S` or too far ahead.
     pub is_refused: bool,
 }
 
 impl ClockStatus {
-    /// How far timestamps are ahead of the wall clock, microseconds.
+    /// Microseconds that timestamps are ahead of the wall clock.
     pub fn ahead_us(&self) -> i64 {
         self.last_us.saturating_sub(self.wall_us).max(0)
     }
 }
 
-/// Gives out timestamps and the time of day.
+/// Assigns timestamps and returns the time of day.
 pub(crate) struct Timestamps {
     clock: Arc<dyn Clock>,
     last: LastGiven,
-    /// No timestamp is taken from a wall clock later than this, before it is judged anew.
+    /// The latest wall clock time that `next` accepts without calling `judge`, microseconds.
     ceiling_us: AtomicI64,
-    /// How far the wall clock may be ahead of where it would be without its jumps; the greatest number for any distance.
+    /// The most microseconds that the wall clock may be ahead of its time without jumps; `i64::MAX` for no limit.
     ahead_us_max: AtomicI64,
-    /// What `now_s` last said.
+    /// The last time of day returned.
     said_s: AtomicI64,
     watch: Mutex<Watch>,
 }
 
 impl Timestamps {
-    /// Goes on behind `known_us`, the last timestamp that the log names; 0 when it names none.
+    /// Continues after `known_us`, the last timestamp that the log records; 0 if there is none.
     pub(crate) fn new(clock: Arc<dyn Clock>, known_us: i64) -> Timestamps {
         let watch = Watch::new((clock.wall_us(), clock.monotonic_ns()), known_us);
         let last = LastGiven::default();
@@ -111,7 +113,7 @@ impl Timestamps {
         }
     }
 
-    /// The greatest timestamp given out, as the log reads it.
+    /// The greatest timestamp assigned so far, for the log to read.
     pub(crate) fn last_given(&self) -> LastGiven {
         self.last.clone()
     }
@@ -119,7 +121,7 @@ impl Timestamps {
     /// The next timestamp, and the time of day.
     ///
     /// # Errors
-    /// `ClockBeyond` when the wall clock says more than it may.
+    /// `ClockBeyond` if the wall clock is too late.
     #[inline]
     pub(crate) fn next(&self) -> Result<ServerTime> {
         let wall_us = self.clock.wall_us();
@@ -130,29 +132,30 @@ impl Timestamps {
         Ok(ServerTime { timestamp_us, wall_us, now_s: self.time_of_day(wall_us) })
     }
 
-    /// The next timestamp, microseconds, whatever the wall clock says: one more than the last where that says too much. For
-    /// what must have an order of its own and cannot be refused.
+    /// The next timestamp, microseconds, for operations that need an order of their own and cannot be refused. If the
+    /// wall clock is too late, it is one more than the last timestamp.
     pub(crate) fn next_unrefused(&self) -> i64 {
         let wall_us = self.clock.wall_us();
         self.give(if self.says_too_much(wall_us) { i64::MIN } else { wall_us })
     }
 
-    /// A wall clock that jumps ahead by more than an hour and by more than this, microseconds, gives no timestamps until it is set
-    /// right or believed (`reset`). At first there is no such bound.
+    /// Sets the most microseconds that the wall clock may jump ahead; `None`, as at the start, for no limit. After a
+    /// jump of more than an hour and more than this, the clock gives no timestamps until it is set right or accepted
+    /// (`reset`).
     pub(crate) fn set_ahead_max(&self, ahead_us_max: Option<u64>) {
         let ahead_us_max = ahead_us_max.and_then(|us| i64::try_from(us).ok()).unwrap_or(i64::MAX);
         let _watch = self.watch.lock();
         self.ahead_us_max.store(ahead_us_max, Ordering::Relaxed);
-        // Whoever comes next judges.
+        // The next caller must call `judge`.
         self.ceiling_us.store(i64::MIN, Ordering::Relaxed);
     }
 
-    /// Whether no timestamp is taken from the wall clock now.
+    /// Whether the wall clock is too late to take a timestamp from it.
     fn says_too_much(&self, wall_us: i64) -> bool {
         wall_us > self.ceiling_us.load(Ordering::Relaxed) && self.judge(wall_us).is_err()
     }
 
-    /// Sets the latest time that timestamps are taken from, and says whether this is one of those.
+    /// Sets the latest time that timestamps are taken from. Fails if `wall_us` is later.
     #[cold]
     fn judge(&self, wall_us: i64) -> Result<()> {
         let mut watch = self.watch.lock();
@@ -172,15 +175,13 @@ impl Timestamps {
         after(given.unwrap_or_else(|last| last))
     }
 
-    /// The timestamp of a change of the schema: the last of its millisecond, none of which is given out again. The schema
-    /// tables say in milliseconds when a column was dropped, and what is written to the next one of its name comes later.
-    ///
-    /// # Errors
-    /// As `next`.
+    /// The timestamp of a schema change: the last one of its millisecond, so that no later timestamp is in the same
+    /// millisecond. The schema tables store the time of a column's drop in milliseconds, and writes to the next column
+    /// of that name must come later.
     pub(crate) fn next_of_schema(&self) -> Result<i64> {
         let next_us = self.next()?.timestamp_us;
         let end_of_ms = |us: i64| us - us.rem_euclid(1000) + 999;
-        // Another may have been given out since, within the same millisecond.
+        // Another timestamp may have been assigned since, within the same millisecond.
         let given = self
             .last
             .0
@@ -188,7 +189,7 @@ impl Timestamps {
         Ok(end_of_ms(given.unwrap_or_else(|last| last).max(next_us)))
     }
 
-    /// The last timestamp given out.
+    /// The last timestamp assigned.
     pub(crate) fn last_us(&self) -> i64 {
         self.last.get()
     }
@@ -199,7 +200,7 @@ impl Timestamps {
         self.clock.wall_us()
     }
 
-    /// The greater of the wall clock and the last timestamp, microseconds. Nothing is given out.
+    /// The greater of the wall clock and the last timestamp, microseconds. Assigns nothing.
     pub(crate) fn latest_us(&self) -> i64 {
         self.clock.wall_us().max(self.last.get())
     }
@@ -210,8 +211,9 @@ impl Timestamps {
         self.time_of_day(self.clock.wall_us())
     }
 
-    /// The wall clock within what files can hold. A step back of less than a second, as of a clock that is corrected, is waited
-    /// out, so that what has expired does not come back for it; a longer one is followed.
+    /// The wall clock in seconds, limited to what files can store. After a step back of less than a second, as by clock
+    /// synchronisation, the last returned second is repeated until the clock has caught up, so that expired data does
+    /// not reappear. A longer step back is followed.
     #[inline]
     fn time_of_day(&self, wall_us: i64) -> i64 {
         let now_s = wall_us.div_euclid(1_000_000).clamp(0, TIME_OF_DAY_MAX_S);
@@ -223,9 +225,9 @@ impl Timestamps {
         now_s
     }
 
-    /// The time of day for what removes things for good (purging, stale entries of indexes), seconds: as `now_s`, but a jump
-    /// forward counts only once it has stood for an hour, and one beyond what files can hold never does: then it is 0, and
-    /// nothing is over. A clock that is wrong for a moment must not cost data.
+    /// The time of day for removing data permanently (purging, stale index entries), seconds. A clock that is wrong for
+    /// a moment must not cost data: unlike in `now_s`, a jump forward counts only after an hour, and a time beyond what
+    /// files can store never counts. Then the result is 0, and nothing is removed.
     pub(crate) fn purge_now_s(&self) -> i64 {
         let mut watch = self.watch.lock();
         let moment = (self.clock.wall_us(), self.clock.monotonic_ns());
@@ -234,8 +236,8 @@ impl Timestamps {
         if trusted_us > LATEST_US { 0 } else { trusted_us.div_euclid(1_000_000).max(0) }
     }
 
-    /// Compares the wall clock with the monotonic one. The jumps found since this was last called go to `tell`; called often, in
-    /// the background.
+    /// Compares the wall clock with the monotonic clock, and passes jumps found since the last call to `tell`. Called
+    /// often, in the background.
     pub(crate) fn look(&self, tell: &mut dyn FnMut(ClockJump)) {
         let jump = {
             let mut watch = self.watch.lock();
@@ -247,10 +249,10 @@ impl Timestamps {
         }
     }
 
-    /// Takes the wall clock as it is for right: timestamps go on from it, also where that is back. What it was like before.
+    /// Accepts the current wall clock: timestamps continue from it, even if that is back. Returns the status before.
     ///
     /// # Errors
-    /// `ClockBeyond` when it says more than files can hold.
+    /// `ClockBeyond` if it is later than files can store.
     pub(crate) fn reset(&self) -> Result<ClockStatus> {
         let mut watch = self.watch.lock();
         let (wall_us, monotonic_ns) = (self.clock.wall_us(), self.clock.monotonic_ns());
@@ -264,7 +266,7 @@ impl Timestamps {
         Ok(before)
     }
 
-    /// How the clocks are.
+    /// The state of the clocks.
     pub(crate) fn status(&self) -> ClockStatus {
         let wall_us = self.clock.wall_us();
         let (jumps, last_jump) = self.watch.lock().jumps();

@@ -1,37 +1,37 @@
-//! The partitions of a table that are asked for most, about.
+//! Estimates the most requested partitions of a table.
 //!
-//! Fed by the requests that `figures` measures, one in sixteen. A fixed number of keys is counted; one that is new takes the
-//! place of the least and goes on from its count, so that what is truly frequent stays and no count is too small (the
-//! space-saving algorithm of Metwally, Agrawal and El Abbadi).
+//! The input are the requests that `figures` measures, one in sixteen. A fixed number of keys is counted. A new key
+//! replaces the key with the smallest count and continues from that count, so that frequent keys stay and no count is
+//! too small (the space-saving algorithm of Metwally, Agrawal and El Abbadi).
 
 use parking_lot::Mutex;
 
-/// Keys that are counted.
+/// The number of keys that are counted.
 const KEYS: usize = 64;
 
-/// Counted keys; nothing is allocated before the first.
+/// The counted keys; nothing is allocated before the first.
 #[derive(Default)]
 pub(crate) struct Top(Mutex<Counted>);
 
-/// Keys with their counts, in no order. A request looks at numbers alone, and at bytes where the numbers are equal.
+/// Keys with their counts, in no order. A lookup compares hashes, and the bytes of keys only if the hashes are equal.
 #[derive(Default)]
 struct Counted {
-    /// Of each key.
+    /// The hash of each key.
     hashes: Vec<u32>,
     counts: Vec<u64>,
     keys: Vec<Vec<u8>>,
-    /// No count is less, since counts only grow.
+    /// A lower bound of all counts, which only grow.
     floor: u64,
-    /// Where the search for a least count goes on: those before it were greater than the floor.
+    /// The index where the search for a smallest count continues: the counts before it are above the floor.
     next: usize,
 }
 
-/// A partition and how often it was asked for.
+/// A partition and the estimated number of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopPartition {
     /// Its serialised key.
     pub key: Vec<u8>,
-    /// Requests, about: never less than there were.
+    /// The estimated requests; never less than the true number.
     pub count: u64,
 }
 
@@ -64,7 +64,7 @@ impl Top {
         }
     }
 
-    /// The keys, the most frequent first, `most` of them.
+    /// The `most` most frequent keys, the most frequent first.
     pub(crate) fn list(&self, most: usize) -> Vec<TopPartition> {
         let counted = self.0.lock();
         let both = counted.keys.iter().zip(&counted.counts);
@@ -79,7 +79,7 @@ impl Top {
 
 impl Counted {
     fn find(&self, key: &[u8], hash: u32) -> Option<usize> {
-        // Without a way out between: a few instructions for all of them, and mostly there is none.
+        // Without an early exit this compiles to a few instructions for all hashes, and mostly there is no match.
         if !self.hashes.iter().fold(false, |found, known| found | (*known == hash)) {
             return None;
         }
@@ -94,8 +94,8 @@ impl Counted {
         None
     }
 
-    /// A key of the least count. Each look goes on where the last one ended, so that all keys are looked at once between two
-    /// rises of the floor.
+    /// The index of a key with the smallest count. Each search continues where the last one ended, so that every count
+    /// is visited once before the floor rises.
     fn least(&mut self) -> usize {
         let floor = self.floor;
         let rest = self.counts.get(self.next..).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Counted {
     }
 }
 
-/// A number for a key: eight bytes at a time, mixed by a multiplication.
+/// A hash of a key: mixes eight bytes at a time with a multiplication.
 fn hash_of(key: &[u8]) -> u32 {
     let hash = key.chunks(8).fold(key.len() as u64, |hash, piece| {
         let mut bytes = [0; 8];
@@ -144,7 +144,7 @@ mod tests {
         let mut number = 1_u64;
         for _ in 0..20_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Few keys often, many seldom.
+            // A few frequent keys, and many rare ones.
             let key = ((number >> 33) % (1 + (number >> 57))).to_be_bytes().to_vec();
             top.add(&key, 16);
             match judge.iter().position(|(known, _)| *known == key) {
@@ -153,7 +153,7 @@ mod tests {
                 None => {
                     let least = judge.iter().map(|(_, count)| *count).min().unwrap();
                     let left: Vec<_> = top.list(KEYS);
-                    // The one that is gone had the least count, and the new one goes on from it.
+                    // The replaced key had the smallest count, and the new one continues from it.
                     let gone =
                         judge.iter().position(|(known, _)| left.iter().all(|one| one.key != *known)).unwrap();
                     assert_eq!(judge[gone].1, least);

@@ -1,6 +1,6 @@
-//! What a database has done since its start, besides the reads and writes that `figures` counts by table.
+//! Counters of the whole database since its start, besides those that `figures` keeps for each table.
 //!
-//! Kept apart from the tables' figures, so that the sums do not shrink when a table is dropped.
+//! They are separate from the tables' metrics, so that the sums do not shrink when a table is dropped.
 
 use crate::figures::Counter;
 use helenus_sstable::block::Touched;
@@ -23,14 +23,14 @@ pub(crate) struct Work {
     pub(crate) reads_failed: AtomicU64,
 }
 
-/// What they say at one moment.
+/// The counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkDone {
     /// Blocks and index pages that reads by key found in the cache.
     pub cache_hits: u64,
-    /// Those that they read from files.
+    /// Blocks and index pages that reads by key read from files.
     pub cache_misses: u64,
-    /// Bytes that reads took from files, those over ranges included.
+    /// Bytes that reads by key and range reads read from files.
     pub bytes_read: u64,
     /// Memtables that were flushed.
     pub flushes: u64,
@@ -38,22 +38,22 @@ pub struct WorkDone {
     pub flush_failures: u64,
     /// Bytes of the files that flushes wrote.
     pub flushed_bytes: u64,
-    /// Compactions that ended well.
+    /// Successful compactions.
     pub compactions: u64,
     /// Compactions that failed.
     pub compaction_failures: u64,
     /// Bytes that compactions read from files.
     pub compaction_bytes_read: u64,
-    /// Bytes of data that those which ended well read, before compression.
+    /// Uncompressed bytes of data that successful compactions read.
     pub compaction_data_bytes: u64,
-    /// Bytes of the files that they wrote.
+    /// Bytes of the files that compactions wrote.
     pub compaction_bytes_written: u64,
-    /// Reads that a damaged file ended, or one that the system did not give.
+    /// Reads that failed because of a damaged file or an error of the operating system.
     pub reads_failed: u64,
 }
 
 impl Work {
-    /// Counts what a read touched. `cached`: it was one that uses the cache.
+    /// Counts the blocks and bytes of a read. `cached`: whether the read uses the cache.
     #[inline]
     pub(crate) fn count_read(&self, touched: &Touched, cached: bool) {
         let read = touched.blocks_read + touched.index_pages_read;
@@ -109,10 +109,10 @@ pub struct LogStatus {
     pub bytes: u64,
     /// Bytes that were appended since the start.
     pub appended_bytes: u64,
-    /// Bytes that were appended and are not known to be on the disk.
+    /// Bytes appended that are not yet known to be on the disk.
     pub unsynced_bytes: u64,
-    /// How long syncs took, nanoseconds.
+    /// The duration of syncs, nanoseconds.
     pub syncs: crate::figures::Distribution,
-    /// Why it takes no more writes, if it has failed.
+    /// Why the log refuses writes, if it has failed.
     pub failure: Option<String>,
 }

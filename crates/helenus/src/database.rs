@@ -1,4 +1,4 @@
-//! A database in this process: CQL with values, and wide rows.
+//! The embedded database: CQL with bound values, and wide rows.
 
 use crate::error::{Error, Result};
 use crate::value::Value;
@@ -21,24 +21,24 @@ pub struct Database {
     backend: Arc<LocalBackend>,
 }
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its directory; `None`: in memory, gone when it is dropped.
+    /// The data directory. `None`: the database lives in memory and is gone when it is dropped.
     pub dir: Option<PathBuf>,
     /// When a write is acknowledged.
     pub sync: SyncMode,
-    /// Memory for memtables and block cache.
+    /// The memory of the memtables and the block cache.
     pub memory: MemoryShares,
 }
 
 impl Options {
-    /// The directory, group sync, 512 MiB of memory.
+    /// A directory with group sync and 512 MiB of memory.
     pub fn new(dir: impl Into<PathBuf>) -> Options {
         Options { dir: Some(dir.into()), ..Options::in_memory() }
     }
 
-    /// In memory, 512 MiB of it.
+    /// A database in memory, of 512 MiB.
     pub fn in_memory() -> Options {
         const MEMORY_LIMIT: u64 = 512 << 20;
         Options { dir: None, sync: SyncMode::Group, memory: MemoryShares::of_limit(MEMORY_LIMIT) }
@@ -46,23 +46,23 @@ impl Options {
 }
 
 impl Database {
-    /// Opens a directory, which is made if it is not there.
+    /// Opens a data directory, and creates it if it does not exist.
     ///
     /// # Errors
-    /// The directory is in use; its files are damaged.
+    /// Another process has the directory open; its files are damaged.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Database> {
         Database::open_with(Options::new(dir))
     }
 
-    /// Opens a database that lives in memory and goes with this value.
+    /// Opens a database in memory. It is gone when this value is dropped.
     ///
     /// # Errors
-    /// None that is known; opening shares its signature.
+    /// None is known; the signature is that of `open`.
     pub fn in_memory() -> Result<Database> {
         Database::open_with(Options::in_memory())
     }
 
-    /// Opens with options.
+    /// Opens a database with the given options.
     ///
     /// # Errors
     /// As `open`.
@@ -83,17 +83,17 @@ impl Database {
         Ok(Database { engine, backend })
     }
 
-    /// Runs a statement. Each `?` takes the value of its place; rows come back whole, without paging.
+    /// Runs a statement. The `?` markers take `values` in order. All rows are returned at once, without paging.
     ///
     /// # Errors
-    /// What a Cassandra node would answer; values that do not fit their markers.
+    /// The errors of a Cassandra node; values that do not fit their markers.
     pub fn execute(&self, cql: &str, values: &[Value]) -> Result<ResultSet> {
         self.run(cql, values, None)
     }
 
-    /// Runs a statement as `execute` does, and adds what it touched to `probe`: SSTables asked and left out, index nodes,
-    /// blocks, bytes, rows, cells, tombstones, and nanoseconds by stage. `probe.times` costs some reads of the clock a
-    /// row; measure latencies without a probe.
+    /// Runs a statement as `execute` does, and adds the work of its read to `probe`: SSTables read and skipped, index
+    /// nodes, blocks, bytes, rows, cells, tombstones, and nanoseconds by stage. `probe.times` costs several clock reads
+    /// a row; measure latencies without a probe.
     ///
     /// # Errors
     /// As `execute`.
@@ -124,10 +124,10 @@ impl Database {
         Ok(rows.into_result())
     }
 
-    /// A table as wide rows: columns by name and by range.
+    /// Opens a table for wide-row calls: columns by name and by range.
     ///
     /// # Errors
-    /// The table does not exist or is not of that shape.
+    /// The table does not exist, or does not have the shape of a wide-row table.
     pub fn wide_table(&self, keyspace: &str, table: &str) -> Result<WideTable> {
         let schema = self.engine.schema();
         let found = schema.table(keyspace, table).cloned();
@@ -135,21 +135,21 @@ impl Database {
         WideTable::new(self.engine.clone(), found)
     }
 
-    /// Writes everything in memory to SSTables. Returns how many were written.
+    /// Writes all memtables to SSTables, and returns the number of SSTables written.
     ///
     /// # Errors
-    /// Failures of writing; what was in memory stays there.
+    /// Failures of writing; the data stays in memory.
     pub fn flush(&self) -> Result<u64> {
         Ok(self.engine.flush_all()?)
     }
 
-    /// The engine below, for tools that read and write in storage terms and look at what a read touched.
+    /// The storage engine, for tools that read and write below CQL or inspect the work of a read.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Flushes and ends; the next start has nothing to replay. Dropping without it loses nothing either: the log
-    /// has it.
+    /// Flushes and closes, so that the next start has nothing to replay. Dropping the database without `close` loses
+    /// nothing either: its writes are in the commit log.
     ///
     /// # Errors
     /// As `flush`.
@@ -180,16 +180,16 @@ fn bind(statement: &Prepared, values: &[Value]) -> Result<Vec<Option<Vec<u8>>>> 
         .collect()
 }
 
-/// The rows of a statement.
+/// The rows that a statement returned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultSet {
-    /// Names of the columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Vec<Row>,
 }
 
-/// A row: its values in the order of the columns.
+/// A row: its values, in the order of the columns.
 pub type Row = Vec<Value>;
 
 #[derive(Default)]

@@ -1,31 +1,31 @@
-//! What can go wrong in the embedded database.
+//! The errors of the embedded database.
 
 use helenus_cql::CqlError;
 
 /// An error of the embedded database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The statement is wrong or could not be run; the text is what a Cassandra node would answer.
+    /// The statement is wrong or could not be run. The text is the one that a Cassandra node would answer.
     #[error(transparent)]
     Cql(#[from] CqlError),
-    /// The storage engine failed or refused.
+    /// The storage engine failed, or refused the request.
     #[error(transparent)]
     Engine(#[from] helenus_engine::Error),
     /// A value does not fit its column.
     #[error("{keyspace}.{table}: column {column} of type {ty} takes no {value}; give a {ty}")]
     WrongType {
-        /// Keyspace of the column.
+        /// The column's keyspace.
         keyspace: String,
-        /// Its table.
+        /// The column's table.
         table: String,
-        /// Its name.
+        /// The column's name.
         column: String,
-        /// Its type in CQL.
+        /// The column's type in CQL.
         ty: String,
-        /// What was given.
+        /// The kind of the value that was given.
         value: &'static str,
     },
-    /// A table that is not of the shape the wide-row calls need.
+    /// The table does not have the shape that the wide-row calls need.
     #[error(
         "{keyspace}.{table} is not a wide-row table: {problem}; it needs one partition key column, one clustering column and one regular column, none of them a non-frozen collection or counter"
     )]
@@ -34,10 +34,10 @@ pub enum Error {
         keyspace: String,
         /// The table.
         table: String,
-        /// What is different.
+        /// How the table differs from a wide-row table.
         problem: &'static str,
     },
-    /// A table that does not exist.
+    /// The table does not exist.
     #[error("table {keyspace}.{table} does not exist; create it first")]
     NoTable {
         /// The keyspace.
@@ -47,5 +47,5 @@ pub enum Error {
     },
 }
 
-/// Result of the embedded database.
+/// The result type of the embedded database.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -15,7 +15,7 @@
 //! # db.close()?; Ok::<(), helenus::Error>(())
 //! ```
 //!
-//! What a read touched is counted by a `Probe`, for CQL (`Database::execute_probed`) and for wide rows:
+//! A `Probe` counts the work of a read, for CQL (`Database::execute_probed`) and for wide rows:
 //!
 //! ```
 //! # let db = helenus::Database::in_memory()?;
@@ -30,8 +30,8 @@
 //! assert_eq!((probe.rows, probe.memtables, probe.touched.blocks_read), (1, 1, 0));
 //! # Ok::<(), helenus::Error>(())
 //! ```
-//!
-//! The library has no runtime of its own: calls block until they are done, and a write returns when it is as safe as
+//! The library has no runtime of its own: calls block until they are done. A write returns when it is as safe as the
+//! sync mode demands. Only one process can have a directory open.
 //! the sync mode says. One process opens a directory at a time.
 
 mod database;

@@ -1,6 +1,6 @@
-//! The one binary: a server, and the tools around it.
+//! The `helenus` binary: a server, and the tools for it.
 //!
-//! Exit codes: 0 done, 1 it failed, 2 the command line or the configuration is wrong.
+//! Exit codes: 0 success, 1 failure, 2 a wrong command line or configuration.
 
 mod commands;
 
@@ -20,8 +20,9 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: Metered<mimalloc::MiMalloc> = Metered(mimalloc::MiMalloc);
 
-/// Milliseconds that freed memory waits for its next use. With the allocator's own second, a server under requests of seven
-/// megabytes held up to 100 MiB more; inserts of small rows were as fast with both.
+/// Milliseconds that the allocator keeps freed memory before it returns it to the system. With the allocator's default
+/// of one second, a server under requests of seven megabytes held up to 100 MiB more; inserts of small rows were
+/// equally fast with both.
 const FREED_MEMORY_KEPT_MS: u32 = 100;
 
 const ABOUT: &str =
@@ -32,7 +33,8 @@ const EXAMPLES: &str = "Examples:
   helenus serve --memory --listen 127.0.0.1:0
   helenus admin status";
 
-/// Commands that write what is in a database, or was typed into it: their files are their owner's alone, whatever the umask.
+/// Commands whose files contain data of a database, or statements typed by the user. These files are readable by their
+/// owner only, whatever the umask.
 const KEEPS_DATA: [&str; 8] = ["serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
 
 fn command_line() -> Command {
@@ -119,7 +121,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the output has what they wanted: `helenus admin tablestats | head`.
+        // The reader of the output has closed the pipe, as in `helenus admin tablestats | head`: no message is wanted.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("helenus: {}", text_of(&error));
@@ -137,7 +139,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::BrokenPipe))
 }
 
-/// An error with its causes, but for those that the text before them tells already.
+/// The text of an error and its causes, without the causes whose text is already part of it.
 fn text_of(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -153,7 +155,7 @@ fn text_of(error: &anyhow::Error) -> String {
 mod tests {
     use super::*;
 
-    /// Every command that has a page of its own, with the words that lead to it.
+    /// Calls `look` for every command that has a help page, with the words that call it (`path`).
     fn each(command: &Command, path: &str, look: &mut dyn FnMut(&Command, &str)) {
         look(command, path);
         let shown =
@@ -170,7 +172,7 @@ mod tests {
         let mut wrong = Vec::new();
         each(&all, "helenus", &mut |command, path| {
             let last = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            // The example is of this command, not of the one above it.
+            // The example must show this command, not its parent.
             if !last.contains("Example") || !last.contains(path) {
                 wrong.push(format!("{path}: no example"));
             }

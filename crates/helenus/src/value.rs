@@ -1,4 +1,4 @@
-//! Values as Rust programs have them, to and from Cassandra's bytes.
+//! Values as Rust types, and their conversion to and from Cassandra's serialised form.
 
 use helenus_model::types::CqlType;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ pub enum Value {
     Double(f64),
     /// `timestamp`: milliseconds since the epoch.
     Timestamp(i64),
-    /// `date`: days around 1970-01-01, centred on 2^31.
+    /// `date`: days since 1970-01-01, plus 2^31.
     Date(u32),
     /// `uuid`, `timeuuid`.
     Uuid(Uuid),
@@ -38,11 +38,11 @@ pub enum Value {
 }
 
 impl Value {
-    /// The serialised value for a column of type `ty`; `None` for null.
+    /// The serialised value for a column of type `ty`; `None` for null. Integers and floats convert to other widths
+    /// where nothing is lost. Text is not parsed as a CQL constant here.
     ///
     /// # Errors
-    /// What the value is called, when the type does not take it. Numbers convert where nothing is lost; text is
-    /// understood as the CQL constant of the type only by `Database::execute`'s statements, not here.
+    /// The value's kind in words, if the type does not take it.
     pub(crate) fn to_bytes(&self, ty: &CqlType) -> Result<Option<Vec<u8>>, &'static str> {
         let refused = Err(self.kind());
         let bytes = match (self, ty) {
@@ -63,14 +63,14 @@ impl Value {
             (Value::Uuid(uuid), CqlType::Uuid | CqlType::TimeUuid) => uuid.as_bytes().to_vec(),
             (Value::Inet(IpAddr::V4(address)), CqlType::Inet) => address.octets().to_vec(),
             (Value::Inet(IpAddr::V6(address)), CqlType::Inet) => address.octets().to_vec(),
-            // Bytes are taken as the serialised value of any type, and checked by it.
+            // A blob is taken as the serialised value of any type; `validate` below checks it.
             (Value::Blob(bytes), _) => bytes.clone(),
             _ => return refused,
         };
         if ty.validate(&bytes).is_err() { refused } else { Ok(Some(bytes)) }
     }
 
-    /// The value of a column of type `ty` from its serialised form; what has no variant comes as `Blob`.
+    /// The value of a column of type `ty` from its serialised form. A type without a variant of its own gives a `Blob`.
     pub(crate) fn from_bytes(ty: &CqlType, bytes: &[u8]) -> Value {
         let typed = match ty {
             CqlType::Text | CqlType::Ascii => String::from_utf8(bytes.to_vec()).ok().map(Value::Text),
@@ -95,7 +95,7 @@ impl Value {
         typed.unwrap_or_else(|| Value::Blob(bytes.to_vec()))
     }
 
-    /// The text, if this is one.
+    /// The text, if the value is text.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
@@ -103,7 +103,7 @@ impl Value {
         }
     }
 
-    /// The integer, of any width.
+    /// The integer, if the value is an integer of any width.
     pub fn integer(&self) -> Option<i64> {
         Some(match self {
             Value::TinyInt(value) => i64::from(*value),
@@ -133,7 +133,7 @@ impl Value {
     }
 }
 
-/// An integer in the width of a type, if it fits.
+/// An integer in the width of type `ty`, if it fits.
 fn integer_bytes(value: i64, ty: &CqlType) -> Option<Vec<u8>> {
     Some(match ty {
         CqlType::TinyInt => i8::try_from(value).ok()?.to_be_bytes().to_vec(),
@@ -144,7 +144,7 @@ fn integer_bytes(value: i64, ty: &CqlType) -> Option<Vec<u8>> {
         }
         CqlType::Varint => {
             let bytes = value.to_be_bytes();
-            // The shortest two's complement form: a leading byte goes while it only repeats the sign.
+            // The shortest two's complement form: a leading byte that only repeats the sign is dropped.
             let redundant = |at: usize| {
                 let sign = (bytes[at + 1] as i8) < 0;
                 bytes[at] == if sign { 0xFF } else { 0 }

@@ -16,7 +16,7 @@ use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
 use std::sync::Arc;
 
-/// A table used as wide rows.
+/// A table opened for wide-row calls.
 pub struct WideTable {
     engine: Arc<Engine>,
     table: Arc<Table>,
@@ -25,13 +25,13 @@ pub struct WideTable {
 /// A range of columns of one row.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
-    /// First name, included; `None`: from the beginning, in the direction of the read.
+    /// The first name, inclusive, in the direction of the read. `None`: from the beginning.
     pub start: Option<Value>,
-    /// Last name, included; `None`: to the end.
+    /// The last name, inclusive. `None`: to the end.
     pub finish: Option<Value>,
-    /// Against the table's order; `start` is then the greater name.
+    /// Reads against the table's order; `start` is then the greater name.
     pub reversed: bool,
-    /// At most so many; `None`: all.
+    /// The maximum number of columns. `None`: all.
     pub count: Option<u64>,
 }
 
@@ -69,10 +69,10 @@ impl WideTable {
         }
     }
 
-    /// Writes columns of a row, all of them or none. Null values delete.
+    /// Writes columns of a row atomically. A null value deletes its column.
     ///
     /// # Errors
-    /// Values of another type; what the engine refuses.
+    /// Values of another type; errors of the engine.
     pub fn put(&self, row: &Value, columns: &[(Value, Value)]) -> Result<()> {
         let timestamp_us = self.engine.next_timestamp()?;
         let now_s = self.engine.now_s();
@@ -98,40 +98,31 @@ impl WideTable {
         self.write(row, changes)
     }
 
-    /// The columns of these names that exist, in the table's order.
+    /// Reads the columns with these names. Returns those that exist, in the table's order.
     ///
     /// # Errors
-    /// Values of another type; damage of a file that is read.
+    /// Values of another type; a damaged file.
     pub fn get(&self, row: &Value, names: &[Value]) -> Result<Vec<(Value, Value)>> {
         self.read(row, self.names(names)?, None)
     }
 
-    /// The columns of a slice, in the direction it is read.
-    ///
-    /// # Errors
-    /// As `get`.
+    /// Reads the columns of a slice, in the direction of the slice.
     pub fn slice(&self, row: &Value, slice: &Slice) -> Result<Vec<(Value, Value)>> {
         self.read(row, self.range(slice)?, None)
     }
 
-    /// The same reads, counted: each adds what it touched to `probe`. Reading the clock costs some time a column, so
-    /// measure latencies without.
+    /// The same reads with a probe: each adds its work to `probe`. The probe reads the clock for each column, so
+    /// measure latencies without one.
     pub fn probed<'a>(&'a self, probe: &'a mut Probe) -> ProbedTable<'a> {
         ProbedTable { table: self, probe }
     }
 
-    /// How many columns a slice has.
-    ///
-    /// # Errors
-    /// As `get`.
+    /// The number of columns in a slice.
     pub fn count(&self, row: &Value, slice: &Slice) -> Result<u64> {
         self.slice(row, slice).map(|columns| columns.len() as u64)
     }
 
     /// Deletes columns by name.
-    ///
-    /// # Errors
-    /// As `put`.
     pub fn delete(&self, row: &Value, names: &[Value]) -> Result<()> {
         let deletion = self.deletion()?;
         let mut changes = Changes::default();
@@ -257,7 +248,7 @@ impl WideTable {
     }
 }
 
-/// Which columns, in storage terms.
+/// The columns to read, in terms of the storage engine.
 struct Question {
     filter: ClusteringFilter,
     reversed: bool,

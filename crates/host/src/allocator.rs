@@ -1,29 +1,29 @@
-//! How the binary's allocator treats memory that was given back to it.
+//! Settings of the binary's allocator for freed memory.
 
 use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use std::ffi::c_long;
 
-/// `mi_option_purge_delay` in mimalloc.h of version 3, which the bindings do not name.
+/// `mi_option_purge_delay` in mimalloc.h of version 3, for which the bindings have no name.
 const PURGE_DELAY: mi_option_t = 15;
 
-/// Gives freed memory back to the system after so many milliseconds, by default a thousand: until then a process whose
-/// requests come in megabytes holds those of the last second beside those of now. With too few, memory that is used again at
-/// once is cleared by the system each time.
+/// Sets how many milliseconds the allocator keeps freed memory before it returns it to the kernel; the default is a
+/// thousand. With a long time, a process whose requests take megabytes holds the memory of the last second in addition
+/// to the present. With a short time, the kernel clears memory each time it is reused.
 ///
-/// For a program's first line, before it starts threads: the setting is a plain number of the allocator's.
+/// Call this first in a program, before it starts threads: the setting is a plain number of the allocator's.
 pub fn keep_freed_memory_ms(ms: u32) {
     #[expect(unsafe_code, reason = "one call; SAFETY below")]
-    // SAFETY: the option exists, and is one number of a machine word that the allocator reads when it frees: a thread that
-    // reads it meanwhile finds the old or the new one.
+    // SAFETY: the option exists, and is one machine word that the allocator reads when it frees: a thread that reads
+    // it meanwhile sees the old or the new value.
     unsafe {
         mi_option_set(PURGE_DELAY, c_long::from(ms));
     }
 }
 
-/// Gives freed memory back to the system now, whatever the time it is kept for.
+/// Returns freed memory to the kernel now, regardless of the time for which it is kept.
 pub fn release_freed_memory() {
     #[expect(unsafe_code, reason = "one call; SAFETY below")]
-    // SAFETY: it frees what nobody holds, and may be called from any thread at any time.
+    // SAFETY: it frees unused memory only, and may be called from any thread at any time.
     unsafe {
         mi_collect(true);
     }

@@ -1,13 +1,13 @@
-//! Memory for blocks of files: pieces of a few sizes, cut out of regions that the system keeps in huge pages.
+//! Memory for blocks of files: frames of a few sizes, cut out of regions that the kernel keeps in huge pages.
 //!
-//! Whoever reads at random places of many blocks waits for the processor to find each page, if pages are small, and for the
-//! count of a block's holders, if it stands before the block's bytes. Here a region of blocks is one huge page, and the counts
-//! of all its blocks stand together (`seats`), so close that they stay in the processor's caches.
+//! Random reads of many blocks suffer a TLB miss per block if pages are small, and a cache miss for the block's
+//! reference count if that precedes the block's bytes. Here a region of blocks is one huge page, and the counts of all
+//! its blocks lie together (`seats`), so close that they stay in the processor's caches.
 //!
-//! Whoever has seen a block may keep a hint of four bytes in place of the block, and ask the pool whether that one is still there.
+//! A reader may keep a hint of four bytes to a block that it has read, and later ask the pool whether that block is
+//! still there.
 //!
-//! A region belongs to one size. It goes back to the system when none of its blocks is held and its size has another such
-//! region.
+//! A region has blocks of one size. It is freed when none of its blocks is held and the size has another such region.
 
 #![expect(unsafe_code, reason = "blocks are shared without a lock; each block of code says why it is sound")]
 
@@ -27,18 +27,19 @@ use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
 
-/// Sizes of blocks, KiB: a block has the least that holds it: from 2 KiB on that is at most half as much again as it needs.
+/// Sizes of blocks, KiB. A block gets the smallest size that fits: from 2 KiB on, at most one and a half times its
+/// bytes.
 const SIZES_KIB: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
-/// Bytes of a size's first region: whoever reads little has little.
+/// Size of the first region of each block size: a process that reads little uses little.
 const FIRST_REGION_BYTES: usize = 64 << 10;
-/// Where blocks begin: at a cache line.
+/// Alignment of blocks: a cache line.
 const ALIGN: usize = 64;
-/// Cache lines of a block that are asked for when it is found.
+/// Cache lines that are prefetched when a block is found.
 const LINES_AHEAD: usize = 4;
-/// Holders of a block at which the process ends, as with `Arc`: a count that came round would free a block in use.
+/// The number of holders at which the process aborts, as with `Arc`: an overflow would free a block in use.
 const HOLDERS_MAX: u32 = i32::MAX as u32;
 
-/// Gives out blocks. All of them may outlive it. Cloning shares it.
+/// Allocates blocks, which may outlive the pool. Cloning shares it.
 #[derive(Clone)]
 pub struct BlockPool(Arc<Pool>);
 
@@ -47,20 +48,20 @@ struct Pool {
     table: Arc<Table>,
 }
 
-/// The regions of one size that have room.
+/// The regions of one size that have free blocks.
 struct Size {
     bytes: usize,
     open: Mutex<Open>,
     table: Arc<Table>,
-    /// Seats of whole regions that went back to the system, for the next ones.
+    /// Frames' metadata of whole regions that were freed, for the next regions.
     spare: Mutex<Vec<Arc<Seats>>>,
 }
 
 #[derive(Default)]
 struct Open {
-    /// Each once, as long as a block of it is free.
+    /// Each region once, while it has a free block.
     regions: Vec<Arc<Region>>,
-    /// Whether the small first region was made.
+    /// Whether the small first region was created.
     has_begun: bool,
 }
 
@@ -69,14 +70,14 @@ struct Region {
     memory: NonNull<u8>,
     layout: Layout,
     seats: Arc<Seats>,
-    /// Blocks that nobody holds.
+    /// Free blocks.
     free: Mutex<Vec<u32>>,
-    /// Where blocks go back to, as long as there is a pool; a single block from none has nowhere to go.
+    /// The size that blocks return to, while the pool exists; a single block from no pool returns to none.
     size: Weak<Size>,
 }
 
-// SAFETY: the memory is the region's alone, and its blocks are handed out one by one: each is held by one `BlockMut`, or by
-// `Block`s that only read it. Everything else in a region is `Send` and `Sync` by itself.
+// SAFETY: the region owns the memory and hands its blocks out one by one: each is held by one `BlockMut`, or by
+// `Block`s that only read it. The other fields are `Send` and `Sync` themselves.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -92,7 +93,7 @@ impl BlockPool {
         BlockPool(Arc::new(Pool { sizes: SIZES_KIB.map(size), table: table.clone() }))
     }
 
-    /// Memory for a block of `bytes`, with anything in it. Blocks above 64 KiB have memory of their own.
+    /// Memory for a block of `bytes`, with undefined content. A block above 64 KiB gets its own allocation.
     pub fn take(&self, bytes: usize) -> BlockMut {
         match self.0.sizes.iter().find(|size| size.bytes >= bytes) {
             Some(size) if bytes > 0 => size.take(bytes),
@@ -100,21 +101,21 @@ impl BlockPool {
         }
     }
 
-    /// The block of this name (not 0) that was seen where the hint says, if somebody still holds it: one more holder. It will be
-    /// read from its byte `from` on; `usize::MAX` if that is not known.
+    /// The block of this name (not 0) at the position of the hint, if it is still held; adds a holder. The caller will
+    /// read it from byte `from` on; `usize::MAX` if that is not known.
     #[inline]
     pub fn find(&self, hint: BlockHint, name: u64, from: usize) -> Option<Block> {
         let (seats, number) = self.0.table.find(hint)?;
         let seat = seats.all.get(number)?;
         if from < seats.block_bytes {
-            // Whatever is there: what stands below holds up all reads behind it.
+            // Prefetch whatever block is there now: waiting for the code below would delay all reads of the block.
             prefetch_lines(seats.place(number).wrapping_add(from), LINES_AHEAD);
         }
         if !seat.join() {
             return None;
         }
-        // SAFETY: we are one of a block's holders now, who keep its region, which was stored before the block began; its
-        // memory has all its blocks.
+        // SAFETY: we are now a holder of a block, and holders keep its region, which was stored before the block
+        // began; the region's memory contains all its blocks.
         let block = unsafe {
             Block {
                 place: NonNull::new_unchecked(seats.place(number)),
@@ -123,7 +124,7 @@ impl BlockPool {
                 region: NonNull::new_unchecked(seats.region()),
             }
         };
-        // Until now it may be any block, or one that is being filled.
+        // Until this check it may be any block, or one that is being filled.
         if name == 0 || !seat.has_name(name) {
             return None;
         }
@@ -155,7 +156,7 @@ impl Size {
         }
         let region_bytes = if open.has_begun { HUGE_PAGE_BYTES } else { FIRST_REGION_BYTES };
         open.has_begun = true;
-        // Others need not wait for the memory to be cleared.
+        // Unlocked, so that others need not wait while the memory is cleared.
         drop(open);
         let count = (region_bytes / self.bytes).max(1);
         let is_whole = |seats: &Arc<Seats>| seats.all.len() == count;
@@ -178,7 +179,7 @@ impl Size {
             free.len()
         };
         if free == 1 {
-            // Regions that were full until now are found next to last: the one that is being filled stays the last.
+            // A region that was full is inserted before the last one: the region that is being filled stays the last.
             let place = open.regions.len().saturating_sub(1);
             open.regions.insert(place, region.clone());
         }
@@ -194,18 +195,18 @@ impl Size {
 }
 
 impl Region {
-    /// With room for a block for each of the seats, which served no region or one that is gone.
+    /// A region with a block for each of the frames, which belong to no other region (any more).
     fn new(bytes: usize, seats: Arc<Seats>, size: Weak<Size>) -> Arc<Region> {
         let align = if bytes == HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { ALIGN };
         let Ok(layout) = Layout::from_size_align(bytes, align) else {
-            // More than the half of all addresses: no allocator has that.
+            // More than half of the address space: no allocator has that much.
             handle_alloc_error(Layout::new::<u8>())
         };
-        // SAFETY: `bytes` is not 0: a region has room for a block, and blocks of no bytes get a region of one.
+        // SAFETY: `bytes` is not 0: a region has space for a block, and empty blocks get a region of one byte.
         let memory = uncounted(|| unsafe { alloc_zeroed(layout) });
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
         if bytes == HUGE_PAGE_BYTES {
-            // SAFETY: nobody has a piece of it yet, and zeroes are what it holds before and afterwards.
+            // SAFETY: nobody has a piece of it yet, and it holds zeroes before and afterwards.
             unsafe { renew(memory.as_ptr(), bytes) };
         }
         let free = Mutex::new((0..seats.all.len() as u32).rev().collect());
@@ -214,7 +215,7 @@ impl Region {
         region
     }
 
-    /// Hands out a block that nobody holds, taken from `free`.
+    /// Hands out a free block that was taken from `free`.
     fn hand_out(region: Arc<Region>, number: u32, bytes: usize) -> BlockMut {
         let at = number as usize * region.seats.block_bytes;
         assert!(at + bytes <= region.layout.size(), "a block lies within its region");
@@ -236,18 +237,18 @@ impl Drop for Region {
         {
             size.spare.lock().push(self.seats.clone());
         }
-        // SAFETY: allocated with this layout; no block is held, for each held one keeps the region.
+        // SAFETY: allocated with this layout; no block is held, because each held block keeps the region.
         uncounted(|| unsafe { dealloc(self.memory.as_ptr(), self.layout) });
     }
 }
 
-/// Bytes in memory that many may hold and nobody changes. Cloning shares them. As large as two references.
+/// Read-only bytes that several holders share. Cloning adds a holder. As large as two references.
 pub struct Block {
     place: NonNull<u8>,
     bytes: usize,
-    /// One of `region`'s.
+    /// The block's frame, in `region`.
     seat: NonNull<Seat>,
-    /// All holders of a block together have one count of the region's `Arc`.
+    /// All holders of a block together own one reference count of the region's `Arc`.
     region: NonNull<Region>,
 }
 
@@ -257,24 +258,24 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Bytes of memory that the block takes.
+    /// Bytes of memory that the block occupies.
     pub fn footprint(&self) -> usize {
         self.region().seats.block_bytes
     }
 
-    /// Gives the block a name, not 0, by which it can be found where it is. All blocks of a pool that have the same name at one
-    /// time have the same bytes, or some the first of the others'.
+    /// Gives the block a name, not 0, by which it can be found through a hint. If several blocks of a pool have the
+    /// same name at one time, they have the same bytes, or one is a prefix of another.
     pub fn set_name(&self, name: u64) {
         self.seat().set_name(name);
     }
 
-    /// Where it is, for `BlockPool::find`; `None` for a block that cannot be found.
+    /// A hint for `BlockPool::find`; `None` for a block that cannot be found.
     pub fn hint(&self) -> Option<BlockHint> {
         let region = self.region();
         region.seats.hint((self.place.addr().get() - region.memory.addr().get()) / region.seats.block_bytes)
     }
 
-    /// Whether it was found by a hint since this was last asked.
+    /// Whether the block was found through a hint since the last call.
     pub fn take_found(&self) -> bool {
         self.seat().take_found()
     }
@@ -287,7 +288,7 @@ impl Block {
 
     #[inline]
     fn seat(&self) -> &Seat {
-        // SAFETY: the region's, and the holders of a block keep that.
+        // SAFETY: the frame is the region's, and holders of a block keep the region.
         unsafe { self.seat.as_ref() }
     }
 
@@ -319,7 +320,7 @@ impl Drop for Block {
         if self.seat().holders.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
-        // What others read of it happened before it is written anew.
+        // All reads by other holders happen before the memory is overwritten.
         fence(Ordering::Acquire);
         self.give_back();
     }
@@ -355,17 +356,17 @@ impl fmt::Debug for Block {
     }
 }
 
-/// A block that one holder fills, before it is shared.
+/// A block with one holder, which fills it before it is shared.
 pub struct BlockMut(Block);
 
 impl BlockMut {
-    /// A block of zeroes with memory of its own, from no pool.
+    /// A block of zeroes with its own allocation, from no pool.
     pub fn alone(bytes: usize) -> BlockMut {
         let room = bytes.max(1);
         Region::hand_out(Region::new(room, Seats::single(room), Weak::new()), 0, bytes)
     }
 
-    /// Ends the filling.
+    /// Turns the filled block into a shared one.
     pub fn share(self) -> Block {
         self.0
     }
@@ -396,7 +397,7 @@ mod tests {
         block.share()
     }
 
-    /// Whether all bytes are these; under Miri, which takes long for each, some of them.
+    /// Whether all bytes equal `byte`; under Miri, where each takes long, only some are compared.
     fn has_only(block: &[u8], byte: u8) -> bool {
         block.iter().step_by(if cfg!(miri) { 997 } else { 1 }).all(|other| *other == byte)
     }
@@ -415,7 +416,7 @@ mod tests {
             for bytes in lengths {
                 held.push((bytes, round, filled(&pool, bytes, round)));
             }
-            // Every third goes.
+            // Drop every third block.
             let mut number = 0;
             held.retain(|_| {
                 number += 1;
@@ -450,7 +451,7 @@ mod tests {
         drop(first);
         let again = filled(&pool, bytes, 2);
         assert_eq!(again.place, place, "the only block of the first region");
-        // The last free block of a region comes and goes.
+        // Take and return the last free block of a region.
         let rest: Vec<Block> = (0..HUGE_PAGE_BYTES / bytes - 1).map(|_| filled(&pool, bytes, 3)).collect();
         for _ in 0..100 {
             drop(filled(&pool, bytes, 4));

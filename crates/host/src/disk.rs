@@ -1,4 +1,4 @@
-//! Files and folders as the storage engine needs them.
+//! The file system interface of the storage engine.
 //!
 //! Durability follows POSIX: bytes are durable after `sync`, names (create, rename, link, remove) after
 //! `sync_dir` of the folder. Every error names its path: it carries a [`PathError`](crate::PathError).
@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub trait Disk: Send + Sync {
     /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// The same for a file of ours with a well-known name, which must not be a symbolic link: somebody else may have put one there.
+    /// The same for a file with a well-known name, which must not be a symbolic link: another user may have created
+    /// one.
     fn open_own(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
@@ -25,16 +26,16 @@ pub trait Disk: Send + Sync {
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>>;
     /// Renames, replacing the target.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// A second name for the same file.
+    /// Gives a file a second name.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Creates a folder and those above it, for their owner alone. Those that are there stay as they are.
+    /// Creates a folder and its missing parents, accessible to their owner only. Existing ones are not changed.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// Makes a folder that is there its owner's alone: others lose their rights to it, and the answer is `true` if they had any. An
-    /// error if others may put files into it and that cannot be ended: a folder of another user, or one that users share.
+    /// Makes an existing folder accessible to its owner only; `true` if others had access. An error if others may put
+    /// files into it and that cannot be prevented: a folder of another user, or a shared one.
     fn claim_dir(&self, _path: &Path) -> io::Result<bool> {
         Ok(false)
     }
@@ -44,7 +45,7 @@ pub trait Disk: Send + Sync {
     fn exists(&self, path: &Path) -> bool;
     /// Whether `path` is a folder.
     fn is_dir(&self, path: &Path) -> bool;
-    /// Whether `path` is a symbolic link, wherever it leads. Whoever removes a tree removes links and does not follow them.
+    /// Whether `path` is a symbolic link, wherever it leads. Removing a tree removes links and does not follow them.
     fn is_link(&self, _path: &Path) -> bool {
         false
     }
@@ -54,28 +55,29 @@ pub trait Disk: Send + Sync {
 
 /// An open file. All methods take `&self` and a position: appenders keep their own offset.
 pub trait File: Send + Sync {
-    /// Length in bytes. `Result` because a real file asks the system.
+    /// Length in bytes. A `Result`, because a real file asks the kernel.
     fn size(&self) -> io::Result<u64>;
     /// Fills `buf` from `offset`; `UnexpectedEof` if the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     /// The same without waiting for the device: `Ok(false)` when the bytes are not in memory.
     fn try_read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<bool>;
-    /// The same as `read_exact_at`, past the system's page cache where [`is_direct`](crate::is_direct) and the file system
-    /// allow it: for bytes that are read once, which need no page there. What is in the page cache is not lost to it.
+    /// The same as `read_exact_at`, bypassing the kernel's page cache if [`is_direct`](crate::is_direct) and the file
+    /// system allow it: for bytes that are read once. Newer bytes in the page cache are still seen.
     fn read_direct_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(buf, offset)
     }
     /// Writes all of `buf` at `offset`, extending the file.
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// The same, past the system's page cache where [`is_direct`](crate::is_direct) and the file system allow it: for bytes that nobody reads
-    /// soon. They are no more durable for it.
+    /// The same, bypassing the kernel's page cache if [`is_direct`](crate::is_direct) and the file system allow it:
+    /// for bytes that are not read soon. It does not make them durable.
     fn write_direct_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(buf, offset)
     }
-    /// Reserves and zero-fills up to `size` bytes and syncs, so that a full disk shows here and not later. Bytes the
-    /// file has already are kept; a file of `size` bytes or more is left as it is. On an error the old length is back.
+    /// Reserves and zero-fills up to `size` bytes and syncs, so that a full disk is noticed here and not later.
+    /// Existing bytes are kept; a file of `size` bytes or more is left as it is. On an error the old length is
+    /// restored.
     fn allocate(&self, size: u64) -> io::Result<()>;
-    /// Cuts or extends to `size`.
+    /// Truncates or extends to `size`.
     fn set_size(&self, size: u64) -> io::Result<()>;
     /// Makes bytes and length durable (fdatasync where that suffices).
     fn sync(&self) -> io::Result<()>;

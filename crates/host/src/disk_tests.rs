@@ -1,11 +1,11 @@
-//! The disk in memory does what the real one does: same answers, same kinds of error, same bytes.
+//! The disk in memory behaves as the real one: same results, same kinds of error, same bytes.
 
 use crate::sim::{Machine, Sequence};
 use crate::{Disk, Host, lock_holder, memory, real};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// One random operation, told as text so that two disks can be compared.
+/// Does a random operation and describes it as text, so that two disks can be compared.
 fn operate(disk: &dyn Disk, root: &Path, chance: &Sequence) -> String {
     let path = |chance: &Sequence| {
         let depth = chance.below(3) + 1;

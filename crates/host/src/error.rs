@@ -1,7 +1,8 @@
-//! What an `io::Error` of this crate carries: the path, the operation, the system's own error.
+//! The `io::Error`s of this crate: they carry the path, the operation and the system's error.
 //!
-//! The traits speak `io::Error`, since callers decide by `ErrorKind` (NotFound, StorageFull, UnexpectedEof). Made here,
-//! its kind is the cause's, its message names the path, and `get_ref` gives a [`PathError`] or a [`LockHeld`].
+//! The traits return `io::Error`, because callers decide by `ErrorKind` (NotFound, StorageFull, UnexpectedEof). An
+//! error from this crate has its cause's kind, its message contains the path, and `get_ref` returns a [`PathError`] or
+//! a [`LockHeld`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,34 +17,34 @@ pub struct PathError {
     pub path: PathBuf,
     /// The second path of a rename or link.
     pub to: Option<PathBuf>,
-    /// What the system said. Part of the message, so not repeated as `Error::source`.
+    /// The system's error. It is part of the message, so `Error::source` does not repeat it.
     pub cause: io::Error,
 }
 
-/// A lock that another holds.
+/// Another process or another lock of this process holds the lock.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is held by {}", path.display(), if holder.is_empty() { "another process" } else { holder })]
 pub struct LockHeld {
     /// The lock file.
     pub path: PathBuf,
-    /// What the holder wrote into it; empty if it has not yet.
+    /// The text that the holder wrote into it; empty if it has not written yet.
     pub holder: String,
 }
 
-/// The error number of the system behind an error of this crate, or of any `io::Error`.
+/// The system's error number behind an error of this crate, or of any `io::Error`.
 #[must_use]
 pub fn raw_os_error(error: &io::Error) -> Option<i32> {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<PathError>());
     inner.map_or_else(|| error.raw_os_error(), |path_error| raw_os_error(&path_error.cause))
 }
 
-/// The text of the holder, when `error` came from a lock that another holds.
+/// The holder's text, if `error` means that another holds the lock.
 #[must_use]
 pub fn lock_holder(error: &io::Error) -> Option<&str> {
     error.get_ref()?.downcast_ref::<LockHeld>().map(|held| held.holder.as_str())
 }
 
-/// Puts operation and path around what the system said.
+/// Wraps a system error with its operation and path.
 pub(crate) fn on(op: &'static str, path: &Path, cause: io::Error) -> io::Error {
     io::Error::new(cause.kind(), PathError { op, path: path.to_path_buf(), to: None, cause })
 }
@@ -54,7 +55,7 @@ pub(crate) fn between(op: &'static str, from: &Path, to: &Path, cause: io::Error
     io::Error::new(error.cause.kind(), error)
 }
 
-/// A refusal because `path` is locked.
+/// The error for a path that is locked.
 pub(crate) fn held(path: &Path, holder: String) -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, LockHeld { path: path.to_path_buf(), holder })
 }

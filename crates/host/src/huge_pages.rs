@@ -1,20 +1,21 @@
-//! Pages of two megabytes in place of five hundred small ones: where much memory is read at random, each small one has to be
-//! looked up by the processor first.
+//! Moves memory to huge pages of two megabytes. Where much memory is read at random, small pages cost a TLB miss for
+//! each read.
 
-/// Bytes of a huge page, at which one begins.
+/// Size and alignment of a huge page in bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Takes memory that holds nothing into huge pages: what the system had given for it goes back, and huge pages come in its place,
-/// which are cleared here and now and not when they are touched first. Whether the system was asked.
+/// Moves memory without content to huge pages: returns its present pages to the kernel and maps huge pages instead.
+/// They are cleared now, not at their first access. Returns whether the kernel was asked.
 ///
-/// What stands there is not copied, so that others of the process wait for nothing: `MADV_COLLAPSE`, which keeps it, holds up
-/// everyone who needs memory meanwhile, for a millisecond or several a page.
+/// The content is not copied, so other threads do not wait. `MADV_COLLAPSE`, which keeps the content, blocks all
+/// threads that need memory meanwhile, for a millisecond or several per page.
 ///
-/// Source: madvise(2); Linux. Elsewhere nothing is done.
+/// Source: madvise(2); Linux. On other systems nothing is done.
 ///
 /// # Safety
-/// All of the `bytes` from `place` on are memory of the caller's that nobody reads or writes meanwhile, and what they hold is not
-/// needed: afterwards they are zeroes or as before. `place` is aligned to [`HUGE_PAGE_BYTES`], and `bytes` a multiple of it.
+/// The caller owns the `bytes` from `place` on, nobody reads or writes them meanwhile, and their content is not
+/// needed: afterwards they are zeroes or unchanged. `place` is aligned to [`HUGE_PAGE_BYTES`], and `bytes` is a
+/// multiple of it.
 #[expect(unsafe_code, reason = "the caller's memory loses what it holds; SAFETY below")]
 pub unsafe fn renew(place: *mut u8, bytes: usize) -> bool {
     let is_whole = place.addr().is_multiple_of(HUGE_PAGE_BYTES) && bytes.is_multiple_of(HUGE_PAGE_BYTES);
@@ -24,8 +25,8 @@ pub unsafe fn renew(place: *mut u8, bytes: usize) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         let advise = |advice| {
-            // SAFETY: of the three advices below two change no byte, and one gives back pages that hold nothing anybody needs,
-            // as the caller promises.
+            // SAFETY: two of the three advices below change no byte, and the third drops pages whose content is not
+            // needed, as the caller promises.
             unsafe { libc::madvise(place.cast(), bytes, advice) == 0 }
         };
         if !advise(libc::MADV_HUGEPAGE) || !advise(libc::MADV_DONTNEED) {
@@ -35,7 +36,7 @@ pub unsafe fn renew(place: *mut u8, bytes: usize) -> bool {
             // SAFETY: within the caller's memory.
             unsafe { place.add(page).write_volatile(0) };
         }
-        // Pages that are there stay huge; whoever has the memory after this one is to get small ones again.
+        // Existing pages stay huge; a later owner of the address range gets small pages again.
         advise(libc::MADV_NOHUGEPAGE);
     }
     true
@@ -62,7 +63,7 @@ mod tests {
             let all = std::slice::from_raw_parts(memory, layout.size());
             let (before, rest) = all.split_at(HUGE_PAGE_BYTES);
             let (renewed, behind) = rest.split_at(2 * HUGE_PAGE_BYTES);
-            // Miri takes long for each byte.
+            // Under Miri each byte takes long.
             let step = if cfg!(miri) { 4093 } else { 1 };
             assert!(before.iter().chain(behind).step_by(step).all(|byte| *byte == 7));
             assert!(renewed.iter().step_by(step).all(|byte| *byte == 9));

@@ -1,8 +1,8 @@
-//! What the machine is: files, clocks, randomness and background work behind small traits.
+//! The host: files, clocks, randomness and background work behind small traits.
 //!
-//! `real` is the only place of the project that names std::fs, SystemTime, std::thread and OS randomness; `sim` is
-//! a machine in memory that knows written from synced and runs background work in a seeded order. `memory` is the
-//! disk of both `sim` and a server that keeps nothing (`--memory`).
+//! `real` is the only module of the project that uses std::fs, SystemTime, std::thread and OS randomness. `sim` is a
+//! simulated machine that distinguishes written from synced data and runs background work in a seeded order. `memory`
+//! is the disk of `sim`, and of a server that keeps nothing (`--memory`).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends at the first surprise"))]
 
@@ -34,7 +34,7 @@ pub use time::{Clock, Random};
 
 use std::sync::Arc;
 
-/// A machine, handed to constructors by value. Cloning shares it.
+/// A host, passed to constructors by value. Cloning shares it.
 #[derive(Clone)]
 pub struct Host {
     /// Its file system.

@@ -1,65 +1,65 @@
-//! Memory that begins at a page, as reads and writes past the system's page cache want it.
+//! Page-aligned buffers, as direct I/O (past the kernel's page cache) requires.
 
-/// Bytes of a page: addresses, places in a file and lengths of a direct read or write are multiples of it. Devices whose
-/// blocks are smaller take them too.
+/// Alignment of addresses, file offsets and lengths of direct reads and writes. Devices with smaller blocks accept it
+/// too.
 pub const DIRECT_PAGE_BYTES: usize = 4096;
 
-/// Whether bytes can go past the page cache as they lie: whole pages in memory, to or from whole pages of a file.
+/// Whether direct I/O is possible for these bytes: page-aligned in memory and in the file, and whole pages.
 pub fn is_direct(bytes: &[u8], offset: u64) -> bool {
     bytes.as_ptr().addr().is_multiple_of(DIRECT_PAGE_BYTES)
         && bytes.len().is_multiple_of(DIRECT_PAGE_BYTES)
         && offset.is_multiple_of(DIRECT_PAGE_BYTES as u64)
 }
 
-/// Bytes that are gathered, the first of them at the start of a page. Never grows.
+/// Collects bytes, of which the first is page-aligned. Never grows.
 pub struct PageBuffer {
-    // Never longer than its capacity, so it stays where it is.
+    // Never longer than its capacity, so its address does not change.
     memory: Vec<u8>,
     start: usize,
     capacity: usize,
 }
 
 impl PageBuffer {
-    /// Room for so many bytes.
+    /// A buffer for `capacity` bytes.
     pub fn new(capacity: usize) -> PageBuffer {
         let mut memory: Vec<u8> = Vec::with_capacity(capacity + DIRECT_PAGE_BYTES);
-        // `usize::MAX` where an interpreter does not tell addresses: then nothing is direct.
+        // `usize::MAX` under an interpreter that hides addresses: then nothing is direct.
         let start = memory.as_ptr().align_offset(DIRECT_PAGE_BYTES);
         let start = if start < DIRECT_PAGE_BYTES { start } else { 0 };
         memory.resize(start, 0);
         PageBuffer { memory, start, capacity }
     }
 
-    /// The bytes gathered.
+    /// The collected bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.memory.get(self.start..).unwrap_or(&[])
     }
 
-    /// The same, to be written over.
+    /// The same, writable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.get_mut(self.start..).unwrap_or(&mut [])
     }
 
-    /// How many they are.
+    /// Number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.memory.len() - self.start
     }
 
-    /// Whether there are none.
+    /// Whether the buffer has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is room for no more.
+    /// Whether the buffer is full.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.len() == self.capacity
     }
 
-    /// Takes as many of the bytes as there is room for; returns the others.
+    /// Appends as many of the bytes as fit; returns the others.
     #[inline]
     pub fn fill<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (now, later) = bytes.split_at(bytes.len().min(self.capacity - self.len()));
@@ -67,12 +67,12 @@ impl PageBuffer {
         later
     }
 
-    /// Makes it hold so many bytes, at most its capacity, whatever they are.
+    /// Sets the number of bytes, limited to the capacity; new bytes are zeroes.
     pub fn set_len(&mut self, len: usize) {
         self.memory.resize(self.start + len.min(self.capacity), 0);
     }
 
-    /// Forgets all bytes.
+    /// Removes all bytes.
     pub fn clear(&mut self) {
         self.memory.truncate(self.start);
     }

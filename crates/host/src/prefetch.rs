@@ -1,17 +1,17 @@
-//! Asks the processor for memory ahead of its use.
+//! Prefetches memory into the processor's caches.
 //!
-//! Whoever knows where it will read next, and has something to do until then, need not wait for memory afterwards.
+//! Code that knows its next address, and has other work to do first, then need not wait for the memory.
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Asks for these bytes. Nothing is read, and nothing else happens.
+/// Prefetches these bytes. Nothing is read, and there is no other effect.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8]) {
     prefetch_lines(bytes.as_ptr(), bytes.len().div_ceil(LINE_BYTES));
 }
 
-/// Asks for so many cache lines from a place on, which need not be anybody's.
+/// Prefetches `lines` cache lines from an address on, which need not be valid.
 #[inline(always)]
 pub fn prefetch_lines<T>(place: *const T, lines: usize) {
     for line in 0..lines {

@@ -1,25 +1,26 @@
-//! Background work: starting, waking, waiting.
+//! Background work: starting, waking and waiting for workers.
 //!
-//! Work is a `Worker` whose `step` does one bounded piece and says what next. A real machine gives each worker a
-//! thread; the simulated one runs steps one at a time in a seeded order, so that an engine test is repeatable.
+//! A `Worker` does its work in steps of bounded size, and each step returns what comes next. A real machine gives each
+//! worker a thread. The simulated machine runs one step at a time in a seeded order, so that tests of the engine are
+//! repeatable.
 
 use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a worker wants after a step.
+/// What follows a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Another step at once.
+    /// Another step immediately.
     Again,
-    /// A step when woken.
+    /// A step when the worker is woken.
     Wait,
-    /// A step when woken, or after this many nanoseconds.
+    /// A step when the worker is woken, or after this many nanoseconds.
     WaitAtMost(u64),
     /// No further step.
     Done,
 }
 
-/// One background job.
+/// A background job.
 pub trait Worker: Send {
     /// Does a bounded piece of work.
     fn step(&mut self) -> Next;
@@ -33,16 +34,16 @@ pub trait TaskHandle: Send + Sync {
     fn join(&self);
 }
 
-/// The background of a machine.
+/// Starts workers and waits for them.
 pub trait Tasks: Send + Sync {
     /// Starts a worker under a name (shown by debuggers and thread lists).
     fn start(&self, name: &str, worker: Box<dyn Worker>) -> std::sync::Arc<dyn TaskHandle>;
-    /// Blocks until `ready` returns true. Whoever changes what `ready` looks at calls `signal.notify()` after it.
-    /// The simulated machine runs other workers meanwhile, and panics when none can run: a deadlock.
+    /// Blocks until `ready` returns true. Code that changes the condition calls `signal.notify()` after the change.
+    /// The simulated machine runs other workers meanwhile, and panics if none can run: a deadlock.
     fn wait_until(&self, signal: &Signal, ready: &mut dyn FnMut() -> bool);
 }
 
-/// A place to wait for a change made by another thread.
+/// Signals a change to threads that wait for it.
 #[derive(Default)]
 pub struct Signal {
     lock: Mutex<()>,
@@ -50,13 +51,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Wakes all who wait. The change must be visible before this call.
+    /// Wakes all waiting threads. The change must be visible before this call.
     pub fn notify(&self) {
         drop(self.lock.lock());
         self.changed.notify_all();
     }
 
-    /// Blocks this thread until `ready`; for the real machine's `wait_until`.
+    /// Blocks this thread until `ready`; implements `wait_until` of the real machine.
     pub fn wait(&self, ready: &mut dyn FnMut() -> bool) {
         let mut guard = self.lock.lock();
         while !ready() {
@@ -65,8 +66,9 @@ impl Signal {
     }
 }
 
-/// Runs work whose panic is to cost that work alone: the text of the panic then. The panic hook has told where it was. What the
-/// work has changed must be in order wherever it ends: locks are given back on the way.
+/// Runs work whose panic must not end more than this work; returns the panic's text then. The panic hook has already
+/// reported the place. State that the work changes must be consistent wherever it stops; its locks are released by
+/// unwinding.
 ///
 /// # Errors
 /// The panic's text.

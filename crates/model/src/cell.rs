@@ -1,14 +1,14 @@
-//! A cell: one value of one column (of one path, in a collection), with its timestamp and expiry.
+//! A cell: one value of one column (or of one path of a collection), with its timestamp and expiry.
 //!
 //! Cells do not own bytes: path and value are spans into the data of the row that holds them.
 
 use crate::deletion::{DeletionTime, NO_EXPIRY};
 
-/// Number of a column within its table; stable while the table lives in this process, never reused in it.
+/// Number of a column in its table. It does not change while the process runs, and is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
-/// A run of bytes within a row's data.
+/// A range of bytes in a row's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First byte.
@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// No bytes, and not even an empty value.
+    /// Null: no value, not even an empty one.
     pub const NULL: Span = Span { start: 0, len: u32::MAX };
     /// An empty value.
     pub const EMPTY: Span = Span { start: 0, len: 0 };
@@ -28,7 +28,7 @@ impl Span {
         self.len == u32::MAX
     }
 
-    /// The bytes, or `None` for null. A span outside `data` is a bug of who made it: it panics.
+    /// The bytes, or `None` for null. Panics if the span is outside `data`, which is a bug of the code that made it.
     pub fn get(self, data: &[u8]) -> Option<&[u8]> {
         if self.is_null() {
             None
@@ -37,7 +37,7 @@ impl Span {
         }
     }
 
-    /// The bytes; null counts as empty.
+    /// The bytes; none for null.
     pub fn bytes(self, data: &[u8]) -> &[u8] {
         self.get(data).unwrap_or(&[])
     }
@@ -52,16 +52,16 @@ pub struct Cell {
     pub ttl_s: i32,
     /// Write timestamp, microseconds.
     pub timestamp_us: i64,
-    /// When deleted (tombstone) or expiring, seconds since the epoch; `NO_EXPIRY` otherwise.
+    /// Local deletion time of a tombstone, or the expiry, in seconds since the epoch; `NO_EXPIRY` otherwise.
     pub local_deletion_s: i64,
-    /// Path within a multi-cell column; null in a simple one.
+    /// Path in a multi-cell column; null in a simple column.
     pub path: Span,
     /// The value; empty in a tombstone.
     pub value: Span,
 }
 
 impl Cell {
-    /// Whether the cell records a deletion.
+    /// Whether the cell is a tombstone.
     pub fn is_tombstone(&self) -> bool {
         self.local_deletion_s != NO_EXPIRY && self.ttl_s == 0
     }

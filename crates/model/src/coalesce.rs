@@ -1,9 +1,9 @@
-//! Many changes of one row made one, before they are logged and applied.
+//! Merges several changes of one row into one before they are logged and applied.
 //!
-//! A statement may change a row as often as it has assignments (`SET m['a'] = 1, m['b'] = 2`), a batch as often as it has
-//! statements. Whoever applies a change copies the row it changes: as many changes as the row has cells would cost the square of
-//! them. Merged two and two they cost n log n. What comes of them is the same: the merge is that of the memtable
-//! (`reconcile::merge_rows`), and timestamps alone decide in it, not the order.
+//! A statement may change a row once for each assignment (`SET m['a'] = 1, m['b'] = 2`), a batch once for each
+//! statement. Applying a change copies the row, so one change for each cell of a row would cost the square of the
+//! number of cells. Merging the changes in pairs costs n log n. The result is the same: the merge is that of the
+//! memtable (`reconcile::merge_rows`), and only timestamps decide in it, not the order of the changes.
 
 use crate::deletion::DeletionTime;
 use crate::mutation::{Change, Changes};
@@ -13,19 +13,19 @@ use crate::row::{RowBuf, RowView};
 use crate::schema::Table;
 use std::collections::BTreeMap;
 
-/// Changes of a partition up to which they stay as they are: fewer cost little, and mostly are of different rows.
+/// Up to this many changes of a partition are not merged: they cost little, and most are changes of different rows.
 const LEFT_MAX: usize = 64;
 
-/// Cells of a row that is merged: no more are held at a time.
+/// Rows with more cells than this in all are not merged, to limit the memory.
 const CELLS_MAX: usize = 32_768;
 
-/// A row's place: whether it is the static one, and its clustering as it is packed.
+/// Identity of a row: whether it is static, and its packed clustering.
 type Place<'a> = (bool, &'a [u8]);
 
-/// The changes with those of each row made one, or as few as their cells allow; `None` where they may stay as they are.
-/// Damaged ones stay, and so do those of counters, which count each by itself.
+/// Returns the changes with all changes of one row merged, as far as `CELLS_MAX` allows; `None` if they may stay as
+/// they are. Damaged changes are not merged, nor are changes of counters, because each of these counts.
 pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
-    // Most writes end here: few bytes cannot be so many, and to count changes is to pass over them.
+    // Most writes end here: so few bytes cannot hold so many changes, and counting changes means walking over them.
     if changes.as_bytes().len() < LEFT_MAX * 8 || changes.iter().take(LEFT_MAX + 1).count() <= LEFT_MAX {
         return None;
     }
@@ -66,7 +66,7 @@ pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
     Some(out)
 }
 
-/// The clustering of a packed row, with which it begins.
+/// The clustering at the beginning of a packed row.
 fn clustering_of(packed: &[u8], width: usize) -> Option<&[u8]> {
     let mut at = 0;
     for _ in 0..width {
@@ -75,7 +75,7 @@ fn clustering_of(packed: &[u8], width: usize) -> Option<&[u8]> {
     packed.get(..at)
 }
 
-/// Rows of one place, merged two and two until one is left, or until they would grow too large.
+/// Merges the changes of one row in pairs until one is left, or until the next merge would exceed `CELLS_MAX`.
 fn merged(changes: &[&[u8]], width: usize, table: &Table) -> Option<Vec<Vec<u8>>> {
     let (mut left, mut right, mut both) = (RowBuf::default(), RowBuf::default(), RowBuf::default());
     let mut rows: Vec<Vec<u8>> = changes.iter().map(|packed| packed.to_vec()).collect();
@@ -125,7 +125,7 @@ mod tests {
         Table::new(("ks", "t"), TableId(Uuid::from_u128(1)), columns)
     }
 
-    /// What the rows of some changes come to, merged one after another.
+    /// The rows that result from merging the changes one after another.
     fn rows_of(changes: &Changes, table: &Table) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         for change in changes.iter() {

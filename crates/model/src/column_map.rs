@@ -1,26 +1,25 @@
-//! The column map: what holds columns in the order of their names while they are put together.
+//! The column map: holds columns in the order of their names while a row is assembled.
 //!
-//! There are two kinds, and each stands where its price is right. In a memtable others read while one writes: the map is
-//! the skip list of `engine/src/memtable`. An answer is put together by one thread that mostly adds in order:
-//! there it is [`ArrayMap`], sorted arrays without a node, a pointer or a lock an entry. Who builds one is given the
-//! factory, so that code which works on either names neither; calls are dispatched statically. The distinction is that
-//! of CASSANDRA-2843.
+//! There are two kinds. In a memtable others read while one thread writes, so its map is the skip list of
+//! `engine/src/memtable`. An answer is assembled by one thread that mostly appends in order, so it uses [`ArrayMap`]:
+//! sorted arrays without a node, a pointer or a lock for each entry. Code that builds a map gets a factory and so works
+//! with either kind; calls are dispatched statically. The distinction is that of CASSANDRA-2843.
 //!
-//! Reads and compaction keep even less: rows stream through `merge` one at a time, and what a row's cells are held in
-//! (`RowBuf::cells`) is a sorted array too, merged with that of another source in one pass (`reconcile::merge_rows`).
+//! Reads and compaction hold even less: rows stream through `merge` one at a time, and the cells of a row
+//! (`RowBuf::cells`) are also a sorted array, merged with that of another source in one pass (`reconcile::merge_rows`).
 
 use std::ops::Range;
 
-/// Entries in the order of their keys, compared as bytes; one a key.
+/// A map in the order of its keys, compared as bytes, with one entry for each key.
 pub trait ColumnMap {
-    /// What an entry holds.
+    /// Type of the values.
     type Value;
 
-    /// Adds what came in under a key: as `make` makes it, where the key is new; else what `reconcile` makes of the value
-    /// that is there and of what came. Returns whether the key is new.
+    /// Adds `input` under a key. For a new key the value is what `make` returns; otherwise `reconcile` combines the
+    /// existing value with `input`. Returns whether the key is new.
     ///
     /// # Errors
-    /// Those of `reconcile`: the map is as before.
+    /// Those of `reconcile`; the map is then unchanged.
     fn add<I, E>(
         &mut self,
         key: &[u8],
@@ -29,40 +28,40 @@ pub trait ColumnMap {
         reconcile: impl FnOnce(&Self::Value, I) -> Result<Self::Value, E>,
     ) -> Result<bool, E>;
 
-    /// How many keys there are.
+    /// Number of keys.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry of a key.
+    /// The value of a key.
     fn get(&self, key: &[u8]) -> Option<&Self::Value>;
 
     /// The entries from `start` on, in order.
     fn at_or_after(&self, start: &[u8]) -> impl Iterator<Item = (&[u8], &Self::Value)>;
 
-    /// The entries before `end`, the last one first.
+    /// The entries before `end`, in reverse order.
     fn before(&self, end: &[u8]) -> impl Iterator<Item = (&[u8], &Self::Value)>;
 }
 
 /// Makes column maps of one kind.
 pub trait ColumnMapFactory<V> {
-    /// The kind.
+    /// Type of the maps.
     type Map<'f>: ColumnMap<Value = V>
     where
         Self: 'f;
 
-    /// An empty one.
+    /// Makes an empty map.
     fn make(&self) -> Self::Map<'_>;
 }
 
-/// A column map of one thread: keys in one run of bytes, entries in one array, both in order of arrival while that is the
-/// order of keys. Adding behind the last key costs an append; elsewhere the entries behind are moved.
+/// A column map for one thread: all keys in one byte array, and an array of entries in the order of the keys. Adding
+/// after the last key is an append; adding elsewhere moves the entries after it.
 #[derive(Clone, Debug)]
 pub struct ArrayMap<V> {
-    /// The keys one after the other, in the order in which they came.
+    /// The keys one after the other, in the order in which they were added.
     bytes: Vec<u8>,
     entries: Vec<Entry<V>>,
 }
@@ -93,7 +92,7 @@ impl<V> Default for ArrayMap<V> {
 }
 
 impl<V> ArrayMap<V> {
-    /// Empty again, with its memory.
+    /// Removes all entries and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -103,7 +102,7 @@ impl<V> ArrayMap<V> {
         &self.bytes[entry.start..entry.end]
     }
 
-    /// The place of a key, or where it would have to be.
+    /// The index of a key's entry, or the index at which it would be inserted.
     fn place(&self, key: &[u8]) -> Result<usize, usize> {
         match self.entries.last().map(|last| self.key(last).cmp(key)) {
             None | Some(std::cmp::Ordering::Less) => Err(self.entries.len()),
@@ -164,17 +163,17 @@ impl<V> ColumnMap for ArrayMap<V> {
     }
 }
 
-/// What any kind of column map must do, for the tests of each: held against a `BTreeMap` over keys in many orders.
+/// A test for every kind of column map: compares a map with a `BTreeMap`, adding keys in several orders.
 ///
 /// # Panics
-/// Where `factory`'s maps do anything else.
+/// If a map of `factory` behaves differently.
 #[doc(hidden)]
 pub fn check_kind<F: ColumnMapFactory<u64>>(factory: &F) {
     use std::collections::BTreeMap;
     use std::convert::Infallible;
     let orders: [fn(u64) -> u64; 4] =
         [|n| n, |n| 200 - n, |n| n.wrapping_mul(2_654_435_761) % 120, |n| n % 10];
-    // An interpreter takes minutes for all of them.
+    // Miri would take minutes for all of them.
     let (count, step) = if cfg!(miri) { (30, 60) } else { (200, 1) };
     for order in orders {
         let (mut map, mut model) = (factory.make(), BTreeMap::new());

@@ -1,13 +1,13 @@
-//! A counter's value as cells hold it: what each counter id has counted (Cassandra's `CounterContext`).
+//! A counter's value as cells store it: a count for each counter id (Cassandra's `CounterContext`).
 //!
 //! ```text
-//! header   count i16, then an i16 for each shard that is not remote: its index, or its index + i16::MIN if it is global
+//! header   count i16, then an i16 for each shard that is not remote: its index, plus i16::MIN if it is global
 //! shards   id (16 bytes), clock i64, count i64 each, ascending by id; big endian
 //! ```
 //!
-//! Global shards say what an id has counted in all, and the later clock is right. Local ones (before Cassandra 2.1) are added
-//! up whenever they meet; remote ones are copies of another node's local ones. A header whose count is negative marks a
-//! context whose local shards have become remote on the way from another node.
+//! A global shard holds the total count of its id, and the later clock wins. Local shards (before Cassandra 2.1) of one
+//! id are added up when they are merged; remote shards are copies of another node's local shards. A header with a
+//! negative count marks a context whose local shards became remote when another node sent it.
 
 use std::cmp::Ordering;
 
@@ -15,23 +15,23 @@ use std::cmp::Ordering;
 pub const ID_BYTES: usize = 16;
 const SHARD_BYTES: usize = ID_BYTES + 16;
 
-/// What kind a shard is of; the greater replaces the lesser of the same id.
+/// The kind of a shard. Of two shards of one id, the one of the greater kind wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShardKind {
-    /// A copy of another node's.
+    /// A copy of another node's local shard.
     Remote,
-    /// To be added to others of its id.
+    /// To be added to the other local shards of its id.
     Local,
-    /// All that its id has counted.
+    /// The total count of its id.
     Global,
 }
 
-/// What one id has counted.
+/// The count of one id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Whose it is.
+    /// The counter id.
     pub id: [u8; ID_BYTES],
-    /// Which of two is later.
+    /// Its version: the shard with the later clock wins.
     pub clock: i64,
     /// The count.
     pub count: i64,
@@ -39,7 +39,7 @@ pub struct Shard {
     pub kind: ShardKind,
 }
 
-/// The shards of a context, ascending by id. Bytes that are cut short give those that are whole.
+/// The shards of a context, ascending by id. Of truncated bytes the complete shards are returned.
 #[derive(Clone, Debug)]
 pub struct Shards<'a> {
     header: &'a [u8],
@@ -48,7 +48,7 @@ pub struct Shards<'a> {
     clears_local: bool,
 }
 
-/// The shards of a context.
+/// Reads the shards of a context.
 pub fn shards(context: &[u8]) -> Shards<'_> {
     let (count, rest) = context
         .split_first_chunk::<2>()
@@ -85,7 +85,7 @@ impl Iterator for Shards<'_> {
     }
 }
 
-/// The counter's value: the sum of all shards.
+/// The counter's value: the sum of all shards (wrapping).
 pub fn total(context: &[u8]) -> i64 {
     shards(context).fold(0, |sum, shard| sum.wrapping_add(shard.count))
 }
@@ -105,25 +105,26 @@ pub fn global(id: [u8; ID_BYTES], clock: i64, count: i64) -> [u8; 4 + SHARD_BYTE
     context
 }
 
-/// Whether shards are in it that only Cassandra before 2.1 wrote (`hasLegacyShards`): `Statistics.db` says so of a file.
+/// Whether the context has shards that only Cassandra before 2.1 wrote (`hasLegacyShards`). `Statistics.db` records
+/// this for a file.
 pub fn has_legacy_shards(context: &[u8]) -> bool {
     let clears_local = context.first_chunk::<2>().is_some_and(|count| i16::from_be_bytes(*count) < 0);
     clears_local || shards(context).any(|shard| shard.kind != ShardKind::Global)
 }
 
-/// Which of two contexts a merge came to.
+/// The result of a merge of two contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// The left one has all.
+    /// The left context already contains the right one.
     Left,
-    /// The right one has all.
+    /// The right context already contains the left one.
     Right,
-    /// Both have something; what they come to has been appended.
+    /// Neither contains the other; the merged context was appended.
     Both,
 }
 
-/// Merges two contexts of one counter, shard by shard (`CounterContext.merge`). Appends to `out` only what neither of the
-/// two is by itself.
+/// Merges two contexts of one counter, shard by shard (`CounterContext.merge`). Appends to `out` only if the result is
+/// neither of the two.
 pub fn merge(left: &[u8], right: &[u8], out: &mut Vec<u8>) -> Merged {
     let (mut left_has_all, mut right_has_all) = (true, true);
     let (mut shards_count, mut header_count) = (0_usize, 0_usize);
@@ -197,7 +198,7 @@ fn pairs(left: &[u8], right: &[u8], mut each: impl FnMut(Shard, From)) {
     }
 }
 
-/// What two shards of one id come to.
+/// Merges two shards of one id.
 fn stronger(l: Shard, r: Shard) -> (Shard, From) {
     if l.kind != r.kind {
         return if l.kind > r.kind { (l, From::Left) } else { (r, From::Right) };
@@ -211,7 +212,7 @@ fn stronger(l: Shard, r: Shard) -> (Shard, From) {
     } else if l.kind == ShardKind::Global {
         l.clock.cmp(&r.clock)
     } else {
-        // A negative clock says that the id was given up: it is the last word.
+        // A negative clock means that the id was retired: that shard is final.
         let is_greater = match l.clock < 0 {
             true => r.clock > 0 || l.clock < r.clock,
             false => r.clock > 0 && l.clock >= r.clock,
@@ -233,7 +234,7 @@ mod tests {
         Shard { id: [id; 16], clock, count, kind }
     }
 
-    /// A context of these shards, as Cassandra lays it out.
+    /// A context of these shards in Cassandra's layout.
     fn context(shards: &[Shard]) -> Vec<u8> {
         let header: Vec<u8> = shards
             .iter()
@@ -285,7 +286,7 @@ mod tests {
         let mut other_way = Vec::new();
         assert_eq!(merge(&right, &left, &mut other_way), Merged::Both);
         assert_eq!(out, other_way);
-        // Merging with a part changes nothing where no local shards are.
+        // Without local shards, merging with a part of a context changes nothing.
         let part = context(&[shard(1, 6, 8, Global)]);
         let whole = context(&[shard(1, 6, 8, Global), shard(3, 1, 5, Global)]);
         assert_eq!(merge(&whole, &part, &mut out), Merged::Left);

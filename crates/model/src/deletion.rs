@@ -1,8 +1,8 @@
-//! Deletions and expiry: when something was deleted, and whether a piece of data has outlived its TTL.
+//! Deletions and expiry: when data was deleted, and whether its TTL has passed.
 //!
 //! Source: Cassandra's `DeletionTime`, `LivenessInfo` and `Cell`.
 
-/// A moment of deletion: everything at or before `timestamp_us` that it covers is gone.
+/// A deletion time: of the data that it covers, everything written at or before `timestamp_us` is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeletionTime {
     /// Timestamp of the delete, microseconds; `i64::MIN` when nothing is deleted.
@@ -12,10 +12,10 @@ pub struct DeletionTime {
 }
 
 impl DeletionTime {
-    /// Nothing deleted.
+    /// No deletion.
     pub const LIVE: DeletionTime = DeletionTime { timestamp_us: i64::MIN, local_s: i64::MAX };
 
-    /// Whether nothing is deleted.
+    /// Whether this is no deletion.
     pub fn is_live(self) -> bool {
         self.timestamp_us == i64::MIN
     }
@@ -37,7 +37,7 @@ impl DeletionTime {
     }
 }
 
-/// The marker that a row exists of itself, as an INSERT leaves it (Cassandra's primary key liveness).
+/// The row marker that an INSERT writes: the row exists even without cells (Cassandra's primary key liveness).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Liveness {
     /// Timestamp, microseconds; `i64::MIN` when the row has no marker.
@@ -48,10 +48,10 @@ pub struct Liveness {
     pub expires_s: i64,
 }
 
-/// Local deletion time of what is neither deleted nor expiring.
+/// Local deletion time of data that is neither deleted nor expiring.
 pub const NO_EXPIRY: i64 = i64::MAX;
 
-/// The TTL Cassandra gives a liveness that has already expired and was turned into a tombstone-like marker.
+/// The TTL that Cassandra gives to an expired liveness, which it keeps like a tombstone.
 pub const EXPIRED_LIVENESS_TTL: i32 = i32::MAX;
 
 impl Liveness {
@@ -75,8 +75,8 @@ impl Liveness {
 
     /// Whether this marker replaces `other`.
     ///
-    /// The greater timestamp; on a tie one already expired beats any other, an expiring one beats a permanent one, then
-    /// the later expiry, then the lower TTL (`LivenessInfo.supersedes`).
+    /// The greater timestamp wins. On a tie an expired marker beats any other, an expiring one beats a permanent one,
+    /// then the later expiry wins, then the lower TTL (`LivenessInfo.supersedes`).
     pub fn supersedes(self, other: Liveness) -> bool {
         if self.timestamp_us != other.timestamp_us {
             return self.timestamp_us > other.timestamp_us;

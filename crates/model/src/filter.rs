@@ -1,15 +1,15 @@
-//! What a read asks of a partition: names or slices, direction, limits.
+//! What a read requests of a partition: names or slices, direction, limits.
 //!
-//! Positions are ordered encodings, compared with memcmp (`byte_comparable`): a row's key ends with a terminator, a
-//! bound is a prefix and a byte that sorts before or after everything with that prefix.
+//! Positions are ordered encodings, compared with memcmp (`byte_comparable`). A row's key ends with a terminator. A
+//! bound is a prefix followed by a byte that sorts before or after everything with that prefix.
 
 /// A position before every row.
 pub const BEFORE_ALL: &[u8] = &[];
 /// A position after every row: no ordered encoding begins with this byte.
 pub const AFTER_ALL: &[u8] = &[0xFF];
 
-/// A contiguous range of clusterings, `start <= key < end` in ordered bytes. Bounds never equal a row's key, so open
-/// and closed ends need no flag.
+/// A contiguous range of clusterings, `start <= key < end` in ordered bytes. A bound never equals a row's key, so
+/// inclusive and exclusive ends need no flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Lower position.
@@ -19,27 +19,28 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Everything.
+    /// The whole partition.
     pub fn all() -> Slice {
         Slice { start: BEFORE_ALL.to_vec(), end: AFTER_ALL.to_vec() }
     }
 
-    /// Whether nothing can lie within.
+    /// Whether no position lies in the range.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 }
 
-/// Which rows of a partition are asked for.
+/// The rows of a partition that a read requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusteringFilter {
-    /// Rows by full clustering: ordered keys, ascending, without duplicates. Empty: only the static row.
+    /// Rows by full clustering: ordered keys, ascending, without duplicates. An empty list requests only the static
+    /// row.
     Names(Vec<Vec<u8>>),
-    /// Ranges, ascending, not overlapping.
+    /// Ranges, ascending and not overlapping.
     Slices(Vec<Slice>),
 }
 
-/// How much to return at most.
+/// The maximum number of rows to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Rows in all.

@@ -1,4 +1,4 @@
-//! What a row is: types, schema, rows, deletions and how they reconcile. Pure: no I/O, no clock, no threads.
+//! The data model: types, schema, rows, deletions and their reconciliation. Pure: no I/O, no clock, no threads.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends where its expectation does"))]
 

@@ -1,7 +1,8 @@
-//! The k-way merge of unfiltereds: several sources of one partition become one, for reads and compaction alike.
+//! The k-way merge of unfiltereds: merges several sources of one partition, for reads and compaction alike.
 //!
-//! A row that one source alone has and nothing covers passes through without a copy; others are merged into a buffer
-//! of the merge. Range deletions are tracked a source each; a marker comes out where the strongest open one changes.
+//! A row that is in one source only and that no deletion covers passes through without a copy; other rows are merged
+//! into a buffer. Open range deletions are tracked for each source; a marker is emitted where the strongest open
+//! deletion changes.
 
 use crate::deletion::DeletionTime;
 use crate::range_tombstone::MarkerBuf;
@@ -11,7 +12,7 @@ use crate::schema::Table;
 use crate::unfiltered::{Source, Unfiltered};
 use std::sync::Arc;
 
-/// Several sources as one, in the direction they are read.
+/// Several sources merged into one, in the direction of the read.
 pub struct Merge<S> {
     table: Arc<Table>,
     reversed: bool,
@@ -30,17 +31,17 @@ struct Input<S> {
     source: S,
     state: State,
     open: DeletionTime,
-    /// Bytes that its source let go of (`Source::park`).
+    /// Number of bytes that its source released (`Source::park`).
     parked: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its element was consumed: advance before the next comparison.
+    /// Its element was consumed: it must advance before the next comparison.
     Due,
-    /// It was moved to its first element before the merge had it.
+    /// It was already at its first element when the merge began.
     Begun,
-    /// It holds an element.
+    /// It has a current element.
     Ready,
     /// It has ended.
     Ended,
@@ -56,7 +57,7 @@ enum Current {
 impl<S> Merge<S> {
     /// Merges sources that are positioned before their first element.
     ///
-    /// `partition_deletion` is the strongest of all sources; what it hides does not come out.
+    /// `partition_deletion` is the strongest of all sources; data that it hides is not emitted.
     pub fn new(
         table: Arc<Table>,
         reversed: bool,
@@ -81,12 +82,12 @@ impl<S> Merge<S> {
         }
     }
 
-    /// The sources as they stand.
+    /// The sources in their current state.
     pub fn sources(&self) -> impl Iterator<Item = &S> {
         self.inputs.iter().map(|input| &input.source)
     }
 
-    /// Begins again with other sources, which are taken out of `sources`; buffers stay.
+    /// Begins again with other sources, which are moved out of `sources`. The buffers are kept.
     pub fn restart(
         &mut self,
         table: &Arc<Table>,
@@ -105,7 +106,7 @@ impl<S> Merge<S> {
         self.inputs.extend(sources.drain(..).map(input));
     }
 
-    /// Says of a source that it was moved to its first element already, or has none; before anything is asked of the merge.
+    /// Tells that a source is already at its first element, or that it has none. To be called before the merge is used.
     pub fn has_begun(&mut self, index: usize, has_element: bool) {
         self.inputs[index].state = if has_element { State::Begun } else { State::Ended };
     }
@@ -115,8 +116,8 @@ impl<S> Merge<S> {
         self.row.data.capacity() + self.spare.data.capacity() + self.marker.data.capacity()
     }
 
-    /// The source, if it is the only one and nothing hides its rows: a row to which the caller moves it on is the merge's
-    /// element then. Its markers are for `advance`.
+    /// The source, if it is the only one and no deletion hides its rows. The caller may advance it to its next row,
+    /// which is then the merge's current element; markers must be left to `advance`.
     #[inline]
     pub fn sole(&mut self) -> Option<&mut S> {
         let is_bare = self.open.is_live() && self.partition_deletion.is_live();
@@ -130,12 +131,12 @@ impl<S> Merge<S> {
         }
     }
 
-    /// Gives the sources back, wherever they stand.
+    /// Moves the sources back to the caller, in their current state.
     pub fn give_back(&mut self, sources: &mut Vec<S>) {
         sources.extend(self.inputs.drain(..).map(|input| input.source));
     }
 
-    /// The sources back, wherever they stand.
+    /// Returns the sources in their current state.
     pub fn into_sources(self) -> Vec<S> {
         self.inputs.into_iter().map(|input| input.source).collect()
     }
@@ -191,8 +192,8 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
 }
 
 impl<S> Merge<S> {
-    /// One source needs no comparisons, so that its rows need no keys: only what its own deletions and the
-    /// partition's hide is left out.
+    /// Advances a merge of one source. It needs no comparisons and so no keys: only data that the source's own range
+    /// deletions or the partition deletion hide is left out.
     #[inline]
     fn advance_single<Cx>(&mut self, cx: &mut Cx) -> Result<bool, S::Error>
     where
@@ -224,7 +225,7 @@ impl<S> Merge<S> {
         }
     }
 
-    /// Reads again what was let go of the elements that stand where that of input `first` does.
+    /// Reads the released bytes of all elements at the position of input `first` again.
     #[cold]
     fn unpark<Cx>(&mut self, first: usize, cx: &mut Cx) -> Result<(), S::Error>
     where
@@ -235,7 +236,7 @@ impl<S> Merge<S> {
         let key = self.inputs[first].source.current().key().to_vec();
         let here = || self.inputs.iter().filter(|input| is_here(input, &key));
         let parked: usize = here().map(|input| input.parked).sum();
-        // Rows that are merged stand beside the merged one.
+        // Rows that are merged are in memory together with the result.
         let mut expected = if here().count() > 1 { 2 * parked } else { parked };
         for input in self.inputs.iter_mut().filter(|input| is_here(input, &key)) {
             if input.parked > 0 {
@@ -246,8 +247,8 @@ impl<S> Merge<S> {
         Ok(())
     }
 
-    /// The input whose element comes next. A marker that a slice's edge put at a row's own position comes before it
-    /// in clustering order.
+    /// The input with the next element. At equal positions (the edge of a slice can put a marker at a row's position)
+    /// the marker comes before the row in clustering order.
     fn first<Cx>(&self) -> Option<usize>
     where
         S: Source<Cx>,
@@ -268,7 +269,7 @@ impl<S> Merge<S> {
         best.map(|(index, _)| index)
     }
 
-    /// Takes the rows at the position of input `first`; false when nothing of them remains.
+    /// Takes the rows at the position of input `first`; returns false if nothing of them remains.
     fn take_row<Cx>(&mut self, first: usize) -> bool
     where
         S: Source<Cx>,
@@ -308,7 +309,7 @@ impl<S> Merge<S> {
         !self.row.view().is_empty()
     }
 
-    /// Takes the markers at the position of input `first`; false when the strongest open deletion stays the same.
+    /// Takes the markers at the position of input `first`; returns false if the strongest open deletion stays the same.
     fn take_marker<Cx>(&mut self, first: usize) -> bool
     where
         S: Source<Cx>,

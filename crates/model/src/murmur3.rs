@@ -1,8 +1,8 @@
 //! Murmur3 as Cassandra computes it, for tokens and Bloom filters.
 //!
-//! The x64 128-bit variant, with one difference to the published one: the up to 15 bytes after the last full block
-//! are widened as signed bytes (Cassandra's `MurmurHash.hash3_x64_128`), so a tail byte of 0x80 and more flips all
-//! bits above it.
+//! The x64 128-bit variant with one difference from the published one: the up to 15 bytes after the last full block are
+//! widened as signed bytes (Cassandra's `MurmurHash.hash3_x64_128`), so a tail byte of 0x80 or more flips all bits
+//! above it.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
@@ -43,7 +43,7 @@ fn mix_high(k: u64) -> u64 {
     k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
 }
 
-/// The little-endian word of up to eight bytes, each sign-extended before it is shifted into its place.
+/// The little-endian word of up to eight bytes, each sign-extended before it is shifted into position.
 fn signed_tail(bytes: &[u8]) -> u64 {
     let mut word = 0_u64;
     for (i, byte) in bytes.iter().enumerate() {

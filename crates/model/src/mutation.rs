@@ -1,7 +1,8 @@
-//! What one write changes: changes to one partition key in one or more tables of a keyspace, in storage form.
+//! A mutation: the changes to one partition key in one or more tables of a keyspace, in the form in which they are
+//! logged.
 //!
-//! The changes of a partition are one run of bytes, written once by the statement, logged as they are and decoded once
-//! on their way into the memtable. Layout of a change: kind u8, length u32, content.
+//! The changes of a partition are one byte string. The statement writes it once, the commit log stores it as it is, and
+//! the memtable decodes it once. Layout of a change: kind u8, length u32, content.
 
 use crate::cell::ColumnId;
 use crate::deletion::{DeletionTime, Liveness};
@@ -14,22 +15,22 @@ const STATIC_ROW: u8 = 2;
 const ROW: u8 = 3;
 const RANGE_DELETION: u8 = 4;
 
-/// Bytes before a change's content.
+/// Bytes of a change before its content.
 const HEAD: usize = 5;
 /// Bytes of a deletion.
 const DELETION: usize = 16;
 
-/// A write: applied and replayed whole or not at all.
+/// One write. It is applied and replayed completely or not at all.
 #[derive(Clone, Debug, Default)]
 pub struct Mutation {
-    /// The partitions it changes.
+    /// The changed partitions.
     pub updates: Vec<PartitionUpdate>,
 }
 
 /// The changes to one partition of one table.
 #[derive(Clone, Debug)]
 pub struct PartitionUpdate {
-    /// The table, as the statement saw it.
+    /// The table as the statement saw it.
     pub table: Arc<Table>,
     /// Serialised partition key.
     pub key: Vec<u8>,
@@ -43,14 +44,14 @@ pub struct Changes {
     bytes: Vec<u8>,
 }
 
-/// One end of a range deletion: a prefix of the clustering and the side of it.
+/// One end of a range deletion: a prefix of the clustering, and whether the bound is before or after it.
 #[derive(Clone, Copy, Debug)]
 pub struct RangeBound<'a> {
-    /// Serialised values of the prefix, packed as in a row; see `values`.
+    /// Serialised values of the prefix, packed as in a row; read them with `values`.
     packed: &'a [u8],
-    /// How many values the prefix has.
+    /// Number of values in the prefix.
     pub count: usize,
-    /// Whether the bound lies before the rows with the prefix, or after them.
+    /// Whether the bound is before the rows with the prefix, or after them.
     pub before: bool,
 }
 
@@ -83,7 +84,7 @@ pub enum Change<'a> {
 }
 
 impl Changes {
-    /// Takes bytes that were logged. `iter` reports what is damaged in them.
+    /// Takes bytes that were logged. `iter` reports damage in them.
     pub fn from_bytes(bytes: Vec<u8>) -> Changes {
         Changes { bytes }
     }
@@ -93,22 +94,22 @@ impl Changes {
         &self.bytes
     }
 
-    /// Takes back all changes; the memory stays for others.
+    /// Removes all changes and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Makes room for so many bytes of changes.
+    /// Reserves memory for `bytes` more bytes of changes.
     pub fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Bytes of changes there is room for, what is there included.
+    /// Bytes of memory for changes, used and unused.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Whether nothing is changed.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -154,14 +155,15 @@ impl Changes {
         self.end(at);
     }
 
-    /// Adds an update of a row, or of the static one, that is packed already.
+    /// Adds an update of a row, or of the static row, that is already packed.
     pub fn packed_row(&mut self, is_static: bool, packed: &[u8]) {
         let at = self.begin(if is_static { STATIC_ROW } else { ROW });
         self.bytes.extend_from_slice(packed);
         self.end(at);
     }
 
-    /// Deletes the rows between two bounds: prefix values, and whether the bound lies before the rows with the prefix.
+    /// Deletes the rows between two bounds. A bound is its prefix values and whether it is before the rows with the
+    /// prefix.
     pub fn delete_range(
         &mut self,
         start: (&[Option<&[u8]>], bool),
@@ -172,7 +174,7 @@ impl Changes {
         put_deletion(&mut self.bytes, deletion);
         for (values, before) in [start, end] {
             self.bytes.push(u8::from(before));
-            // Its low eight bits: see `read_bound`.
+            // The low eight bits of the count: see `read_bound`.
             self.bytes.push(values.len() as u8);
             let length_at = self.bytes.len();
             self.bytes.extend_from_slice(&[0; 4]);
@@ -185,7 +187,7 @@ impl Changes {
         self.end(at);
     }
 
-    /// Leaves out the changes that `keep` refuses.
+    /// Removes the changes that `keep` refuses.
     pub fn retain(&mut self, mut keep: impl FnMut(&Change<'_>) -> bool) {
         let (mut kept, mut at) = (Vec::with_capacity(self.bytes.len()), 0);
         while let Ok((change, next)) = read_change(&self.bytes, at) {
@@ -197,7 +199,7 @@ impl Changes {
         self.bytes = kept;
     }
 
-    /// The changes one by one.
+    /// Iterates over the changes.
     pub fn iter(&self) -> impl Iterator<Item = Result<Change<'_>, Damaged>> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -263,8 +265,8 @@ fn read_deletion(bytes: &[u8]) -> Option<DeletionTime> {
     Some(DeletionTime { timestamp_us: i64::from_le_bytes(*timestamp), local_s: i64::from_le_bytes(*local) })
 }
 
-/// A bound is one byte for its side, the low eight bits of the number of its values, the length of these, and the values: their
-/// number is found by passing over them.
+/// Reads a bound: one byte for its side, the low eight bits of the number of its values, the length of the values, and
+/// the values. Their full number is found by walking over them.
 fn read_bound(bytes: &[u8]) -> Option<(RangeBound<'_>, usize)> {
     let (head, rest) = bytes.split_first_chunk::<6>()?;
     let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;

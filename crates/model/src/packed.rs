@@ -1,8 +1,8 @@
-//! A row as bytes: how mutations carry rows, the commit log records them and the memtable keeps them.
+//! A packed row: the bytes of a row in mutations, in the commit log and in the memtable.
 //!
-//! Layout: clustering values (unsigned vint of length + 1, 0 for null, then the bytes; as many as the table has
-//! clustering columns, none for the static row), a byte of flags, then what the flags announce. Integers are little
-//! endian and of fixed size: this form is read far more often than it is moved.
+//! Layout: clustering values (unsigned vint of length + 1, 0 for null, then the bytes; one for each clustering column,
+//! none for the static row), a byte of flags, then the parts that the flags announce. Integers are little endian and of
+//! fixed size, because rows are read far more often than moved.
 //!
 //! ```text
 //! flags: 1 liveness  2 liveness expires  4 row deletion  8 deletions of multi-cell columns
@@ -13,9 +13,9 @@
 //! cell flags: 1 timestamp of the liveness  2 ttl  4 local deletion time  8 path
 //! ```
 //!
-//! The count of cells is the number's low 16 bits. A row has any number of cells, and they end where its bytes do: whoever has
-//! a packed row knows its length. So a row of few cells carries two bytes and no more, and rows of 65,536 cells and more that
-//! an earlier writer logged, whose count had wrapped, are whole.
+//! The count of cells is stored as its low 16 bits. A row may have any number of cells; they end where the row's bytes
+//! end, and a reader knows the row's length. So a small row spends only two bytes, and rows of 65,536 cells and more
+//! that an earlier version logged with a wrapped count are read completely.
 
 use crate::cell::{Cell, ColumnId, Span};
 use crate::deletion::{DeletionTime, Liveness, NO_EXPIRY};
@@ -37,7 +37,7 @@ const PATH: u8 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a packed row is damaged at byte {offset}")]
 pub struct Damaged {
-    /// Where, from the row's start.
+    /// Offset from the row's start.
     pub offset: usize,
 }
 
@@ -93,7 +93,7 @@ impl<'a> RowWriter<'a> {
         RowWriter { out, liveness_us: liveness.timestamp_us, count_at, count: 0, last: None }
     }
 
-    /// Appends a cell; `path` is `None` in a simple column. The spans of `cell` are not looked at.
+    /// Appends a cell; `path` is `None` in a simple column. The spans of `cell` are ignored.
     pub fn cell(&mut self, cell: &Cell, path: Option<&[u8]>, value: &[u8]) {
         assert!(
             self.last.is_none_or(|last| last <= cell.column),
@@ -136,7 +136,7 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Packs a row in hand.
+/// Packs a decoded row.
 pub fn pack(row: RowView<'_>, out: &mut Vec<u8>) {
     let clustering = row.row.clustering.iter().map(|value| value.get(row.data));
     let mut writer =
@@ -147,9 +147,9 @@ pub fn pack(row: RowView<'_>, out: &mut Vec<u8>) {
     writer.finish();
 }
 
-/// Unpacks a row with `clustering_columns` clustering values into `row`, spans pointing into `bytes`.
+/// Unpacks a row with `clustering_columns` clustering values into `row`, with spans into `bytes`.
 ///
-/// `row.key` is left as it is: the caller has it or computes it.
+/// `row.key` is not changed: the caller has it or computes it.
 pub fn unpack(bytes: &[u8], clustering_columns: usize, row: &mut RowBuf) -> Result<(), Damaged> {
     let mut reader = RowReader::new(bytes);
     row.clear_body();
@@ -169,21 +169,21 @@ pub fn unpack(bytes: &[u8], clustering_columns: usize, row: &mut RowBuf) -> Resu
     Ok(())
 }
 
-/// Reads a packed row part by part, in the order of its bytes, and keeps nothing of it: its clustering values, its head, the
-/// deletions that the head counts, its cells.
+/// Reads a packed row part by part, in the order of its bytes, without storing them: its clustering values, its header,
+/// the deletions that the header counts, its cells.
 pub struct RowReader<'a> {
     input: Input<'a>,
     liveness_us: i64,
-    /// Low 16 bits of the number of cells that are left.
+    /// Low 16 bits of the number of remaining cells.
     left: u16,
 }
 
-/// What a packed row has before its cells, without the deletions of multi-cell columns.
+/// The header of a packed row: what precedes its cells, except the deletions of multi-cell columns.
 #[derive(Clone, Copy, Debug)]
 pub struct RowHead {
     /// The row's marker.
     pub liveness: Liveness,
-    /// Deletion of the row whole.
+    /// Deletion of the whole row.
     pub deletion: DeletionTime,
     /// Number of deletions of multi-cell columns that follow.
     pub complex_deletions: usize,
@@ -196,13 +196,13 @@ impl<'a> RowReader<'a> {
         RowReader { input: Input { bytes, at: 0 }, liveness_us: Liveness::NONE.timestamp_us, left: 0 }
     }
 
-    /// The next clustering value. As many are asked for as the table has clustering columns.
+    /// The next clustering value. To be called once for each clustering column.
     #[inline(always)]
     pub fn clustering_value(&mut self) -> Result<Span, Damaged> {
         self.input.value()
     }
 
-    /// What stands behind the clustering values.
+    /// The header, which follows the clustering values.
     #[inline(always)]
     pub fn head(&mut self) -> Result<RowHead, Damaged> {
         let input = &mut self.input;
@@ -225,24 +225,24 @@ impl<'a> RowReader<'a> {
         Ok(RowHead { liveness, deletion, complex_deletions })
     }
 
-    /// The next deletion of a multi-cell column, of those that the head has counted.
+    /// The next deletion of a multi-cell column. To be called as often as the header counts.
     #[inline]
     pub fn complex_deletion(&mut self) -> Result<(ColumnId, DeletionTime), Damaged> {
         let column = ColumnId(self.input.u16()?);
         Ok((column, self.input.deletion()?))
     }
 
-    /// Goes on to the cells. Returns the low 16 bits of their number.
+    /// Advances to the cells. Returns the low 16 bits of their number.
     #[inline(always)]
     pub fn begin_cells(&mut self) -> Result<usize, Damaged> {
         self.left = self.input.u16()?;
         Ok(usize::from(self.left))
     }
 
-    /// The next cell, its spans pointing into the row's bytes; `None` behind the last.
+    /// The next cell, with spans into the row's bytes; `None` after the last.
     ///
-    /// # Errors
-    /// `Damaged` where the bytes are no cell, and at the end where the number of cells is not the one that the row says.
+    /// # Errors `Damaged` if the bytes are not a cell, or at the end if the number of cells differs from the count in
+    /// the row.
     #[inline(always)]
     pub fn next_cell(&mut self) -> Result<Option<Cell>, Damaged> {
         if self.input.at == self.input.bytes.len() {
@@ -253,15 +253,15 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// Whether of two versions of a row nothing but the newer remains: it has every column that the older one has, all of them
-/// written later, and neither expires, deletes or has cells of a multi-cell column. Their clustering has the same bytes:
-/// values can be equal and have others (decimals 1.5 and 1.50), and a merge keeps the older ones. Not for counters,
-/// which are added up. `false` for all other rows, and for damaged bytes.
+/// Whether the merge of two versions of a row is just the newer one: it has every column of the older one, all written
+/// later, and neither version has expiring cells, tombstones or multi-cell columns. Their clustering must have the same
+/// bytes: equal values can have different bytes (decimals 1.5 and 1.50), and a merge keeps the older ones. Not for
+/// counters, which are added up. Returns `false` for all other rows and for damaged bytes.
 pub fn replaces(newer: &[u8], older: &[u8], clustering_columns: usize) -> bool {
     is_replaced(older, newer, clustering_columns).unwrap_or(false)
 }
 
-/// `None` where one of them is not plain.
+/// As `replaces`; `None` if one of the rows has other cells (see `PlainCells`).
 fn is_replaced(older: &[u8], newer: &[u8], clustering_columns: usize) -> Option<bool> {
     let mut new = PlainCells::of(newer, clustering_columns)?;
     let mut old = PlainCells::of(older, clustering_columns)?;
@@ -289,19 +289,20 @@ fn is_replaced(older: &[u8], newer: &[u8], clustering_columns: usize) -> Option<
     Some(first_us > last_us)
 }
 
-/// Columns and timestamps of the cells of a row of values: none expires or deletes anything, or is of a multi-cell column.
+/// Columns and timestamps of the cells of a plain row: no cell expires, is a tombstone or belongs to a multi-cell
+/// column.
 struct PlainCells<'a> {
     input: Input<'a>,
-    /// Bytes of the clustering.
+    /// Length of the clustering in bytes.
     clustering: usize,
     /// The marker's timestamp, if there is one.
     liveness_us: Option<i64>,
-    /// Low 16 bits of the number of cells that are left.
+    /// Low 16 bits of the number of remaining cells.
     left: u16,
 }
 
 impl<'a> PlainCells<'a> {
-    /// `None` for other rows, and for damaged bytes.
+    /// `None` for rows that are not plain, and for damaged bytes.
     #[inline(always)]
     fn of(bytes: &'a [u8], clustering_columns: usize) -> Option<PlainCells<'a>> {
         let mut input = Input { bytes, at: 0 };
@@ -318,7 +319,7 @@ impl<'a> PlainCells<'a> {
         Some(PlainCells { input, clustering, liveness_us, left })
     }
 
-    /// The next cell, if there is one; `None` if it is not plain, or the bytes are damaged.
+    /// The next cell; `Some(None)` at the end, `None` if the cell is not plain or the bytes are damaged.
     #[inline(always)]
     fn next(&mut self) -> Option<Option<(ColumnId, i64)>> {
         if self.input.at == self.input.bytes.len() {
@@ -328,7 +329,7 @@ impl<'a> PlainCells<'a> {
         let [low, high, flags] = self.input.array().ok()?;
         let timestamp_us = match flags {
             0 => self.input.i64().ok()?,
-            // Without a marker it is what no marker has, as `unpack` reads it.
+            // A row without a marker uses the timestamp of a missing marker, as `unpack` does.
             SAME_TIMESTAMP => self.liveness_us.unwrap_or(Liveness::NONE.timestamp_us),
             _ => return None,
         };
@@ -338,7 +339,7 @@ impl<'a> PlainCells<'a> {
     }
 }
 
-/// The clustering values of a packed row, without decoding the rest.
+/// The clustering values of a packed row; the rest is not decoded.
 pub fn clustering_values(bytes: &[u8], clustering_columns: usize) -> impl Iterator<Item = Option<&[u8]>> {
     let mut input = Input { bytes, at: 0 };
     (0..clustering_columns).map_while(move |_| input.value().ok().map(|value| value.get(bytes)))
@@ -355,7 +356,7 @@ pub fn put_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
-/// Reads one nullable value from `at`, which moves behind it.
+/// Reads one nullable value at `at` and advances `at` past it.
 pub fn get_value<'a>(bytes: &'a [u8], at: &mut usize) -> Result<Option<&'a [u8]>, Damaged> {
     let mut input = Input { bytes, at: *at };
     let value = input.value()?;
@@ -405,7 +406,7 @@ impl Input<'_> {
         Ok(DeletionTime { timestamp_us: self.i64()?, local_s: self.i64()? })
     }
 
-    /// A length; most have one byte.
+    /// A length; most take one byte.
     #[inline(always)]
     fn length(&mut self) -> Result<usize, Damaged> {
         if let Some(byte @ 0..0x80) = self.bytes.get(self.at) {
@@ -474,7 +475,7 @@ mod tests {
         out
     }
 
-    /// Rows of every kind in pairs: where the newer is said to replace the older, it is what their merge makes.
+    /// For all pairs of rows: if the newer row is said to replace the older, it equals their merge.
     #[test]
     fn a_row_replaces_another_only_if_their_merge_is_that_row() {
         let columns = ["a", "b", "c"].map(|name| Column::new(name, ColumnKind::Regular, CqlType::Text));

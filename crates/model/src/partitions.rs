@@ -1,4 +1,4 @@
-//! Which partitions a read asks for: by key, or by a range of the ring.
+//! The partitions that a read requests: by key, or by a range of the ring.
 
 use crate::byte_comparable;
 use crate::filter::{AFTER_ALL, BEFORE_ALL};
@@ -25,17 +25,17 @@ impl PartitionKey {
     }
 }
 
-/// Which partitions are read.
+/// The partitions to read.
 #[derive(Clone, Debug)]
 pub enum Partitions {
-    /// These, in this order.
+    /// These partitions, in this order.
     Keys(Vec<PartitionKey>),
-    /// All whose ordered position lies in the range.
+    /// All partitions whose ordered position is in the range.
     Range(KeyRange),
 }
 
-/// A range of partitions by their ordered position (`byte_comparable::decorated_key` and its bounds): from `start`,
-/// up to and without `end`.
+/// A range of partitions by their ordered position (`byte_comparable::decorated_key` and its bounds): from `start`
+/// (inclusive) to `end` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     /// Lower position.

@@ -1,11 +1,11 @@
 //! Bounds of clustering ranges and range-tombstone markers.
 //!
-//! A marker stands between rows. It closes a range deletion, opens one, or does both (a boundary).
+//! A marker is a position between rows. It closes a range deletion, opens one, or does both (a boundary).
 
 use crate::cell::Span;
 use crate::deletion::DeletionTime;
 
-/// Kind of a bound or boundary, with Cassandra's own numbers (`ClusteringPrefix.Kind`), which files hold.
+/// Kind of a bound or boundary, with the numbers that Cassandra writes to files (`ClusteringPrefix.Kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum BoundKind {
@@ -37,7 +37,7 @@ impl BoundKind {
         })
     }
 
-    /// Whether the position lies before the rows with this prefix (else after them).
+    /// Whether the position is before the rows with this prefix (otherwise after them).
     pub fn is_before(self) -> bool {
         matches!(self, BoundKind::ExclEnd | BoundKind::InclStart | BoundKind::ExclEndInclStart)
     }
@@ -47,7 +47,7 @@ impl BoundKind {
         matches!(self, BoundKind::ExclEndInclStart | BoundKind::InclEndExclStart)
     }
 
-    /// The kind at this position for what it closes and opens, in clustering order; `None` if it does neither.
+    /// The kind of a marker that closes and opens these ranges, in clustering order; `None` if it does neither.
     pub fn of(before: bool, closes: bool, opens: bool) -> Option<BoundKind> {
         Some(match (before, closes, opens) {
             (true, true, true) => BoundKind::ExclEndInclStart,
@@ -61,17 +61,17 @@ impl BoundKind {
     }
 }
 
-/// A range-tombstone marker in hand, reused like a `RowBuf`.
+/// A range-tombstone marker as a reusable buffer, like `RowBuf`.
 ///
-/// `close` and `open` are in clustering order, whatever the direction of the read: `close` ends the deletion of what
-/// sorts before the marker, `open` begins that of what sorts after it.
+/// `close` and `open` are in clustering order, whatever the direction of the read: `close` is the deletion that ends at
+/// the marker, `open` the one that begins there.
 #[derive(Clone, Debug)]
 pub struct MarkerBuf {
     /// Ordered encoding of the bound's position: the prefix and a byte for before or after.
     pub key: Vec<u8>,
     /// The prefix's serialised values, possibly fewer than the clustering columns.
     pub clustering: Vec<Span>,
-    /// Whether the position lies before the rows with the prefix, or after them.
+    /// Whether the position is before the rows with the prefix, or after them.
     pub before: bool,
     /// Deletion of the range that ends here; live if none does.
     pub close: DeletionTime,
@@ -100,12 +100,12 @@ impl MarkerBuf {
         BoundKind::of(self.before, !self.close.is_live(), !self.open.is_live())
     }
 
-    /// The marker over its own bytes.
+    /// The marker with its own bytes.
     pub fn view(&self) -> MarkerView<'_> {
         MarkerView { marker: self, data: &self.data }
     }
 
-    /// Copies another marker, its bytes into the own data.
+    /// Copies another marker and its bytes.
     pub fn copy_from(&mut self, other: MarkerView<'_>) {
         self.key.clear();
         self.key.extend_from_slice(&other.marker.key);
@@ -127,17 +127,17 @@ impl MarkerBuf {
     }
 }
 
-/// A marker and the bytes its spans point into.
+/// A marker and the bytes that its spans refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkerView<'a> {
-    /// The decoded shape.
+    /// The decoded marker.
     pub marker: &'a MarkerBuf,
-    /// What its spans index.
+    /// The bytes that its spans refer to.
     pub data: &'a [u8],
 }
 
 impl<'a> MarkerView<'a> {
-    /// The serialised value of a prefix component, `None` for null or beyond the prefix.
+    /// The serialised value of a prefix component; `None` if it is null or not in the prefix.
     pub fn clustering(&self, index: usize) -> Option<&'a [u8]> {
         self.marker.clustering.get(index).and_then(|span| span.get(self.data))
     }

@@ -1,7 +1,7 @@
-//! Reconciliation: which of two cells, and what of two rows, remains.
+//! Reconciliation: decides which of two cells remains, and what remains of two versions of a row.
 //!
-//! The same rules for memtable updates, reads and compaction. Source: Cassandra's `Cells.reconcile`, `Row.Merger`
-//! and `ColumnData`.
+//! Memtable updates, reads and compaction use the same rules. Source: Cassandra's `Cells.reconcile`, `Row.Merger` and
+//! `ColumnData`.
 
 use crate::cell::{Cell, ColumnId, Span};
 use crate::counter_context::{self, Merged};
@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 
 /// Whether the left of two cells of the same column and path remains.
 ///
-/// The greater timestamp; then what is deleted or expiring over what is not; a tombstone over an expiring cell; the
-/// later local deletion time; the lower TTL; the greater value bytes. Equal cells: the left.
+/// The greater timestamp wins; then a deleted or expiring cell over another; a tombstone over an expiring cell; the
+/// later local deletion time; the lower TTL; the greater value bytes. Of equal cells the left remains.
 pub fn left_remains(left: (&Cell, &[u8]), right: (&Cell, &[u8])) -> bool {
     let (l, r) = (left.0, right.0);
     if l.timestamp_us != r.timestamp_us {
@@ -50,8 +50,8 @@ pub fn compare_paths(table: &Table, column: ColumnId, left: &[u8], right: &[u8])
 
 /// Merges two versions of one row under a deletion that covers both, into `out` (which is cleared).
 ///
-/// What the covering deletion or the merged row's own deletions hide is left out; a row deletion not stronger than the
-/// covering one is too. `out` may end up empty: then nothing of the row remains.
+/// Data that the covering deletion or the merged row's own deletions hide is left out, and so is a row deletion that is
+/// not stronger than the covering one. If nothing of the row remains, `out` is empty.
 pub fn merge_rows(
     table: &Table,
     left: RowView<'_>,
@@ -101,8 +101,8 @@ pub fn merge_rows(
     }
 }
 
-/// Merges two cells of a counter into `out` (`Cells.resolveCounter`): a tombstone beats any count, whatever their times;
-/// counts are merged shard by shard, those left out that `active` hides.
+/// Merges two cells of a counter into `out` (`Cells.resolveCounter`): a tombstone beats any count, whatever their
+/// timestamps; counts are merged shard by shard. Cells that `active` hides are left out.
 fn push_counter(left: (&Cell, &[u8]), right: (&Cell, &[u8]), active: DeletionTime, out: &mut RowBuf) {
     let is_hidden = |cell: &Cell| !active.is_live() && cell.is_deleted_by(active);
     let (l, r) = (left.0, right.0);
@@ -132,7 +132,7 @@ fn push_counter(left: (&Cell, &[u8]), right: (&Cell, &[u8]), active: DeletionTim
     }
 }
 
-/// Copies a row into `out` (which is cleared) without what `covering` and the row's own deletion hide.
+/// Copies a row into `out` (which is cleared) without the data that `covering` and the row's own deletion hide.
 pub fn filter_row(row: RowView<'_>, covering: DeletionTime, out: &mut RowBuf) {
     let active = start_row(row, row.row.deletion, covering, out);
     if !row.row.liveness.is_none() && !active.deletes(row.row.liveness.timestamp_us) {
@@ -148,7 +148,7 @@ pub fn filter_row(row: RowView<'_>, covering: DeletionTime, out: &mut RowBuf) {
     }
 }
 
-/// Clears `out`, gives it key, clustering and row deletion, and returns the deletion that its content must survive.
+/// Clears `out`, sets its key, clustering and row deletion, and returns the deletion that applies to the row's content.
 fn start_row(
     row: RowView<'_>,
     deletion: DeletionTime,

@@ -1,24 +1,25 @@
 //! A row: its clustering, its own liveness and deletion, and its cells.
 //!
-//! A row in hand is two things: a `RowBuf` (positions, reused from row to row, so that reading allocates nothing a
-//! cell) and the bytes its spans point into, which may be the buffer's own or a block of a file. `RowView` pairs them.
+//! A decoded row consists of a `RowBuf` (spans; reused from row to row, so that reading does not allocate for each
+//! cell) and the bytes that its spans refer to, which may be the buffer's own or a block of a file. `RowView` pairs the
+//! two.
 
 use crate::cell::{Cell, ColumnId, Span};
 use crate::deletion::{DeletionTime, Liveness};
 
-/// Bytes of the lengths before a value and its path, and some more.
+/// An estimate of the bytes for the lengths of a cell's value and path in an answer, with some margin.
 const LENGTHS_BYTES: usize = 12;
 
-/// The decoded shape of one row. `clear` keeps the capacity of every vector.
+/// A decoded row. `clear` keeps the capacity of every vector.
 #[derive(Clone, Debug)]
 pub struct RowBuf {
     /// Ordered (byte-comparable) encoding of the clustering; empty for the static row.
     pub key: Vec<u8>,
-    /// The serialised clustering values, one span a clustering column; empty for the static row.
+    /// The serialised clustering values, one span for each clustering column; empty for the static row.
     pub clustering: Vec<Span>,
     /// The row's own marker.
     pub liveness: Liveness,
-    /// Deletion of the row whole.
+    /// Deletion of the whole row.
     pub deletion: DeletionTime,
     /// Cells, by column id, then by path order.
     pub cells: Vec<Cell>,
@@ -43,7 +44,7 @@ impl Default for RowBuf {
 }
 
 impl RowBuf {
-    /// Makes the buffer an empty row again.
+    /// Makes the buffer an empty row.
     pub fn clear(&mut self) {
         self.key.clear();
         self.clear_body();
@@ -51,7 +52,7 @@ impl RowBuf {
         self.data.clear();
     }
 
-    /// Drops everything but key, clustering and data.
+    /// Clears everything except key, clustering and data.
     pub fn clear_body(&mut self) {
         self.liveness = Liveness::NONE;
         self.deletion = DeletionTime::LIVE;
@@ -59,7 +60,7 @@ impl RowBuf {
         self.complex_deletions.clear();
     }
 
-    /// The deletion of a multi-cell column whole.
+    /// The deletion of a whole multi-cell column.
     #[inline]
     pub fn complex_deletion_of(&self, column: ColumnId) -> Option<DeletionTime> {
         let deletions = &self.complex_deletions;
@@ -67,19 +68,19 @@ impl RowBuf {
         deletions.get(place).filter(|(of, _)| *of == column).map(|(_, deletion)| *deletion)
     }
 
-    /// Appends bytes to the own data and returns where they stand.
+    /// Appends bytes to `data` and returns their span.
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Span {
         let start = self.data.len();
         self.data.extend_from_slice(bytes);
         span(start, bytes.len())
     }
 
-    /// The row over its own bytes.
+    /// The row with its own bytes.
     pub fn view(&self) -> RowView<'_> {
         RowView { row: self, data: &self.data }
     }
 
-    /// Copies another row whole, its bytes into the own data.
+    /// Copies another row and its bytes.
     pub fn copy_from(&mut self, other: RowView<'_>) {
         self.clear();
         self.key.extend_from_slice(&other.row.key);
@@ -116,21 +117,21 @@ impl RowBuf {
     }
 }
 
-/// A span from positions; a row's data is bounded far below 4 GiB (`max_mutation_size`).
+/// Makes a span. A row's data is far smaller than 4 GiB (`max_mutation_size`).
 pub fn span(start: usize, len: usize) -> Span {
     assert!(start + len < u32::MAX as usize, "a row's data stays under 4 GiB");
     Span { start: start as u32, len: len as u32 }
 }
 
-/// So many cells are walked faster than halved.
+/// Up to this many cells a linear search is faster than a binary one.
 const CELLS_WALKED: usize = 8;
 
-/// A row and the bytes its spans point into.
+/// A row and the bytes that its spans refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct RowView<'a> {
-    /// The decoded shape.
+    /// The decoded row.
     pub row: &'a RowBuf,
-    /// What its spans index.
+    /// The bytes that its spans refer to.
     pub data: &'a [u8],
 }
 
@@ -150,7 +151,7 @@ impl<'a> RowView<'a> {
         cell.path.bytes(self.data)
     }
 
-    /// The cell of a column that has one value.
+    /// The cell of a single-cell column.
     #[inline]
     pub fn cell_of(&self, column: ColumnId) -> Option<&'a Cell> {
         let cells = &self.row.cells[..];
@@ -160,7 +161,7 @@ impl<'a> RowView<'a> {
         cells.get(cells.partition_point(|cell| cell.column < column)).filter(|cell| cell.column == column)
     }
 
-    /// As `cell_of`, for a cell that most rows have at `place`.
+    /// As `cell_of`, trying index `place` first.
     #[inline]
     pub fn cell_near(&self, column: ColumnId, place: usize) -> Option<&'a Cell> {
         match self.row.cells.get(place) {
@@ -169,7 +170,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// Bytes that its values and paths take in an answer, with their lengths.
+    /// Estimated bytes of the row's values and paths in an answer, with their lengths.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         let of = |span: Span| if span.is_null() { 0 } else { span.len as usize };
@@ -184,13 +185,13 @@ impl<'a> RowView<'a> {
         &cells[start..start + len]
     }
 
-    /// The deletion of a multi-cell column whole.
+    /// The deletion of a whole multi-cell column.
     #[inline]
     pub fn complex_deletion_of(&self, column: ColumnId) -> Option<DeletionTime> {
         self.row.complex_deletion_of(column)
     }
 
-    /// Whether nothing at all is recorded: no marker, no deletion, no cell.
+    /// Whether the row has no marker, no deletion and no cell.
     pub fn is_empty(&self) -> bool {
         self.row.liveness.is_none()
             && self.row.deletion.is_live()

@@ -1,16 +1,17 @@
-//! Runs of rows that hold nothing but values: no deletion, no expiry, every value alive for any reader.
+//! Row batches: consecutive rows without deletions and expiry, whose values every reader sees.
 //!
-//! Most rows of most tables are such. Handed on together they cost a call for many of them, where a `RowView` costs
-//! several for each.
+//! Most rows of most tables are of this kind. A batch passes many of them in one call, whereas a `RowView` costs
+//! several calls for each row.
 
 use crate::cell::{ColumnId, Span};
 
 /// A clustering value or the value of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunValue {
-    /// Where it lies in the run's data; never null.
+    /// Span in the batch's data; never null.
     pub value: Span,
-    /// Write timestamp of a cell, microseconds. Of a clustering value: that of the row's own marker, or `i64::MIN`.
+    /// Write timestamp of a cell, microseconds. For a clustering value: the timestamp of the row's marker, or
+    /// `i64::MIN`.
     pub timestamp_us: i64,
 }
 
@@ -19,7 +20,7 @@ impl RunValue {
     pub const EMPTY: RunValue = RunValue { value: Span::EMPTY, timestamp_us: i64::MIN };
 }
 
-/// Values of a run in the making. Its memory stays from one run to the next.
+/// A row batch under construction. Its memory is reused from one batch to the next.
 #[derive(Debug, Default)]
 pub struct RunBuf {
     values: Vec<RunValue>,
@@ -27,11 +28,11 @@ pub struct RunBuf {
     rows: usize,
 }
 
-/// Values that a run has at most: they stay in the processor's nearest cache.
+/// Maximum number of values in a batch: it fits the processor's L1 cache.
 const VALUES_MAX: usize = 512;
 
 impl RunBuf {
-    /// Begins a run of up to `rows` rows of `stride` values each; how many fit.
+    /// Begins a batch of up to `rows` rows with `stride` values each. Returns how many rows fit.
     pub fn begin(&mut self, stride: usize, rows: usize) -> usize {
         (self.stride, self.rows) = (stride, 0);
         let fit = VALUES_MAX.checked_div(stride).unwrap_or(0).min(rows);
@@ -41,83 +42,83 @@ impl RunBuf {
         fit
     }
 
-    /// Where the values of the next row go; `None` if there is no room for it. It counts when `push` is called.
+    /// The values of the next row, to be filled in; `None` if the batch is full. The row is added by `push`.
     #[inline(always)]
     pub fn room(&mut self) -> Option<&mut [RunValue]> {
         let start = self.rows * self.stride;
         self.values.get_mut(start..start + self.stride)
     }
 
-    /// The row whose values were put where `room` said belongs to the run.
+    /// Adds the row whose values were written to `room`.
     #[inline(always)]
     pub fn push(&mut self) {
         self.rows += 1;
     }
 
-    /// Keeps the first rows only.
+    /// Keeps only the first `rows` rows.
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
     }
 
-    /// Rows so far.
+    /// Number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The values of each row so far, row by row.
+    /// The values of all rows, row by row.
     pub fn values(&self) -> &[RunValue] {
         self.values.get(..self.rows * self.stride).unwrap_or(&[])
     }
 }
 
-/// Rows one after another in the direction of the read, all of the same columns.
+/// Consecutive rows in the direction of the read, all with the same columns.
 #[derive(Clone, Copy, Debug)]
 pub struct RowRun<'a> {
-    /// Row by row: the clustering values, then those of `columns`. At least one value a row.
+    /// Row by row: the clustering values, then those of `columns`. A row has at least one value.
     pub values: &'a [RunValue],
-    /// What their spans index.
+    /// The bytes that the spans of `values` refer to.
     pub data: &'a [u8],
-    /// Clustering values of a row.
+    /// Number of clustering values in a row.
     pub clustering: usize,
     /// The columns of the cells, ascending.
     pub columns: &'a [ColumnId],
 }
 
-/// What one column of an answer takes out of each row of a run.
+/// The source of one column of an answer in each row of a batch.
 #[derive(Clone, Copy, Debug)]
 pub enum RunColumn<'a> {
-    /// The value at this place of the row.
+    /// The value at this index of the row.
     Value(usize),
-    /// The same in every row: the value, or null.
+    /// The same in every row: a value, or null.
     Fixed(Option<&'a [u8]>),
 }
 
 impl<'a> RowRun<'a> {
-    /// Values of a row.
+    /// Number of values in a row.
     #[inline]
     pub fn stride(&self) -> usize {
         self.clustering + self.columns.len()
     }
 
-    /// Rows.
+    /// Number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         self.values.len().checked_div(self.stride()).unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The values of each row: the clustering's, then those of `columns`.
+    /// The values of each row: the clustering values, then those of `columns`.
     #[inline]
     pub fn rows(&self) -> std::slice::ChunksExact<'a, RunValue> {
         self.values.chunks_exact(self.stride().max(1))
@@ -129,8 +130,8 @@ impl<'a> RowRun<'a> {
         value.value.bytes(self.data)
     }
 
-    /// Where in a row the value of a column stands, which is at `near` among the cells of most files; `None` if the rows
-    /// have no such column.
+    /// Index of a column's value in a row; `None` if the rows do not have the column. `near` is its index among the
+    /// cells of most files, and is tried first.
     pub fn place_of(&self, column: ColumnId, near: usize) -> Option<usize> {
         let place = match self.columns.get(near) {
             Some(found) if *found == column => near,

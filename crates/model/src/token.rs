@@ -1,4 +1,4 @@
-//! Where a partition lives: the token of its key, as `Murmur3Partitioner` computes it.
+//! Tokens: a partition's position on the ring, computed from its key as `Murmur3Partitioner` does.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::murmur3::murmur3_x64_128;
 pub struct Token(pub i64);
 
 impl Token {
-    /// Before every partition; the token of no key but the empty one.
+    /// Before every partition. Only the empty key has this token.
     pub const MIN: Token = Token(i64::MIN);
     /// The greatest token.
     pub const MAX: Token = Token(i64::MAX);
@@ -26,18 +26,18 @@ impl fmt::Display for Token {
     }
 }
 
-/// What one pass over a partition key yields: its token, and both halves of the hash for Bloom filters.
+/// The result of hashing a partition key once: its token, and both halves of the hash for Bloom filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash {
     /// Token of the key, normalised.
     pub token: Token,
-    /// Both halves of the hash as Murmur3 gave them.
+    /// Both halves of the hash, not normalised.
     pub halves: (i64, i64),
 }
 
 impl KeyHash {
-    /// Hashes a serialised partition key. `i64::MIN` is kept free for the empty key: a hash of that value becomes
-    /// the greatest token (`Murmur3Partitioner.normalize`).
+    /// Hashes a serialised partition key. `i64::MIN` is reserved for the empty key: a hash of that value becomes the
+    /// greatest token (`Murmur3Partitioner.normalize`).
     pub fn of(key: &[u8]) -> KeyHash {
         let halves = murmur3_x64_128(key, 0);
         let token = if key.is_empty() {

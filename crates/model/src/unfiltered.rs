@@ -3,7 +3,7 @@
 use crate::range_tombstone::MarkerView;
 use crate::row::RowView;
 
-/// One element of a partition's content.
+/// One element of a partition: a row or a marker.
 #[derive(Clone, Copy, Debug)]
 pub enum Unfiltered<'a> {
     /// A row.
@@ -22,25 +22,25 @@ impl<'a> Unfiltered<'a> {
     }
 }
 
-/// A cursor over the unfiltereds of one partition, in clustering order or, read reversed, against it.
+/// A cursor over the unfiltereds of one partition, in clustering order or, for a reversed read, in the opposite order.
 ///
-/// The element in hand stays valid until the next `advance`. `Cx` carries what reading needs (whether it may wait,
-/// counters); a source that only reads memory ignores it.
+/// The current element stays valid until the next `advance`. `Cx` carries what reading needs (whether it may wait,
+/// counters); a source in memory ignores it.
 pub trait Source<Cx> {
-    /// What can go wrong.
+    /// Type of a read error.
     type Error;
 
-    /// Moves to the next element; `Ok(false)` at the end, and from then on.
+    /// Moves to the next element. Returns `Ok(false)` at the end, and then always.
     fn advance(&mut self, cx: &mut Cx) -> Result<bool, Self::Error>;
 
-    /// Lets go of the bytes of the element in hand, if they are many and can be read again; returns how many it let go of. Until
-    /// `unpark` the element has its position and nothing else. So a merge of many sources has one large row in memory at a time.
+    /// Releases the bytes of the current element if they are many and can be read again; returns their number. Until
+    /// `unpark` only the element's position is valid. So a merge of many sources has one large row in memory at a time.
     fn park(&mut self) -> usize {
         0
     }
 
-    /// Reads the bytes again that `park` let go of. `expected` bytes are about to be allocated, these among them: all of them
-    /// are charged to the account of memory first.
+    /// Reads the bytes again that `park` released. `expected` is the number of bytes about to be allocated, including
+    /// these; all of them are charged to the memory account first.
     ///
     /// # Errors
     /// As `advance`.
@@ -48,6 +48,6 @@ pub trait Source<Cx> {
         Ok(())
     }
 
-    /// The element in hand. Called only after `advance` returned `Ok(true)`.
+    /// The current element. To be called only after `advance` returned `Ok(true)`.
     fn current(&self) -> Unfiltered<'_>;
 }

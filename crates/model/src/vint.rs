@@ -1,10 +1,10 @@
-//! Variable-length integers of SSTables and durations: the number of leading one bits in the first byte is the
-//! number of bytes that follow it, the rest is the value, big endian.
+//! Variable-length integers of SSTables and durations: the number of leading one bits in the first byte is the number
+//! of bytes that follow it; the remaining bits are the value, big endian.
 //!
-//! Signed values are folded to unsigned by zigzag. Layout: Cassandra's `VIntCoding`; a value of more than 56 bits
+//! Signed values are mapped to unsigned ones by zigzag. Layout: Cassandra's `VIntCoding`; a value of more than 56 bits
 //! takes nine bytes, the first of them 0xFF.
 
-/// Most bytes that one value takes.
+/// Maximum bytes of one value.
 pub const VINT_LENGTH_MAX: usize = 9;
 
 /// Appends `value` to `out`, in one to nine bytes.
@@ -37,7 +37,7 @@ pub fn write_signed(value: i64, out: &mut Vec<u8>) {
     write_unsigned(zigzag(value), out);
 }
 
-/// Reads a value from the front of `bytes`. Returns it with the bytes it took, or `None` if `bytes` ends first.
+/// Reads a value from the front of `bytes`. Returns it with the number of bytes read; `None` if `bytes` is too short.
 #[inline]
 pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -50,7 +50,7 @@ pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
 fn read_unsigned_long(first: u8, bytes: &[u8]) -> Option<(u64, usize)> {
     let extra = first.leading_ones() as usize;
     let rest = bytes.get(1..1 + extra)?;
-    // With eight extra bytes nothing of the first belongs to the value.
+    // With eight extra bytes the first byte holds no bits of the value.
     let mut value = u64::from(first) & (0xFF_u64 >> extra);
     for byte in rest {
         value = value << 8 | u64::from(*byte);
@@ -58,21 +58,22 @@ fn read_unsigned_long(first: u8, bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value, 1 + extra))
 }
 
-/// Reads a zigzag value from the front of `bytes`. Returns it with the bytes it took, or `None` if `bytes` ends first.
+/// Reads a zigzag value from the front of `bytes`. Returns it with the number of bytes read; `None` if `bytes` is too
+/// short.
 #[inline]
 pub fn read_signed(bytes: &[u8]) -> Option<(i64, usize)> {
     let (value, length) = read_unsigned(bytes)?;
     Some((unzigzag(value), length))
 }
 
-/// How many bytes [`write_unsigned`] takes for `value`: one for each seven bits begun, nine at most.
+/// Number of bytes of [`write_unsigned`] for `value`: one for each seven bits begun, nine at most.
 #[inline]
 pub fn unsigned_length(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7).min(VINT_LENGTH_MAX)
 }
 
-/// How many bytes [`write_signed`] takes for `value`.
+/// Number of bytes of [`write_signed`] for `value`.
 #[inline]
 pub fn signed_length(value: i64) -> usize {
     unsigned_length(zigzag(value))

@@ -1,8 +1,8 @@
-//! Types, ordered encodings, tokens and constants against what Cassandra 5.0.6 itself made of the same input.
+//! Compares types, ordered encodings, tokens and constants with the results of Cassandra 5.0.6 for the same input.
 //!
-//! The tables under `fixtures/types` are printed by `tests/fixtures/java/TypeFixtures.java` at the root of the
-//! workspace; `regenerate-types.sh` beside it writes them anew. Differences that are meant are `deliberate` and
-//! `survives_only_here`.
+//! The tables in `fixtures/types` are written by `tests/fixtures/java/TypeFixtures.java` at the root of the workspace;
+//! `regenerate-types.sh` beside it writes them again. `deliberate` and `survives_only_here` list the intended
+//! differences.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where its expectation does")]
 
@@ -48,7 +48,7 @@ fn unescape(text: &str) -> String {
     escapes.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Gathers differences, to show all of them at once.
+/// Collects differences, to show all of them at once.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
@@ -125,7 +125,7 @@ fn values_encode_print_and_come_back_as_in_cassandra() {
     }
 }
 
-/// The least scale but one: Cassandra's way back wraps it around to the greatest.
+/// The greatest scale: Cassandra's decoder wraps it around to the smallest.
 fn survives_only_here(class: &str, value: &[u8]) -> bool {
     class == "DecimalType" && value.starts_with(&i32::MAX.to_be_bytes())
 }
@@ -144,7 +144,7 @@ fn values_compare_as_in_cassandra_and_as_their_encodings() {
                 let order = ty.compare(a, b);
                 let row = [class, &hex(a), &hex(b)];
                 differences.check("order", &row, &format!("{order:?}"), &format!("{:?}", rank_a.cmp(rank_b)));
-                // As clustering values, where a separator tells nothing from something.
+                // As clustering values, where the separator distinguishes an empty value from others.
                 for reversed in [false, true] {
                     let [key_a, key_b] = [a, b].map(|value| {
                         let mut key = Vec::new();
@@ -168,8 +168,8 @@ fn values_compare_as_in_cassandra_and_as_their_encodings() {
     }
 }
 
-/// Whether the way back gives an equal value. An empty part of a tuple or collection comes back as null: there
-/// Cassandra's own two orders differ.
+/// Whether decoding gives an equal value. An empty part of a tuple or collection is decoded as null; Cassandra's own
+/// two orders differ there.
 fn survives(ty: &CqlType, value: &[u8]) -> bool {
     let (mut encoded, mut decoded) = (Vec::new(), Vec::new());
     match byte_comparable::encode_value(ty, false, value, &mut encoded) {
@@ -212,7 +212,7 @@ fn clusterings_and_bounds_encode_as_in_cassandra() {
         let count = if kind == "row" { types.len() } else { values.split(';').count() };
         let values: Vec<Option<Vec<u8>>> =
             values.split(';').take(count).map(|value| (value != "null").then(|| bytes(value))).collect();
-        // No value at all and one empty value print alike; the length of the encoding tells.
+        // No value and one empty value print alike; the length of the encoding distinguishes them.
         let none = encoded.len() == 2;
         let slices = values.iter().take(if none { 0 } else { count }).map(|value| value.as_deref());
         let position = match kind {
@@ -236,7 +236,7 @@ fn clusterings_and_bounds_encode_as_in_cassandra() {
             _ => byte_comparable::clustering_bound(slices, &types, kind == "before", &mut again).unwrap(),
         }
         if types.iter().all(|(ty, _)| !matches!(ty, CqlType::Tuple(_))) {
-            assert_eq!(ours, again, "{row:?}"); // a tuple's empty fields come back as nulls
+            assert_eq!(ours, again, "{row:?}"); // empty fields of a tuple are decoded as nulls
         }
         for cut in 0..ours.len() {
             assert!(
@@ -315,7 +315,7 @@ fn constants_read_as_in_cassandra() {
     }
 }
 
-/// Where this server means to differ.
+/// Whether this server differs on purpose.
 fn deliberate(ty: &CqlType, kind: ConstantKind, _text: &str, result: &str) -> bool {
     // Cassandra stores hexadecimal constants unchecked in a tinyint or a tuple.
     kind == ConstantKind::Hex && !result.starts_with('!') && !matches!(ty, CqlType::Blob)

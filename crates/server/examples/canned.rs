@@ -1,8 +1,9 @@
-//! A server of canned answers: the floor under every benchmark of the server.
+//! A server that answers from memory without running statements: the lower bound for benchmarks of the server.
 //!
-//! `cargo run --release -p helenus-server --example canned [IP:PORT]`. Statements are prepared, and schema statements run, on
-//! a database in memory, so that any client connects; an INSERT, UPDATE, DELETE or BATCH is answered without being run, and a
-//! SELECT with the rows that its first execution found. What is left is sockets, frames and translation.
+//! `cargo run --release -p helenus-server --example canned [IP:PORT]`. Statements are prepared, and schema statements
+//! run, on a database in memory, so that any client can connect. An INSERT, UPDATE, DELETE or BATCH is answered without
+//! being run, and a SELECT is answered with the rows of its first execution. What remains is the cost of sockets,
+//! frames and translation.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -27,7 +28,7 @@ struct Canned {
     answers: RwLock<HashMap<StatementId, Arc<Rows>>>,
 }
 
-/// Keeps the cells of an answer.
+/// Records the cells of an answer.
 #[derive(Default)]
 struct Recorder {
     cells: Vec<Option<Vec<u8>>>,

@@ -1,8 +1,8 @@
-//! How many connections there may be: of all servers of the process together, and of one address.
+//! Limits the number of connections of all servers of the process, in all and for each client address.
 //!
-//! A descriptor that a connection has is none for the commit log, the files and the admin socket, so connections get a part of
-//! those that the process may have and never the rest. One address gets most of that part and not all, so that a client which
-//! opens without end does not keep the others out.
+//! A file descriptor used by a connection is not available to the commit log, the files and the admin socket. So
+//! connections get a part of the process's descriptors and never the rest. One address gets most of that part but not
+//! all, so that a client that opens connections without end does not keep others out.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,28 +10,28 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// How the descriptors of the process are shared out.
+/// How the file descriptors of the process are divided.
 ///
-/// Files that are open for reading have their own bound in `host`, a quarter. Of the rest HTTP has a few, and what the server
-/// needs besides (the log, what flushes and compactions write, listening sockets, the admin socket, connections that are just
-/// told that there is no room) has 64 and a sixteenth. Connections of CQL and RPC have what remains.
+/// Files that are open for reading have their own limit in `host`, a quarter of all. HTTP gets a few. 64 and a
+/// sixteenth are for the server itself: the log, the output of flushes and compactions, listening sockets, the admin
+/// socket, and refused connections that are being answered. CQL and RPC connections get the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorPlan {
     /// Connections of CQL and RPC together.
     pub connections: u64,
-    /// Those of one address.
+    /// Most of them from one address.
     pub per_address: u64,
     /// Connections of the HTTP port.
     pub http: usize,
 }
 
-/// Of the connections, the part that one address may not have: one of so many.
+/// One in this many connections is kept for other addresses.
 const KEPT_FROM_ONE_ADDRESS: u64 = 8;
-/// Connections there may be even where descriptors are very few: with less the server would be of no use.
+/// The least number of connections, however few descriptors there are; with less the server would be of no use.
 const CONNECTIONS_MIN: u64 = 16;
 
 impl DescriptorPlan {
-    /// Of a process that may have `allowed` descriptors.
+    /// The plan of a process that may have `allowed` descriptors.
     pub fn of(allowed: u64) -> DescriptorPlan {
         let files = helenus_host::real::read_descriptors_max(allowed);
         let http = (allowed / 32).clamp(8, 256);
@@ -42,7 +42,7 @@ impl DescriptorPlan {
     }
 }
 
-/// The connections there are, and how many there may be.
+/// The open connections, and their limits.
 #[derive(Debug)]
 pub struct ConnectionBudget {
     in_all: u64,
@@ -56,39 +56,39 @@ struct Open {
     by_address: HashMap<IpAddr, u64>,
 }
 
-/// Why a connection is not taken.
+/// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// There are as many as there may be.
+    /// The limit for all addresses is reached.
     #[error(
         "there are {0} connections, as many as there may be; close some, or let the server have more open files (ulimit -n)"
     )]
     InAll(u64),
-    /// The address has as many as it may have.
+    /// The limit for the address is reached.
     #[error("this address has {0} connections, as many as it may have; close some")]
     OfAddress(u64),
 }
 
 impl ConnectionBudget {
-    /// At most so many in all and of one address.
+    /// A budget of at most `in_all` connections, and `per_address` from one address.
     pub fn new(in_all: u64, per_address: u64) -> Arc<ConnectionBudget> {
         Arc::new(ConnectionBudget { in_all, per_address, open: Mutex::default() })
     }
 
-    /// Any number: of embedded servers and of tests.
+    /// A budget without limits, for embedded servers and tests.
     pub fn unbounded() -> Arc<ConnectionBudget> {
         ConnectionBudget::new(u64::MAX, u64::MAX)
     }
 
-    /// Connections there may be in all.
+    /// The limit for all addresses.
     pub fn in_all(&self) -> u64 {
         self.in_all
     }
 
-    /// Takes a connection from `address` in.
+    /// Admits a connection from `address`.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// A limit is reached.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, NoRoom> {
         let address = network_of(address);
         let mut open = self.open.lock();
@@ -105,7 +105,8 @@ impl ConnectionBudget {
     }
 }
 
-/// What counts as one address: of IPv6 the 64 bits that a network has, since a host chooses the others as it likes.
+/// The part of an address that is counted as one client: for IPv6 the 64 bits of the network, because a host chooses
+/// the others freely.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
@@ -113,7 +114,7 @@ fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A connection's place; given back when dropped.
+/// An admitted connection, which leaves the budget on drop.
 #[derive(Debug)]
 pub struct Admitted {
     budget: Arc<ConnectionBudget>,

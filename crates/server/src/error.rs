@@ -1,11 +1,11 @@
-//! What can go wrong before a client is there to be told.
+//! Errors that occur before any client is connected.
 
 use std::net::SocketAddr;
 
-/// An error of the doors.
+/// An error of a listener.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The address is taken, or not of this machine.
+    /// The address is in use, or not of this machine.
     #[error(
         "cannot listen on {address}: {source}; give another address with --listen, or port 0 for a free one"
     )]
@@ -15,7 +15,7 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
-    /// The HTTP port's address is taken, or not of this machine.
+    /// The HTTP port's address is in use, or not of this machine.
     #[error(
         "cannot listen on {address}: {source}; give another address with --http, or port 0 for a free one"
     )]
@@ -25,7 +25,7 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
-    /// The system refused what a runtime needs.
+    /// The system refused a resource that a runtime needs.
     #[error("cannot start: {source}")]
     Runtime {
         /// Why.

@@ -1,9 +1,10 @@
-//! The doors: sockets in, `Backend` calls, frames out.
+//! The servers: they take frames from sockets, call the `Backend`, and send frames back.
 //!
-//! `native` serves the CQL native protocol. Doors decode, ask the `Backend`, and encode what it gives; no rule of CQL is
-//! known here. `rpc` serves the old Thrift interface, whose calls are `helenus_rpc`'s. `admin` is the owner's socket, `backup` what
-//! backups are made of, `http` the port of metrics and health, `config` the table of options. `connection_budget` is how many connections there may be. `log` writes what happens, `policy`
-//! says what a failed disk means. `vigil` keeps a door awake between requests that follow each other.
+//! `native` serves the CQL native protocol. It decodes requests, calls the `Backend` and encodes the results; no rule
+//! of CQL is in this crate. `rpc` serves the old Thrift interface, whose calls are in `helenus_rpc`. `admin` is the
+//! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
+//! options. `connection_budget` limits the connections of all servers. `log` writes the log, and `policy` decides what
+//! a failed disk means. `vigil` is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod admin;
 pub mod backup;

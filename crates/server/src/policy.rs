@@ -1,8 +1,9 @@
-//! What the server does when its disk fails: `disk_failure_policy` and `commit_failure_policy`.
+//! The policies for disk failures: `disk_failure_policy` and `commit_failure_policy`.
 //!
-//! The names and what they mean are Cassandra's (`Config`, `DefaultFSErrorHandler`, `CommitLog.handleCommitError`); where one
-//! machine with one disk makes a difference, it says so below. Failures are told by the engine's journal, often on threads that
-//! doors and flushes need: nothing is done there but to set what the main thread waits for.
+//! The names and meanings are Cassandra's (`Config`, `DefaultFSErrorHandler`, `CommitLog.handleCommitError`);
+//! differences for one machine with one disk are noted below. The engine's journal reports failures, often on threads
+//! that event loops and flushes need. So nothing is done there except to set the verdict that the main thread waits
+//! for.
 
 use std::sync::Arc;
 
@@ -12,24 +13,24 @@ use tokio::sync::watch;
 
 use crate::log::{Entry, Level, Log};
 
-/// `disk_failure_policy`: what a damaged file, or one that the system refuses to read or write, means.
+/// `disk_failure_policy`: what to do about a damaged file, or one that the system refuses to read or write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiskFailurePolicy {
     /// The process ends, for damaged files too.
     Die,
-    /// Clients are no longer served, for damaged files too; the admin socket and the HTTP port stay.
+    /// Clients are no longer served, for damaged files too. The admin socket and the HTTP port stay.
     StopParanoid,
     /// Clients are no longer served when the system refuses to read or write.
     Stop,
-    /// Clients are no longer served when the disk is full. There is no other disk to go on with.
+    /// Clients are no longer served when the disk is full; there is no other disk to continue with.
     BestEffort,
-    /// The statement that met it fails, everything else goes on.
+    /// Only the statement that met the failure fails.
     #[default]
     Ignore,
 }
 
-/// `commit_failure_policy`: what a failed sync or write of the commit log means. The log takes no more writes after one whatever
-/// the policy, since what it held may be lost: `ignore` does not go on writing here, as it does in Cassandra.
+/// `commit_failure_policy`: what to do when a sync or write of the commit log fails. The log then takes no more writes,
+/// whatever the policy is, because its contents may be lost: unlike in Cassandra, `ignore` does not go on writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitFailurePolicy {
     /// The process ends.
@@ -44,10 +45,10 @@ pub enum CommitFailurePolicy {
 }
 
 impl DiskFailurePolicy {
-    /// The names, as the option takes them.
+    /// The names, as in the option.
     pub const NAMES: &'static [&'static str] = &["ignore", "best_effort", "stop", "stop_paranoid", "die"];
 
-    /// The policy of a name.
+    /// The policy with a name.
     pub fn of_name(name: &str) -> DiskFailurePolicy {
         match name {
             "die" => DiskFailurePolicy::Die,
@@ -58,7 +59,7 @@ impl DiskFailurePolicy {
         }
     }
 
-    /// Whether a server refuses to start on files that it cannot read (`handleStartupFSError`).
+    /// Whether a server refuses to start if it cannot read some files (`handleStartupFSError`).
     pub fn refuses_to_start(self) -> bool {
         matches!(self, DiskFailurePolicy::Die | DiskFailurePolicy::StopParanoid | DiskFailurePolicy::Stop)
     }
@@ -77,10 +78,10 @@ impl DiskFailurePolicy {
 }
 
 impl CommitFailurePolicy {
-    /// The names, as the option takes them.
+    /// The names, as in the option.
     pub const NAMES: &'static [&'static str] = &["stop_commit", "ignore", "stop", "die"];
 
-    /// The policy of a name.
+    /// The policy with a name.
     pub fn of_name(name: &str) -> CommitFailurePolicy {
         match name {
             "die" => CommitFailurePolicy::Die,
@@ -99,19 +100,19 @@ impl CommitFailurePolicy {
     }
 }
 
-/// What the server is to do.
+/// The consequence of a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Nothing.
+    /// Continue.
     #[default]
     GoOn,
-    /// Close the doors to clients and stay.
+    /// Close the connections of clients and accept no more, but stay.
     StopServing,
-    /// End at once.
+    /// End the process at once.
     Die,
 }
 
-/// The policies of a server, and what they have come to.
+/// The policies of a server, and their verdict so far.
 pub struct FailurePolicies {
     chosen: Mutex<(DiskFailurePolicy, CommitFailurePolicy)>,
     log: Arc<Log>,
@@ -119,7 +120,7 @@ pub struct FailurePolicies {
 }
 
 impl FailurePolicies {
-    /// With nothing failed yet. The receiver is told what to do.
+    /// Policies without a failure yet. The receiver is notified of the verdict.
     pub fn new(
         disk: DiskFailurePolicy,
         commit: CommitFailurePolicy,
@@ -130,17 +131,17 @@ impl FailurePolicies {
         (Arc::new(FailurePolicies { chosen, log: Arc::clone(log), verdict }), told)
     }
 
-    /// Other policies for what fails from now on.
+    /// Changes the policies for future failures.
     pub fn choose(&self, disk: DiskFailurePolicy, commit: CommitFailurePolicy) {
         *self.chosen.lock() = (disk, commit);
     }
 
-    /// What has been decided so far.
+    /// The verdict so far.
     pub fn verdict(&self) -> Verdict {
         *self.verdict.borrow()
     }
 
-    /// A file is damaged, or could not be read or written.
+    /// Applies the policy to a file that is damaged, or could not be read or written.
     pub fn disk_failed(&self, error: &Error) {
         if let Some(trouble) = error.disk_trouble() {
             let (disk, _) = *self.chosen.lock();
@@ -148,7 +149,7 @@ impl FailurePolicies {
         }
     }
 
-    /// The commit log has failed.
+    /// Applies the policy to a failure of the commit log.
     pub fn log_failed(&self, reason: &str) {
         let (_, commit) = *self.chosen.lock();
         self.decide(commit.verdict(), "commit_failure_policy", reason);

@@ -1,13 +1,15 @@
-//! A door's vigil: after a lone request it looks for the next one for a moment before it sleeps.
+//! Busy polling: after a lone request, an event loop polls for the next one for a moment before it sleeps.
 //!
-//! A client that sends one request and waits for its answer makes client and server wake each other in turn, and to wake a
-//! sleeping core costs tens of microseconds, far more than a read. So a door that has answered one request polls its sockets
-//! for `busy_poll_us` before it lets its thread sleep (as Linux's `net.core.busy_poll` does within one read). There is no vigil
-//! after many requests at once (whoever sends many does not wait for each), none when requests come rarely, none on a single
-//! core, and ever fewer while they end in vain: a client that thinks between its requests costs a vigil in 64 requests.
+//! If a client sends one request and waits for the answer, client and server wake each other in turn. Waking a sleeping
+//! core costs tens of microseconds, far more than a read. So an event loop that has answered one request polls its
+//! sockets for `busy_poll_us` before its thread may sleep (as Linux's `net.core.busy_poll` does within one read). It
+//! does not poll after many requests at once (a client that sends many does not wait for each), when requests are rare,
+//! or on a single core. The more often polling ends in vain, the rarer it becomes: a client that thinks between its
+//! requests costs one poll in 64 requests.
 //!
-//! It gives way to every other thread that wants the core, and where one did there is none for a long time: a thread that has
-//! used its share of a busy core waits for its next turn, milliseconds, where one that slept is let in at once.
+//! Polling yields to every other thread that wants the core. If one did, there is no polling for a long time: a thread
+//! that has used its share of a busy core waits milliseconds until it runs again, whereas one that has slept runs at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -16,36 +18,36 @@ use std::time::Duration;
 use helenus_host::Clock;
 use tokio::sync::Notify;
 
-/// Requests further apart than so many vigils are not waited for.
+/// Requests further apart than this many polling windows are not waited for.
 const RECENT: u64 = 4;
-/// After so many vigils in vain in a row, the next is 2 to this power of lone requests away.
+/// The most vain polls in a row that are counted; after n, polling is skipped for 2^n - 1 lone requests.
 const VAIN_MAX: u32 = 6;
-/// Giving way takes longer than this only if the core is wanted for more than the client's own turn.
+/// If yielding takes longer than this, the core is wanted for more than the client's own work.
 const CONTENDED_NS: u64 = 1_000_000;
-/// Lone requests that are not waited after once it was.
+/// Lone requests without polling after the core was wanted by others.
 const REST_CONTENDED: u32 = 5_000;
 
-/// One door's. All but its making happens on the door's thread; the atomics are never contended.
+/// The state of one event loop. Only its own thread uses it after construction, so the atomics are never contended.
 pub(crate) struct Vigil {
     clock: Arc<dyn Clock>,
-    /// Zero: never.
+    /// How long to poll; 0 for never.
     window_ns: u64,
-    /// When requests were answered last.
+    /// When requests were last answered.
     last_ns: AtomicU64,
-    /// Times that requests were answered.
+    /// How often requests were answered.
     turns: AtomicU64,
-    /// Whether the last time it was one request.
+    /// Whether a single request was answered the last time.
     lone: AtomicBool,
     watching: AtomicBool,
-    /// Vigils in vain since one that was not.
+    /// Polls in vain since the last successful one.
     vain: AtomicU32,
-    /// Lone requests to come that are not waited after.
+    /// Lone requests to come without polling.
     rest: AtomicU32,
     begin: Notify,
 }
 
 impl Vigil {
-    /// One that lasts for `window`; zero for none.
+    /// Polls for `window` at a time; never if it is zero.
     pub fn new(clock: &Arc<dyn Clock>, window: Duration) -> Arc<Vigil> {
         Arc::new(Vigil {
             clock: Arc::clone(clock),
@@ -60,7 +62,7 @@ impl Vigil {
         })
     }
 
-    /// So many requests have been answered in one go. Called on the door's thread.
+    /// Records that `requests` were answered at once. Called on the event loop's thread.
     #[inline]
     pub fn answered(&self, requests: u64) {
         if self.window_ns > 0 && requests > 0 {
@@ -85,7 +87,7 @@ impl Vigil {
         self.begin.notify_one();
     }
 
-    /// Keeps the door awake when it is to be; runs as a task beside its connections, without end.
+    /// Keeps the event loop awake when it should poll. Runs without end, as a task beside the connections.
     pub async fn keep(self: Arc<Vigil>) {
         loop {
             self.begin.notified().await;
@@ -98,7 +100,7 @@ impl Vigil {
     async fn watch(&self) {
         let mut seen = self.turns.load(Relaxed);
         loop {
-            // The runtime looks at its sockets without waiting and runs who is ready, then comes back.
+            // The runtime checks its sockets without waiting, runs the tasks that are ready, then returns here.
             tokio::task::yield_now().await;
             let turns = self.turns.load(Relaxed);
             if turns != seen {
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Moves when told to, and by so much whenever it is read.
+    /// A clock that moves when set, and by a fixed amount whenever it is read.
     #[derive(Default)]
     struct Hand(Mutex<u64>, AtomicU64);
 
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Answers `requests` after so many microseconds and says whether the door keeps awake then.
+    /// Answers `requests` after `us` microseconds; returns whether the event loop polls then.
     async fn after(us: u64, requests: u64, (hand, vigil): (&Hand, &Vigil)) -> bool {
         *hand.0.lock().unwrap() += us * 1000;
         settle().await;
@@ -201,7 +203,7 @@ mod tests {
                 vigils += u32::from(after(200, 1, at).await);
             }
             assert!((90..=110).contains(&vigils), "{vigils}");
-            // One that is not in vain, and all of them follow again.
+            // After a successful poll, every lone request is followed by one again.
             while !after(200, 1, at).await {}
             assert!(after(50, 1, at).await);
             assert!(after(50, 1, at).await);
@@ -217,7 +219,7 @@ mod tests {
             let at = (&*hand, &*vigil);
             assert!(!after(0, 1, at).await);
             vigil.answered(1);
-            // The looks before and after giving way are so far apart that others had the core.
+            // The time between the readings before and after yielding shows that others had the core.
             hand.1.store(CONTENDED_NS + 1, Relaxed);
             settle().await;
             hand.1.store(0, Relaxed);

@@ -1,8 +1,8 @@
-//! Blocks: how bytes of a component come into memory.
+//! Reads the blocks of a component through the block cache.
 //!
-//! Index components are read in pages of 4 KiB, Data.db in compression chunks or 16 KiB blocks. Every read goes
-//! through `BlockFile::block`: the cache first, then the file, then the check of the page's CRC. A read that may not
-//! wait gets `WouldBlock` instead of waiting for the device.
+//! Index components are read in pages of 4 KiB, Data.db in compression chunks or 16 KiB blocks. `BlockFile::block`
+//! looks in the cache, then reads the file, then checks the page's CRC. A read that must not wait gets `WouldBlock`
+//! instead of waiting for the disk.
 
 use crate::block_hints::BlockHints;
 use crate::error::{Error, Result};
@@ -14,80 +14,80 @@ use std::sync::Arc;
 
 pub use helenus_host::Block;
 
-/// Keeps blocks of many files. Implemented by the engine; bounded there.
+/// A cache for the blocks of many files. The engine implements it, with a bound.
 pub trait BlockCache: Send + Sync {
-    /// The block if it is kept. `file` is a number unique in the process, `block` counts from 0.
+    /// The block, if it is cached. `file` is a number unique in the process, `block` counts from 0.
     fn get(&self, file: u64, block: u64) -> Option<Block>;
-    /// Keeps a block, possibly dropping others. Not called for scans.
+    /// Caches a block, and drops others if necessary. Scans do not call it.
     fn put(&self, file: u64, block: u64, bytes: Block);
-    /// Memory for a block of so many bytes, with anything in it.
+    /// Memory for a block of this many bytes, with unspecified content.
     fn room(&self, bytes: usize) -> BlockMut {
         BlockMut::alone(bytes)
     }
-    /// What `room` takes memory from, if kept blocks may be found by where they were last seen. What is found so is asked
-    /// `Block::take_found`, not counted by `get`.
+    /// The pool from which `room` takes memory, if cached blocks may also be found by hints (`block_hints`). Such hits
+    /// are counted by `Block::take_found`, not by `get`.
     fn pool(&self) -> Option<&BlockPool> {
         None
     }
-    /// Counts a read of a part of a block that is not kept; which one it is. The count comes round.
+    /// Counts a read of a part of a block that is not cached. Returns the count, which wraps.
     fn count_miss(&self) -> u32 {
         0
     }
-    /// Misses within which a block must be missed again to be worth the place of another.
+    /// A block is worth the place of another if it is missed again within this many misses.
     fn misses_between(&self) -> u32 {
         0
     }
-    /// Whether blocks are likely to be kept without others being dropped.
+    /// Whether blocks can probably be cached without dropping others.
     fn has_room(&self) -> bool {
         true
     }
-    /// Drops the blocks of files that nobody reads any more.
+    /// Drops the blocks of files that are no longer read.
     fn forget(&self, _files: &[u64]) {}
-    /// Asks for memory that a table keeps beside blocks, in bytes; `false` if there is none left.
+    /// Reserves memory, in bytes, for a table's other caches; `false` if there is none left.
     fn reserve(&self, _beside: Beside, _bytes: u64) -> bool {
         false
     }
-    /// Gives back what was reserved.
+    /// Releases memory that was reserved.
     fn release(&self, _beside: Beside, _bytes: u64) {}
 }
 
-/// What a table keeps beside blocks. Each has its own bound, so that neither keeps the other out.
+/// The caches of a table besides the block cache. Each has its own bound, so that none displaces another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// Where its keys stand.
+    /// The key cache: positions of partitions.
     Places,
-    /// Row indexes of wide partitions.
+    /// The row index cache.
     RowIndexes,
-    /// Where the pieces of compressed chunks are.
+    /// Where the pieces of compressed chunks begin.
     Pieces,
 }
 
-/// What one read may do and what it has touched. Plain counters: adding to them costs nothing that can be measured;
-/// the clock is read only where there is a stopwatch.
+/// What one read may do, and counters of what it has touched. They are plain counters, whose cost cannot be measured;
+/// the clock is read only if there is a stopwatch.
 #[derive(Debug, Default)]
 pub struct ReadContext {
     /// Whether the read may wait for the disk.
     pub may_block: bool,
     /// Whether blocks that are read go into the cache (false for scans and compaction).
     pub fill_cache: bool,
-    /// Counts for EXPLAIN ANALYZE, tracing and metrics.
+    /// Counters for EXPLAIN ANALYZE, tracing and metrics.
     pub touched: Touched,
-    /// Measures the stages of a read that is watched; `None` for all others, which read no clock.
+    /// Measures the stages of a read that is traced; `None` for all others, which read no clock.
     pub stopwatch: Option<Box<Stopwatch>>,
-    /// Memory of readers that were closed.
+    /// Memory of closed readers.
     pub spare: crate::data::SpareReaders,
-    /// For whoever reads whole tables once, and may wait: files are read in pieces past the system's page cache.
+    /// For reads of whole tables that may wait: files are read in large pieces past the system's page cache.
     pub ahead: Option<ReadAhead>,
 }
 
 impl ReadContext {
-    /// Goes to a stage; give what it returns to `leave`.
+    /// Enters a stage. Pass the result to `leave`.
     #[inline]
     pub fn enter(&mut self, stage: Stage) -> Option<Stage> {
         self.stopwatch.as_mut().map(|watch| watch.switch(stage))
     }
 
-    /// Goes back to the stage before.
+    /// Returns to the stage before.
     #[inline]
     pub fn leave(&mut self, before: Option<Stage>) {
         if let (Some(watch), Some(before)) = (&mut self.stopwatch, before) {
@@ -96,14 +96,14 @@ impl ReadContext {
     }
 }
 
-/// What a read touched.
+/// Counters of what a read touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Trie nodes visited in Partitions.db and Rows.db; entries and blocks looked at in Index.db.
+    /// Trie nodes visited in Partitions.db and Rows.db; entries and blocks read in Index.db.
     pub index_nodes: u64,
-    /// Partitions whose place in Data.db was remembered, so that neither filter nor index was asked.
+    /// Partitions found in the key cache or the row index cache, so that neither filter nor partition index was asked.
     pub places_remembered: u64,
-    /// Index blocks of wide partitions found in what is kept of their row indexes in memory, without a walk.
+    /// Index blocks of wide partitions found in the row index cache, without a walk through the trie.
     pub index_blocks_remembered: u64,
     /// Pages of index components found in the cache.
     pub index_pages_cached: u64,
@@ -111,13 +111,13 @@ pub struct Touched {
     pub index_pages_read: u64,
     /// Blocks of Data.db found in the cache.
     pub blocks_cached: u64,
-    /// Blocks of Data.db, or parts of them, read from a file: two of neighbours maybe at once.
+    /// Blocks of Data.db, or parts of them, read from a file. Parts of two neighbours may be read at once.
     pub blocks_read: u64,
-    /// Bytes of the blocks of Data.db looked into, decompressed, wherever they came from.
+    /// Bytes of the blocks of Data.db that were used, after decompression, from the cache or a file.
     pub block_bytes: u64,
     /// Blocks of Data.db decompressed.
     pub blocks_decompressed: u64,
-    /// Bytes read from files, of index and data.
+    /// Bytes read from index and data files.
     pub bytes_read: u64,
     /// Bytes that decompression produced.
     pub bytes_decompressed: u64,
@@ -149,7 +149,7 @@ impl Touched {
     }
 }
 
-/// CRC32 of each 4 KiB page of a component, from our page-checksum component; absent for files of others.
+/// CRC32 of each 4 KiB page of a component, from our page-checksum component. Files of other programs have none.
 pub type PageChecksums = Arc<[u32]>;
 
 /// Size of an index page, and the unit of page checksums.
@@ -168,7 +168,7 @@ pub struct BlockFile {
 }
 
 impl BlockFile {
-    /// Wraps an open file. `number` is unique in the process; `block_bytes` is a multiple of `PAGE_BYTES` when there
+    /// Wraps an open file. `number` is unique in the process. `block_bytes` must be a multiple of `PAGE_BYTES` if there
     /// are checksums.
     pub fn new(
         file: Arc<dyn File>,
@@ -182,7 +182,7 @@ impl BlockFile {
         Ok(BlockFile { file, path: path.to_owned(), number, size, block_bytes, checksums, cache, hints })
     }
 
-    /// As a file of so many blocks, which are not those of `block_bytes`.
+    /// The same file with `count` blocks of another size than `block_bytes`.
     pub(crate) fn with_blocks(self, count: u64) -> BlockFile {
         BlockFile { hints: self.hints.for_blocks(count), ..self }
     }
@@ -197,12 +197,12 @@ impl BlockFile {
         self.size
     }
 
-    /// The number by which the cache knows the file.
+    /// The number that identifies the file in the cache.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
     }
@@ -212,7 +212,7 @@ impl BlockFile {
         Error::Corrupt { file: self.path.clone(), offset, problem: problem.into() }
     }
 
-    /// The index page with this number. (Data.db is read by `compression`, which counts for itself.)
+    /// The index page with this number. (`compression` reads Data.db, with its own counters.)
     pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
         if let Some(block) = self.kept(number, usize::MAX) {
             cx.touched.index_pages_cached += 1;
@@ -232,34 +232,36 @@ impl BlockFile {
         Ok(block)
     }
 
-    /// The block of this number from memory, which is read from its byte `from` on (`usize::MAX` if that is not known).
+    /// The block with this number, if it is in memory. `from` is the byte at which the caller will begin to read it
+    /// (`usize::MAX` if unknown).
     #[inline]
     pub(crate) fn kept(&self, number: u64, from: usize) -> Option<Block> {
-        // The cache learns of the first read that comes back.
+        // The first read after `keep` asks the cache, which so counts it and gives a hint for the reads after it.
         self.hints.find(number, from).or_else(|| self.kept_by_cache(number))
     }
 
-    /// As `kept`, whatever a hint says: what it leads to may have been replaced by a longer front, and be held by others.
+    /// As `kept`, but without hints: the block of a hint may have been replaced by a longer front, and be kept alive by
+    /// other readers.
     pub(crate) fn kept_by_cache(&self, number: u64) -> Option<Block> {
         let block = self.cache.get(self.number, number)?;
         self.hints.leave(number, &block);
         Some(block)
     }
 
-    /// Keeps a block, which is not changed any more.
+    /// Caches a block, which must not change any more.
     pub(crate) fn keep(&self, number: u64, block: Block) {
         self.hints.set_name(number, &block);
         self.cache.put(self.number, number, block);
     }
 
-    /// Reads bytes past the cache; for chunks that are cached after decompression.
+    /// Reads bytes without the cache, for chunks that are cached after decompression.
     pub fn read(&self, offset: u64, len: usize, cx: &mut ReadContext) -> Result<Block> {
         let mut block = self.cache.room(len);
         self.read_into(offset, &mut block, cx)?;
         Ok(block.share())
     }
 
-    /// Fills `bytes` from `offset`, past the cache and without page checks.
+    /// Fills `bytes` from `offset`, without the cache and without page checks.
     pub fn read_into(&self, offset: u64, bytes: &mut [u8], cx: &mut ReadContext) -> Result<()> {
         let io = |source| Error::Io { file: self.path.clone(), source };
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.size) {
@@ -280,7 +282,7 @@ impl BlockFile {
         Ok(())
     }
 
-    /// The cache this file's blocks live in.
+    /// The cache of this file's blocks.
     pub fn cache(&self) -> &Arc<dyn BlockCache> {
         &self.cache
     }

@@ -1,8 +1,8 @@
-//! Where in memory the blocks of one file were last seen, by their numbers.
+//! Hints to where in memory the blocks of one file are, by their numbers.
 //!
-//! The block cache finds a block by its file and number in a table of all blocks, at places that each have to come from memory
-//! when there are many. A read that has found a block there leaves a hint of four bytes: the next one goes straight to the block
-//! and looks whether it still is the one it wants.
+//! The block cache looks a block up in a table of all blocks. If there are many, each step of the lookup is a cache
+//! miss. A read that found a block there stores a hint of four bytes. The next read goes directly to that block and
+//! checks that it is still the right one.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -11,24 +11,24 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Hints side by side, which come when the first of them does: 4 KiB.
+/// Number of hints that are allocated together, when the first of them is stored: 4 KiB.
 const GROUP: usize = 1024;
-/// Bits of a block's name that say which of its file's blocks it is.
+/// Bits of a block's name that contain its number in the file. The other bits contain the file number.
 const NUMBER_BITS: u32 = 36;
 
-/// A hint for each block of a file; 0 where there is none.
+/// A hint for each of `GROUP` blocks; 0 for no hint.
 type Group = [AtomicU32; GROUP];
 
 /// The hints of a file.
 pub(crate) struct BlockHints {
-    /// The cache's; `None` where blocks cannot be found by hints.
+    /// The pool of the block cache; `None` if blocks cannot be found by hints.
     pool: Option<BlockPool>,
     file: u64,
     groups: Box<[OnceLock<Box<Group>>]>,
 }
 
 impl BlockHints {
-    /// For a file that has a number of its own in the process, and so many blocks.
+    /// For a file with `blocks` blocks, whose number is unique in the process.
     pub(crate) fn new(pool: Option<BlockPool>, file: u64, blocks: u64) -> BlockHints {
         let has_names = (1..=u64::MAX >> NUMBER_BITS).contains(&file);
         let pool = pool.filter(|_| has_names);
@@ -36,13 +36,13 @@ impl BlockHints {
         BlockHints { pool, file, groups: (0..groups).map(|_| OnceLock::new()).collect() }
     }
 
-    /// The same file's, which has so many blocks.
+    /// For the same file, with another number of blocks.
     pub(crate) fn for_blocks(self, blocks: u64) -> BlockHints {
         BlockHints::new(self.pool, self.file, blocks)
     }
 
-    /// The block of a number, if it is where it was last seen. It is read from its byte `from` on (`usize::MAX` if that is not
-    /// known).
+    /// The block with this number, if it is still where its hint points. `from` is the byte at which the caller will
+    /// begin to read it (`usize::MAX` if unknown).
     #[inline]
     pub(crate) fn find(&self, number: u64, from: usize) -> Option<Block> {
         let group = self.groups.get(number as usize / GROUP)?.get()?;
@@ -50,7 +50,7 @@ impl BlockHints {
         self.pool.as_ref()?.find(BlockHint::from(hint), self.name(number), from)
     }
 
-    /// The block of a number was seen, and has its name.
+    /// Stores a hint to a block that was found, and that has its name.
     pub(crate) fn leave(&self, number: u64, block: &Block) {
         let hint = block.hint().map_or(0, |hint| hint.get().get());
         if hint > 0
@@ -63,14 +63,14 @@ impl BlockHints {
         }
     }
 
-    /// Gives a block its name, by which `find` knows it; before others come to see it.
+    /// Sets the name by which `find` recognises a block. It must be called before the block is shared.
     pub(crate) fn set_name(&self, number: u64, block: &Block) {
         if !self.groups.is_empty() {
             block.set_name(self.name(number));
         }
     }
 
-    /// Not 0: files that have names are numbered from 1.
+    /// The name of a block. It is not 0, because the numbers of files with hints begin at 1.
     fn name(&self, number: u64) -> u64 {
         self.file << NUMBER_BITS | number
     }

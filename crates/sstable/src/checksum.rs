@@ -5,7 +5,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// A CRC32 over pieces.
+/// A CRC32 that is computed piece by piece.
 #[derive(Default)]
 pub struct Crc32(crc32fast::Hasher);
 

@@ -1,39 +1,40 @@
-//! The components of an SSTable: a file each, named by the SSTable's prefix and the component's name.
+//! The components of an SSTable. Each is a file, whose name consists of the SSTable's prefix and the component's name.
 
 use crate::version::{Format, Version};
 use std::fmt;
 
-/// A component that is known here. TOC.txt may name others, which are kept but not understood.
+/// A component that is known here. TOC.txt may list others, which are kept but not interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
     /// The partitions.
     Data,
-    /// Of BTI: trie from partition keys to their places.
+    /// BTI only: a trie from partition keys to their positions.
     Partitions,
-    /// Of BTI: tries from clusterings to places within wide partitions; empty when there are none.
+    /// BTI only: tries from clusterings to positions within wide partitions; empty if there are none.
     Rows,
-    /// Of BIG: partition keys with their places, and places within wide partitions.
+    /// BIG only: partition keys with their positions, and positions within wide partitions.
     Index,
-    /// Of BIG: every so many keys of Index.db with their places there. Made again where it is missing.
+    /// BIG only: a sample of the keys of Index.db with their positions there. It is made again if it is missing.
     Summary,
-    /// Bloom filter over partition keys.
+    /// Bloom filter of the partition keys.
     Filter,
-    /// What is known of the content, and its encoding.
+    /// Statistics of the content, and its encoding.
     Statistics,
-    /// Chunks of a compressed Data.db.
+    /// Compression parameters and chunk offsets of a compressed Data.db.
     CompressionInfo,
-    /// CRC32 of Data.db, decimal.
+    /// CRC32 of Data.db as a decimal number.
     Digest,
     /// CRC32 of each block of an uncompressed Data.db.
     Crc,
     /// The list of components.
     Toc,
-    /// Ours: CRC32 of each 4 KiB page of the components that have no checksum; Cassandra takes it as custom.
+    /// Our own: CRC32 of each 4 KiB page of the components that have no checksum. Cassandra treats it as a custom
+    /// component.
     PageChecksums,
 }
 
 impl Component {
-    /// All of them.
+    /// All components.
     pub const ALL: [Component; 12] = [
         Component::Data,
         Component::Partitions,
@@ -49,7 +50,7 @@ impl Component {
         Component::PageChecksums,
     ];
 
-    /// Its name, as in file names and TOC.txt.
+    /// The component's name, as in file names and TOC.txt.
     pub fn name(self) -> &'static str {
         match self {
             Component::Data => "Data.db",
@@ -67,17 +68,17 @@ impl Component {
         }
     }
 
-    /// A component by its name; `None` for one that is not known here.
+    /// The component with this name; `None` if it is not known here.
     pub fn parse(name: &str) -> Option<Component> {
         Component::ALL.into_iter().find(|component| component.name() == name)
     }
 
-    /// Those that tables of a version can have.
+    /// The components that tables of a version can have.
     pub fn all_of(version: Version) -> impl Iterator<Item = Component> {
         Component::ALL.into_iter().filter(move |component| component.is_of(version))
     }
 
-    /// Whether tables of this version can have it.
+    /// Whether tables of this version can have the component.
     pub fn is_of(self, version: Version) -> bool {
         match self {
             Component::Partitions | Component::Rows => version.format() == Format::Bti,
@@ -86,7 +87,7 @@ impl Component {
         }
     }
 
-    /// Whether an SSTable that had it cannot be read without it. What other programs have beside an SSTable is not needed either.
+    /// Whether an SSTable that was written with the component cannot be read without it.
     pub fn is_needed(self) -> bool {
         match self {
             Component::Data
@@ -104,7 +105,7 @@ impl Component {
         }
     }
 
-    /// Whether our page checksums cover it in tables of this version: it has no checksum of its own.
+    /// Whether our page checksums cover the component in tables of this version, because it has no checksum of its own.
     pub fn is_page_checksummed(self, version: Version) -> bool {
         match self {
             Component::Partitions
@@ -123,9 +124,9 @@ impl Component {
     }
 }
 
-/// Whether a component of this name is of an index that a node keeps beside the SSTable: storage-attached (`Version.fileNameFormatter`
-/// of SAI) or SASI (`ColumnIndex`). Indexes are made anew here; a TOC.txt names such components also when the index, or this SSTable's
-/// part of it, is not there.
+/// Whether a component with this name belongs to a secondary index: storage-attached (`Version.fileNameFormatter` of
+/// SAI) or SASI (`ColumnIndex`). Helenus builds indexes again. A TOC.txt may list such components even if the index, or
+/// this SSTable's part of it, does not exist.
 pub fn is_of_an_index(name: &str) -> bool {
     name.starts_with("SAI+") || name.starts_with("SI_")
 }

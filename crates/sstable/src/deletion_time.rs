@@ -1,9 +1,9 @@
-//! Deletion times of partitions and of index blocks, in the two forms that versions have (`DeletionTime.Serializer`,
+//! The two encodings of deletion times of partitions and index blocks (`DeletionTime.Serializer`,
 //! `DeletionTime.LegacySerializer`).
 //!
-//! From `oa` on: one byte 0x80 for "nothing deleted", else the timestamp in microseconds (big endian, not negative) and
-//! the local time in seconds, unsigned 32 bits. Before: the local time in seconds, signed 32 bits, then the timestamp;
-//! nothing deleted is the greatest local time and the least timestamp.
+//! From `oa` on: one byte 0x80 for `LIVE` (nothing is deleted), otherwise the timestamp in microseconds (big endian,
+//! not negative) and the local time in seconds, unsigned 32 bits. Before: the local time in seconds, signed 32 bits,
+//! then the timestamp; `LIVE` is the greatest local time and the least timestamp.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -12,23 +12,23 @@ use helenus_model::deletion::DeletionTime;
 
 const LIVE: u8 = 0x80;
 
-/// What a local deletion time becomes that no writer can have meant: negative in a version that has signed ones
+/// Replaces an invalid local deletion time: a negative one in a version with signed times
 /// (`Cell.INVALID_DELETION_TIME`).
 pub const INVALID_LOCAL_S: i64 = u32::MAX as i64 - 1;
 
-/// Greatest local time that the signed form holds: 2038-01-19T03:14:06Z (`Cell.MAX_DELETION_TIME_2038_LEGACY_CAP`).
+/// The greatest local time of the signed encoding: 2038-01-19T03:14:06Z (`Cell.MAX_DELETION_TIME_2038_LEGACY_CAP`).
 pub const SIGNED_LOCAL_S_MAX: i64 = i32::MAX as i64 - 1;
 
-/// The form of deletion times.
+/// The encoding of deletion times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletionTimeForm {
-    /// Before `oa`.
+    /// Versions before `oa`.
     Signed,
-    /// `oa` and `da`.
+    /// `oa` and later versions.
     Unsigned,
 }
 
-/// The stored form of one deletion time.
+/// One encoded deletion time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionTimeBytes {
     bytes: [u8; 12],
@@ -36,7 +36,7 @@ pub struct DeletionTimeBytes {
 }
 
 impl DeletionTimeForm {
-    /// The form that a version has.
+    /// The encoding of a version.
     pub fn of(version: Version) -> DeletionTimeForm {
         if version.has_unsigned_deletion_times() {
             DeletionTimeForm::Unsigned
@@ -45,8 +45,8 @@ impl DeletionTimeForm {
         }
     }
 
-    /// Encodes. `None` if the form has no place for the value: unsigned, a negative timestamp or a local time before
-    /// 1970 or after 2106-02-07T06:28:13Z; signed, a local time before 1970 or after 2038-01-19T03:14:06Z.
+    /// Encodes a deletion time. `None` if the encoding cannot represent it. Unsigned: a negative timestamp, or a local
+    /// time before 1970 or after 2106-02-07T06:28:13Z. Signed: a local time before 1970 or after 2038-01-19T03:14:06Z.
     pub fn encode(self, deletion: DeletionTime) -> Option<DeletionTimeBytes> {
         match self {
             DeletionTimeForm::Unsigned => DeletionTimeBytes::new(deletion),
@@ -54,8 +54,8 @@ impl DeletionTimeForm {
         }
     }
 
-    /// Reads a deletion time from the front of `bytes`. Returns it with the bytes it took; `None` if `bytes` ends first
-    /// or begins with an impossible flag.
+    /// Decodes a deletion time at the start of `bytes`. Returns it and its length in bytes; `None` if `bytes` ends too
+    /// early or begins with an impossible flag.
     #[inline]
     pub fn read(self, bytes: &[u8]) -> Option<(DeletionTime, usize)> {
         match self {
@@ -66,10 +66,10 @@ impl DeletionTimeForm {
 }
 
 impl DeletionTimeBytes {
-    /// Bytes of the longest form.
+    /// The greatest length in bytes.
     pub const LENGTH_MAX: usize = 12;
 
-    /// Encodes as `oa` and `da` do; see [`DeletionTimeForm::encode`].
+    /// Encodes a deletion time as in `oa` and later versions; see [`DeletionTimeForm::encode`].
     pub fn new(deletion: DeletionTime) -> Option<DeletionTimeBytes> {
         let mut bytes = [0; 12];
         if deletion.is_live() {
@@ -90,7 +90,7 @@ impl DeletionTimeBytes {
     }
 }
 
-/// Reads a deletion time as `oa` and `da` have it; see [`DeletionTimeForm::read`].
+/// Decodes a deletion time as in `oa` and later versions; see [`DeletionTimeForm::read`].
 #[inline]
 pub fn read_deletion_time(bytes: &[u8]) -> Option<(DeletionTime, usize)> {
     let first = *bytes.first()?;

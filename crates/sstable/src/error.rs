@@ -1,4 +1,4 @@
-//! What can go wrong with a file.
+//! The error type of this crate.
 
 use helenus_host::account::Refusal;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 /// An error of reading or writing SSTable files.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes are not in memory and the caller may not wait for the disk: run the read again where it may.
+    /// The bytes are not in memory and the caller must not wait for the disk. The read must run again where it may
+    /// wait.
     #[error("the read needs the disk")]
     WouldBlock,
-    /// There is no memory for what is to be read.
+    /// There is no memory for the data.
     #[error(transparent)]
     NoMemory(Refusal),
-    /// The bytes on disk are not what was written.
+    /// The bytes on disk are damaged, or were never valid.
     #[error("corrupt table: {} at byte {offset}: {problem}", file.display())]
     Corrupt {
         /// The component.
         file: PathBuf,
-        /// Where in it.
+        /// The offset in it.
         offset: u64,
         /// What is wrong.
         problem: String,
@@ -27,7 +28,7 @@ pub enum Error {
     Io {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A version, component or compressor that this crate does not handle.
@@ -35,12 +36,12 @@ pub enum Error {
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What is not handled, and what is.
+        /// What is not supported, and what is.
         what: String,
     },
 }
 
-/// What the system said, with the file's name once: errors of `host` have it already.
+/// The system's error with the file's name, which errors of `host` contain already.
 fn of_file(file: &Path, source: &std::io::Error) -> String {
     let (file, said) = (file.display().to_string(), source.to_string());
     if said.contains(&file) { said } else { format!("{file}: {said}") }

@@ -1,8 +1,9 @@
-//! The Bloom filter of a table's partition keys: Filter.db, held in memory.
+//! The Bloom filter of a table's partition keys: Filter.db, kept in memory.
 //!
 //! Layout of the file (Cassandra's `BloomFilterSerializer`): hash count and number of 64-bit words as big endian `i32`,
-//! then the bits, bit `i` being bit `i % 8` of byte `i / 8`; before `na` each word's eight bytes are turned round. Hash `n` of a key is `h2 + n * h1` of its
-//! Murmur3 halves, taken modulo the number of bits as signed numbers, then made positive (`BloomFilter.setIndexes`).
+//! then the bits. Bit `i` is bit `i % 8` of byte `i / 8`; before `na` the eight bytes of each word are in reverse
+//! order. Hash `n` of a key is `h2 + n * h1` of its Murmur3 halves, taken modulo the number of bits as signed numbers,
+//! then made positive (`BloomFilter.setIndexes`).
 
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
@@ -10,30 +11,30 @@ use crate::version::Version;
 use helenus_host::prefetch;
 use std::path::Path;
 
-/// Bits beyond those that the chance asks for (`FilterFactory.BITSET_EXCESS`).
+/// Bits beyond those that the chance of a false positive requires (`FilterFactory.BITSET_EXCESS`).
 const EXCESS_BITS: u64 = 20;
 
-/// More hashes than `BloomCalculations` ever chooses; a greater count in a file is damage.
+/// A greater hash count in a file is damage; `BloomCalculations` never chooses as many.
 const HASH_COUNT_MAX: i32 = 64;
 
 /// A Bloom filter. Cloning copies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// 0 when every key may be contained.
+    /// 0 if the filter rules out no key.
     hash_count: u32,
     bits: Box<[u8]>,
 }
 
-/// The byte of a key's hash that Partitions.db keeps: the lowest of the second Murmur3 half
+/// The byte of a key's hash that Partitions.db stores: the lowest byte of the second Murmur3 half
 /// (`IFilter.FilterKey.filterHashLowerBits`).
 pub fn hash_byte(h2: i64) -> u8 {
     h2 as u8
 }
 
 impl Filter {
-    /// An empty filter for `keys` keys, where an absent key is taken for present with at most `fp_chance`
-    /// (`FilterFactory.getFilter`). A chance of 1 gives a filter that rules nothing out; one below what 20 bits a key
-    /// can give counts as that (Cassandra refuses it when the table is made).
+    /// An empty filter for `keys` keys with a chance of false positives of at most `fp_chance`
+    /// (`FilterFactory.getFilter`). A chance of 1 gives a filter that rules nothing out. A chance below that of 20 bits
+    /// per key gives 20 bits per key (Cassandra refuses such a chance when the table is created).
     pub fn with_capacity(keys: u64, fp_chance: f64) -> Filter {
         if fp_chance >= 1.0 {
             return Filter::always_present();
@@ -54,7 +55,7 @@ impl Filter {
         self.hash_count > 0
     }
 
-    /// Bytes of the bits.
+    /// Size of the bits in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.bits.len()
     }
@@ -71,13 +72,13 @@ impl Filter {
         }
     }
 
-    /// Whether the key with these halves may have been added.
+    /// Whether the key with these Murmur3 halves may have been added; false is certain.
     pub fn may_contain(&self, h1: i64, h2: i64) -> bool {
         self.indexes((h1, h2))
             .all(|index| self.bits.get(index / 8).is_some_and(|byte| byte & 1 << (index % 8) != 0))
     }
 
-    /// Writes Filter.db of a version.
+    /// Writes Filter.db in the layout of `version`.
     pub fn write(&self, version: Version, out: &mut SequentialWriter) -> Result<()> {
         out.write(&self.hash_count.to_be_bytes())?;
         out.write(&((self.bits.len() / 8) as u32).to_be_bytes())?;
@@ -88,7 +89,7 @@ impl Filter {
         words.iter().try_for_each(|word| out.write(&u64::from_le_bytes(*word).to_be_bytes()))
     }
 
-    /// Reads the whole of a version's Filter.db; `file` is for errors.
+    /// Reads a whole Filter.db in the layout of `version`; `file` is for errors.
     pub fn read(bytes: &[u8], version: Version, file: &Path) -> Result<Filter> {
         let corrupt = |offset, problem: &str| Error::Corrupt {
             file: file.to_owned(),
@@ -115,20 +116,20 @@ impl Filter {
     }
 }
 
-/// Makes a filter. The bits of a key lie all over it: they are asked for when the key comes and set some keys later, when
-/// they are there.
+/// Builds a filter. The bits of a key are spread over all of it: they are prefetched when the key is added, and set a
+/// few keys later, when they have arrived.
 pub struct FilterBuilder {
     filter: Filter,
-    /// The bits of the last keys, in the places that the keys' numbers have modulo as many.
+    /// The bits of the last keys; a key's slot is its number modulo `KEYS_WAITING`.
     waiting: [Vec<usize>; KEYS_WAITING],
     keys: usize,
 }
 
-/// Keys whose bits are on their way.
+/// Number of keys whose bits are being prefetched.
 const KEYS_WAITING: usize = 4;
 
 impl FilterBuilder {
-    /// A builder of an empty filter.
+    /// A builder that begins with an empty filter.
     pub fn new(filter: Filter) -> FilterBuilder {
         FilterBuilder { filter, waiting: Default::default(), keys: 0 }
     }
@@ -171,10 +172,10 @@ struct Spec {
 }
 
 impl Spec {
-    /// The fewest bits a key, then the fewest hashes, that keep to the chance (`BloomCalculations.computeBloomSpec`).
+    /// The fewest bits per key, and then the fewest hashes, with at most this chance
+    /// (`BloomCalculations.computeBloomSpec`).
     fn for_chance(fp_chance: f64) -> Spec {
-        // Cassandra's trivial case: it takes the best hash count for two bits as the number of bits, which is 1, and
-        // two hashes.
+        // Cassandra's trivial case: two hashes, and as number of bits the best hash count for two bits, which is 1.
         if fp_chance >= 0.393 {
             return Spec { hash_count: 2, bits_per_key: 1 };
         }
@@ -202,7 +203,8 @@ fn best_hash_count(chances: &[f64]) -> usize {
     best.0
 }
 
-/// Chance of a false positive for 2 bits a key and more (rows), 1 hash and more (columns): `BloomCalculations.probs`.
+/// Chance of a false positive: rows are for 2 bits per key and more, columns for 1 hash and more
+/// (`BloomCalculations.probs`).
 #[rustfmt::skip]
 const CHANCES: [&[f64]; 19] = [
     &[0.393, 0.400],

@@ -1,7 +1,7 @@
-//! A table made of what an SSTable says of itself, for files whose schema is not at hand.
+//! Makes a table's schema from an SSTable's header, for files without a known schema.
 //!
-//! The serialization header has the types of all columns and the names of the static and regular ones. Key columns have
-//! no names there; they get those that Cassandra's offline tools give them (`tools.Util.metadataFromSSTable`).
+//! The serialization header contains the types of all columns, and the names of the static and regular ones. Key
+//! columns have no names there; they get those of Cassandra's offline tools (`tools.Util.metadataFromSSTable`).
 
 use crate::error::{Error, Result};
 use crate::statistics::{Header, HeaderColumn};
@@ -11,13 +11,13 @@ use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
 use std::path::Path;
 use uuid::Uuid;
 
-/// Name of the partition key's column; of several, the first.
+/// Name of the first partition key column. Further ones have a number after it.
 const PARTITION_KEY: &str = "PartitionKey";
-/// Name of the first clustering column; a number follows for the others.
+/// Name of the first clustering column. Further ones have a number after it.
 const CLUSTERING: &str = "clustering";
 
-/// The table that the header of a file of a version describes, under names that the caller knows or makes up. `file` is the
-/// component that the header is from.
+/// The table that the header of a file of a version describes. The caller chooses the names of keyspace and table.
+/// `file` is the component that the header comes from, for errors.
 ///
 /// # Errors
 /// `Corrupt` for a type that cannot be read.
@@ -36,8 +36,8 @@ pub fn table_of_header(
     };
     let plain = |class: &str| {
         Ok(match read(class)? {
-            // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035). From `mc` on
-            // 3.11 writes too, which says what it means.
+            // Cassandra 3.0 has only frozen user types, and does not write that they are frozen (CASSANDRA-15035). From
+            // `mc` on the writer may be 3.11, which writes it.
             ParsedClass::Plain { ty: ty @ CqlType::Udt(_), reversed } if version < Version::Mc => {
                 (ty.freeze(), reversed)
             }

@@ -1,8 +1,9 @@
-//! Takes over an SSTable that somebody else wrote: under another name, in another folder, with page checksums.
+//! Imports an SSTable that another program wrote: under another name, in another folder, with page checksums.
 //!
-//! What is taken are the components that are known here; TOC.txt is written anew with PageChecksums.db in it. Files are
-//! linked where both folders are of one disk and the caller allows it: components are never written in place, but for
-//! TOC.txt, to which Cassandra appends, and Statistics.db, which may be changed on the way. Those two are copies.
+//! Only the components that are known here are imported. TOC.txt is written again, with PageChecksums.db in it. If both
+//! folders are on one disk and the caller allows it, files are linked. That is safe because components are never
+//! written in place. The exceptions are copied: TOC.txt, to which Cassandra appends, and Statistics.db, which may be
+//! changed by the import.
 
 use crate::block::PAGE_BYTES;
 use crate::component::Component;
@@ -17,7 +18,7 @@ use helenus_host::{Disk, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes copied at a time.
+/// Number of bytes copied at once.
 const PIECE_BYTES: usize = 256 * PAGE_BYTES;
 
 /// An SSTable in a folder of a disk.
@@ -37,19 +38,19 @@ impl Place<'_> {
     }
 }
 
-/// How an SSTable is taken over.
+/// How an SSTable is imported.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Intake {
-    /// Link files instead of copying them; for places on one disk.
+    /// Link files instead of copying them, if both folders are on one disk.
     pub link: bool,
-    /// Keep the level of levelled compaction, which is 0 otherwise.
+    /// Keep the level of levelled compaction instead of setting it to 0.
     pub keep_level: bool,
-    /// Leave PageChecksums.db out, for Cassandra's hands.
+    /// Write no PageChecksums.db, for files that Cassandra will read.
     pub without_page_checksums: bool,
 }
 
-/// The components that cannot be made again or done without, that TOC.txt lists, and that are not there. Without TOC.txt none is
-/// missing by its word.
+/// The components that TOC.txt lists, that are missing, and that cannot be done without or made again. The list is
+/// empty if there is no TOC.txt.
 pub fn missing_components(place: Place<'_>) -> Result<Vec<String>> {
     let path = place.path(Component::Toc);
     if !place.disk.exists(&path) {
@@ -63,10 +64,10 @@ pub fn missing_components(place: Place<'_>) -> Result<Vec<String>> {
     Ok(toc.names.into_iter().filter(is_missing).collect())
 }
 
-/// Takes an SSTable over. Everything is durable when this returns, the names in the folder too.
+/// Imports an SSTable. Everything is durable when this returns, including the names in the folder.
 ///
 /// # Errors
-/// What stands in the way of reading or writing; components that are missing. What was written so far stays.
+/// Failures of reading and writing, and missing components. Files written so far stay.
 pub fn take_over(from: Place<'_>, to: Place<'_>, how: Intake) -> Result<Vec<Component>> {
     let missing = missing_components(from)?;
     if let Some(first) = missing.first() {
@@ -94,7 +95,7 @@ pub fn take_over(from: Place<'_>, to: Place<'_>, how: Intake) -> Result<Vec<Comp
     finish(to, taken, (!how.without_page_checksums).then_some(checksums))
 }
 
-/// Adds page checksums to an SSTable where it lies, if it has none; whether it had none.
+/// Adds page checksums to an SSTable in place, if it has none. Returns whether it had none.
 ///
 /// # Errors
 /// Failures of reading and writing.
@@ -114,7 +115,7 @@ pub fn add_page_checksums(place: Place<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes PageChecksums.db and TOC.txt, which names what it named before and these.
+/// Writes PageChecksums.db and TOC.txt, which lists these components besides those that it listed before.
 fn finish(
     to: Place<'_>,
     mut taken: Vec<Component>,
@@ -153,7 +154,7 @@ fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     out.finish().map(|_| ())
 }
 
-/// The bytes of what is written.
+/// Copies Statistics.db, with level 0 unless the level is kept. Returns the bytes written.
 fn take_statistics(from: Place<'_>, to: Place<'_>, how: Intake) -> Result<Vec<u8>> {
     let (path, version) = (from.path(Component::Statistics), from.descriptor.version);
     let mut bytes = read_whole(from.disk, &path)?;
@@ -192,7 +193,7 @@ fn take_file(
     Ok(())
 }
 
-/// Adds the page checksums of a component that is there.
+/// Reads a component and adds its page checksums.
 fn sum(place: Place<'_>, component: Component, checksums: &mut PageChecksumTable) -> Result<()> {
     let mut finished = crate::sequential_writer::Finished { size: 0, crc32: 0, page_crcs: Vec::new() };
     pieces(place, component, &mut |piece| {
@@ -204,7 +205,7 @@ fn sum(place: Place<'_>, component: Component, checksums: &mut PageChecksumTable
     Ok(())
 }
 
-/// Hands out a component piece by piece, each but the last of whole pages.
+/// Reads a component in pieces of whole pages (but for the last), and calls `take` with each.
 fn pieces(from: Place<'_>, component: Component, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let path = from.path(component);
     let io = |source| Error::Io { file: path.clone(), source };

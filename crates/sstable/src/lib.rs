@@ -1,4 +1,4 @@
-//! What a file is: Cassandra SSTables, read and written. Useful alone, as a library for the formats.
+//! Reads and writes Cassandra's SSTables. It can be used alone, as a library for the file formats.
 
 pub mod block;
 mod block_hints;

@@ -1,6 +1,6 @@
-//! Names of SSTable files, of their folders, and the identifiers in them.
+//! Makes and parses the names of SSTable files and of their folders, and the identifiers in them.
 //!
-//! `da-<id>-bti-Data.db` in `<table>-<table id in hex>`. Sources: `Descriptor`, `UUIDBasedSSTableId`,
+//! For example `da-<id>-bti-Data.db` in `<table>-<table id in hex>`. Sources: `Descriptor`, `UUIDBasedSSTableId`,
 //! `SequenceBasedSSTableId`, `Directories`.
 
 use crate::component::Component;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// 100 ns intervals from 1582-10-15, where time UUIDs begin, to 1970.
+/// Number of 100 ns intervals from 1582-10-15, when time UUIDs begin, to 1970.
 const UUID_EPOCH_TICKS: i64 = 0x01B2_1DD2_1381_4000;
 const TICKS_A_SECOND: u64 = 10_000_000;
 const SECONDS_A_DAY: u64 = 86_400;
@@ -19,7 +19,7 @@ const SECONDS_A_DAY: u64 = 86_400;
 /// Suffix of a file that is written to replace another.
 const TEMPORARY: &str = ".tmp";
 
-/// What tells SSTables of a table apart. Orders as Cassandra does: by number, then by time.
+/// The identifier of an SSTable within its table. It is ordered as in Cassandra: by number, then by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SsTableId {
     /// A number counted up in the table's folder.
@@ -34,7 +34,7 @@ pub enum SsTableId {
 }
 
 impl SsTableId {
-    /// From a version 1 UUID; `None` for another version.
+    /// The identifier for a version 1 UUID; `None` for another version.
     pub fn from_uuid(uuid: Uuid) -> Option<SsTableId> {
         let (high, node) = uuid.as_u64_pair();
         if high >> 12 & 0xF != 1 {
@@ -44,18 +44,18 @@ impl SsTableId {
         Some(SsTableId::Time { ticks, node })
     }
 
-    /// As a version 1 UUID; `None` for a number.
+    /// The version 1 UUID of the identifier; `None` for a number.
     pub fn to_uuid(self) -> Option<Uuid> {
         let SsTableId::Time { ticks, node } = self else { return None };
         let high = ticks << 32 | (ticks >> 32 & 0xFFFF) << 16 | 1 << 12 | ticks >> 48 & 0xFFF;
         Some(Uuid::from_u64_pair(high, node))
     }
 
-    /// From its text: up to ten digits, or 4_4_5 and 13 digits of base 36 for days, seconds, ticks and node.
+    /// Parses an identifier: up to ten digits, or 4_4_5 and 13 digits of base 36 for days, seconds, ticks and node.
     pub fn parse(text: &str) -> Option<SsTableId> {
         let all = |text: &str, valid: fn(&u8) -> bool| text.as_bytes().iter().all(valid);
         if (1..=10).contains(&text.len()) && all(text, u8::is_ascii_digit) {
-            // Cassandra holds it in an int.
+            // In Cassandra it is an int.
             return text.parse().ok().filter(|number| *number <= i32::MAX as u32).map(SsTableId::Sequence);
         }
         let (days, rest) = text.split_at_checked(4)?;
@@ -99,7 +99,7 @@ fn write_base_36(f: &mut fmt::Formatter<'_>, mut value: u64, width: usize) -> fm
     f.write_str(std::str::from_utf8(digits).unwrap_or_default())
 }
 
-/// Makes time UUIDs that never repeat, for SSTables and transaction logs. One a process.
+/// Makes time UUIDs that never repeat, for SSTables and transaction logs. A process has one.
 #[derive(Debug)]
 pub struct SsTableIds {
     node: u64,
@@ -107,14 +107,15 @@ pub struct SsTableIds {
 }
 
 impl SsTableIds {
-    /// `random` becomes clock sequence and node, marked as RFC 9562 marks a node that is no network address.
+    /// Uses `random` for clock sequence and node, with the mark of RFC 9562 for a node that is not a network address.
     pub fn new(random: u64) -> SsTableIds {
         const VARIANT: u64 = 0b10 << 62;
         const NODE_IS_RANDOM: u64 = 1 << 40;
         SsTableIds { node: random >> 2 | VARIANT | NODE_IS_RANDOM, last: 0 }
     }
 
-    /// The next identifier, at this wall time in microseconds since 1970, or just after the last one if that is later.
+    /// The next identifier for this wall time in microseconds since 1970, or for just after the last one if that is
+    /// later.
     pub fn next(&mut self, wall_us: i64) -> SsTableId {
         let now = wall_us.saturating_mul(10).saturating_add(UUID_EPOCH_TICKS).max(0) as u64;
         self.last = now.max(self.last + 1);
@@ -122,22 +123,22 @@ impl SsTableIds {
     }
 }
 
-/// What the files of one SSTable have in common.
+/// The common part of the names of one SSTable's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Descriptor {
-    /// Version of the files; tells the format.
+    /// Version of the files, which implies the format.
     pub version: Version,
     /// The SSTable within its table.
     pub id: SsTableId,
 }
 
 impl Descriptor {
-    /// Of an SSTable to be written.
+    /// The descriptor of a new SSTable of the current version.
     pub fn new(id: SsTableId) -> Descriptor {
         Descriptor { version: Version::CURRENT, id }
     }
 
-    /// What the names of its files begin with: `da-<id>-bti-`.
+    /// The prefix of its file names: `da-<id>-bti-`.
     pub fn prefix(&self) -> String {
         format!("{self}-")
     }
@@ -152,13 +153,13 @@ impl Descriptor {
         folder.join(self.file_name(component))
     }
 
-    /// The file that is to replace a component's.
+    /// The temporary file that will replace a component's file.
     pub fn temporary_path(&self, folder: &Path, component: Component) -> PathBuf {
         folder.join(format!("{self}-{component}{TEMPORARY}"))
     }
 
-    /// Takes a file name apart: whose it is and the component's name. `None` for what is no name of an SSTable's file
-    /// of a known version, temporary files among them.
+    /// Parses a file name into descriptor and component name. `None` if it is not the name of an SSTable's file of a
+    /// known version, or if it is a temporary file.
     pub fn parse(file_name: &str) -> Option<(Descriptor, &str)> {
         let mut parts = file_name.splitn(4, '-');
         let version = Version::parse(parts.next()?)?;
@@ -178,18 +179,20 @@ impl fmt::Display for Descriptor {
     }
 }
 
-/// Why the SSTable of this file cannot be read; `None` if it can, or if the name is not that of an SSTable's Data.db.
+/// The reason why the SSTable of this file cannot be read; `None` if it can, or if the name is not that of an SSTable's
+/// Data.db.
 ///
-/// A name that `Descriptor::parse` does not know may still be an SSTable's: of a version that is not in the ledger. Whoever
-/// looks for SSTables in a folder must ask, or rows would be missing without a word. A name without a version is none's: an
-/// editor, an operating system or a copying program has made it (`._nb-1-big-Data.db`, `Copy of nb-1-big-Data.db`).
+/// A name that `Descriptor::parse` refuses may still be that of an SSTable, of an unknown version. A caller that looks
+/// for SSTables in a folder must call this function, because otherwise rows would be missing silently. A name without a
+/// version is not an SSTable's: an editor, an operating system or a copying program made it (`._nb-1-big-Data.db`,
+/// `Copy of nb-1-big-Data.db`).
 pub fn refusal(file: &Path) -> Option<Error> {
     let name = file.file_name()?.to_str()?;
     let stem = name.strip_suffix("-Data.db")?;
     if Descriptor::parse(name).is_some() {
         return None;
     }
-    // From 2.2 on version-id-format, before keyspace-table-version-id.
+    // From 2.2 on names are version-id-format; before they were keyspace-table-version-id.
     let parts: Vec<&str> = stem.split('-').collect();
     let is_version = |text: &&&str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_lowercase());
     let letters = match parts.as_slice() {
@@ -214,8 +217,8 @@ pub fn refusal(file: &Path) -> Option<Error> {
     Some(Error::Unsupported { file: file.to_owned(), what })
 }
 
-/// Whether a file name is that of a file of an SSTable left by a cut while another was being replaced; to be removed on start. Other
-/// programs' temporary files are theirs.
+/// Whether a file is a temporary file of an SSTable, which a crash left behind and which is removed on start. Temporary
+/// files of other programs do not count.
 pub fn is_temporary(file_name: &str) -> bool {
     file_name.strip_suffix(TEMPORARY).is_some_and(|name| Descriptor::parse(name).is_some())
 }
@@ -225,17 +228,17 @@ pub fn table_folder(table: &str, id: TableId) -> String {
     format!("{table}-{}", id.0.simple())
 }
 
-/// Takes the name of a table's folder apart.
+/// Parses the name of a table's folder.
 pub fn parse_table_folder(name: &str) -> Option<(&str, TableId)> {
     let (table, id) = name.rsplit_once('-')?;
     let id = Uuid::try_parse(id).ok().filter(|_| id.len() == 32)?;
     (!table.is_empty()).then_some((table, TableId(id)))
 }
 
-/// Folders in a table's that hold SSTables of before: not the table's own.
+/// Folders within a table's folder whose SSTables do not belong to the live table.
 pub const FOLDERS_ASIDE: [&str; 2] = ["snapshots", "backups"];
 
-/// Whether a folder is one that operating systems and file servers make, often with no right for others to look into it.
+/// Whether a folder belongs to the operating system or a file server; such folders are often not readable.
 pub fn is_of_the_system(folder: &str) -> bool {
     const FOLDERS: [&str; 6] =
         ["lost+found", "$RECYCLE.BIN", "System Volume Information", "@eaDir", "#recycle", "__MACOSX"];
@@ -243,20 +246,20 @@ pub fn is_of_the_system(folder: &str) -> bool {
     FOLDERS.contains(&folder) || HIDDEN.iter().any(|name| folder.starts_with(name))
 }
 
-/// Whose SSTables a folder holds, as far as its path tells.
+/// The table whose SSTables a folder contains, derived from its path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// Keyspace; empty when the path is too short.
+    /// Keyspace; empty if the path is too short.
     pub keyspace: String,
-    /// Table; empty when the path is too short.
+    /// Table; empty if the path is too short.
     pub table: String,
-    /// The table's id, if the folder's name has it.
+    /// The table's id, if the folder's name contains it.
     pub id: Option<TableId>,
-    /// The secondary index, of one's files.
+    /// The name of the secondary index, if the SSTables are those of an index.
     pub index: Option<String>,
 }
 
-/// Reads `KEYSPACE/TABLE[-ID][/snapshots/NAME | /backups][/.INDEX]` from the end of a path.
+/// Parses `KEYSPACE/TABLE[-ID][/snapshots/NAME | /backups][/.INDEX]` at the end of a path.
 pub fn owner_of_folder(folder: &Path) -> Owner {
     let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     let mut folders = folder.ancestors().map(name);
@@ -288,7 +291,7 @@ pub(crate) fn transaction_log(version: Version, operation: &str, id: Uuid) -> St
     }
 }
 
-/// Whether this is a transaction log's name, of any version: `((<format>-)?xx_)?txn_<operation>_<id>.log`.
+/// Whether a file name is that of a transaction log of any version: `((<format>-)?xx_)?txn_<operation>_<id>.log`.
 pub fn is_transaction_log(file_name: &str) -> bool {
     let Some(stem) = file_name.strip_suffix(".log") else { return false };
     let Some((before, after)) = stem.split_once("txn_") else { return false };

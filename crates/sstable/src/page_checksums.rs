@@ -1,9 +1,10 @@
-//! PageChecksums.db, a component of our own: CRC32 of each 4 KiB page of the components that have no checksum.
+//! PageChecksums.db, a component of our own: the CRC32 of each 4 KiB page of the components that have no checksum.
 //!
-//! Layout, big endian: magic `HelenusP`, layout version (u16, 1), number of components (u16); for each its name (u16
-//! length, text), its size (u64) and a CRC32 a page (u32), the last page as short as it is; CRC32 of all before. It
-//! stands in TOC.txt: Cassandra takes a name it does not know as a custom component, links it into snapshots and
-//! removes it with the others. Cassandra rewrites Statistics.db in place, which has its own checksums: not covered.
+//! Layout, big endian: magic `HelenusP`, layout version (u16, 1), number of components (u16); for each component its
+//! name (u16 length, text), its size (u64) and a CRC32 for each page (u32; the last page may be shorter); CRC32 of
+//! everything before. It is listed in TOC.txt: Cassandra treats an unknown name as a custom component, links it into
+//! snapshots and removes it with the others. Statistics.db is not covered if it has its own checksums, because
+//! Cassandra rewrites it in place.
 
 use crate::block::{PAGE_BYTES, PageChecksums};
 use crate::checksum::crc32;
@@ -20,7 +21,7 @@ const LAYOUT: u16 = 1;
 pub struct CoveredComponent {
     /// The component's name.
     pub name: String,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// CRC32 of each page.
     pub pages: PageChecksums,
@@ -45,14 +46,14 @@ impl PageChecksumTable {
         });
     }
 
-    /// Adds a component that is in memory whole.
+    /// Adds a component from all of its bytes.
     pub fn add_bytes(&mut self, component: Component, bytes: &[u8]) {
         let page_crcs = bytes.chunks(PAGE_BYTES).map(crc32).collect();
         self.add(component, &Finished { size: bytes.len() as u64, crc32: crc32(bytes), page_crcs });
     }
 
-    /// The checksums of a component whose file `path` has this size. `None` when it is not covered; `Corrupt` when it
-    /// had another size.
+    /// The checksums of a component whose file `path` has this size. `None` if it is not covered; `Corrupt` if its size
+    /// was another when it was written.
     pub fn get(&self, component: Component, size: u64, path: &Path) -> Result<Option<PageChecksums>> {
         let Some(covered) = self.components.iter().find(|covered| covered.name == component.name()) else {
             return Ok(None);
@@ -79,7 +80,7 @@ impl PageChecksumTable {
         out
     }
 
-    /// Understands the component `file`. `Unsupported` for a layout of a later program.
+    /// Parses the component. Errors, which name `file`: `Corrupt`, and `Unsupported` for the layout of a later program.
     pub fn parse(bytes: &[u8], file: &Path) -> Result<PageChecksumTable> {
         let corrupt =
             |problem: &str| Error::Corrupt { file: file.to_owned(), offset: 0, problem: problem.to_owned() };

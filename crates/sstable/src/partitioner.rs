@@ -1,7 +1,8 @@
-//! The order that a table's partitions are in: that of Cassandra's partitioner, which Statistics.db names.
+//! The partitioners, which define the order of a table's partitions. Statistics.db names a file's partitioner.
 //!
-//! Reads and writes know Murmur3Partitioner alone. The tools for files read tables of the others too, from front to back, and
-//! scrub writes them in Murmur3's order. Sources: `RandomPartitioner`, `ByteOrderedPartitioner`, `OrderPreservingPartitioner`.
+//! Reads and writes support only Murmur3Partitioner. The file tools also read tables of the others, from start to end,
+//! and scrub writes them in Murmur3's order. Sources: `RandomPartitioner`, `ByteOrderedPartitioner`,
+//! `OrderPreservingPartitioner`.
 
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::token::KeyHash;
@@ -11,20 +12,20 @@ const PACKAGE: &str = "org.apache.cassandra.dht.";
 /// A partitioner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioner {
-    /// By a hash, the order of every table here.
+    /// Orders by the Murmur3 hash of the key, as in every table of Helenus.
     Murmur3,
-    /// By the MD5 of the key.
+    /// Orders by the MD5 of the key.
     Random,
-    /// By the key's bytes.
+    /// Orders by the key's bytes.
     ByteOrdered,
-    /// By the key as text.
+    /// Orders by the key as text.
     OrderPreserving,
-    /// Another: that of a secondary index, which is the order of its values, or one that Cassandra does not have.
+    /// Another: that of a secondary index, which orders by the indexed values, or one that Cassandra does not have.
     Other,
 }
 
 impl Partitioner {
-    /// By the name of its class.
+    /// The partitioner with this class name.
     pub fn of(class: &str) -> Partitioner {
         match class.strip_prefix(PACKAGE).unwrap_or(class) {
             "Murmur3Partitioner" => Partitioner::Murmur3,
@@ -35,7 +36,7 @@ impl Partitioner {
         }
     }
 
-    /// What a partition of this key is ordered by; `None` where nobody here knows.
+    /// The bytes by which a partition with this key is ordered; `None` if that is not known.
     pub fn position(self, key: &[u8]) -> Option<Vec<u8>> {
         match self {
             Partitioner::Murmur3 => {
@@ -45,7 +46,7 @@ impl Partitioner {
             }
             Partitioner::Random => Some([&random_token(key).to_be_bytes(), key].concat()),
             Partitioner::ByteOrdered => Some(key.to_vec()),
-            // As Java compares texts: by their UTF-16 units.
+            // Java compares strings by their UTF-16 units.
             Partitioner::OrderPreserving => {
                 let text = std::str::from_utf8(key).ok()?;
                 Some(text.encode_utf16().flat_map(u16::to_be_bytes).collect())
@@ -54,7 +55,7 @@ impl Partitioner {
         }
     }
 
-    /// The token of a key as tools print it; `None` where nobody here knows.
+    /// The token of a key as tools print it; `None` if that is not known.
     pub fn token_text(self, key: &[u8]) -> Option<String> {
         match self {
             Partitioner::Murmur3 => Some(KeyHash::of(key).token.0.to_string()),
@@ -66,7 +67,7 @@ impl Partitioner {
     }
 }
 
-/// `FBUtilities.hashToBigInteger`: the MD5 as a signed number, without its sign.
+/// The absolute value of the MD5 as a signed number (`FBUtilities.hashToBigInteger`).
 fn random_token(key: &[u8]) -> u128 {
     i128::from_be_bytes(md5::compute(key).0).unsigned_abs()
 }

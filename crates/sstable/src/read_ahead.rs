@@ -1,16 +1,18 @@
-//! Reads files from their start to their end in large pieces past the system's page cache: for compaction, which reads
-//! everything once. What it read would push out of that cache what reads want, and memory that is new to a process costs the
-//! system more than the read itself.
+//! Reads files from start to end in large pieces past the system's page cache: for compaction, which reads everything
+//! once.
+//!
+//! In the page cache its data would displace data that reads need. The buffers are reused, because memory that is new
+//! to a process costs the system more than the read itself.
 
 use helenus_host::{DIRECT_PAGE_BYTES, File, PageBuffer};
 use std::io;
 
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Files that are read so at the same time; others are read as without this.
+/// Number of files that are read in pieces at the same time. Others are read in the usual way.
 const FILES_MAX: usize = 64;
 
-/// The piece in hand of each file.
+/// The current piece of each file.
 #[derive(Default)]
 pub struct ReadAhead {
     pieces: Vec<Piece>,
@@ -29,7 +31,7 @@ impl std::fmt::Debug for ReadAhead {
 }
 
 impl ReadAhead {
-    /// Fills `out` from `offset` of the file of this number and size; what is asked for lies within it.
+    /// Fills `out` from `offset` of the file with this number and size. The range must be within the file.
     pub(crate) fn read(
         &mut self,
         (file, number, size): (&dyn File, u64, u64),
@@ -69,7 +71,7 @@ impl ReadAhead {
 }
 
 impl Piece {
-    /// Reads the piece that begins with the page of `offset`, which is before the file's end.
+    /// Reads the piece that begins with the page of `offset`, which must be before the file's end.
     fn load(&mut self, file: &dyn File, size: u64, offset: u64) -> io::Result<()> {
         self.start = offset - offset % DIRECT_PAGE_BYTES as u64;
         self.bytes.set_len(usize::try_from(size - self.start).unwrap_or(usize::MAX));
@@ -102,7 +104,7 @@ mod tests {
             })
             .collect();
         let mut ahead = ReadAhead::default();
-        // Runs forward through each file in turn, in steps that cross pieces, and jumps back.
+        // Goes forward through each file in turn, in steps that cross pieces, and jumps back.
         for round in 0..4_000_usize {
             let which = round % sizes.len();
             let bytes = content(sizes[which], which);

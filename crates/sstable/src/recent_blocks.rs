@@ -1,12 +1,13 @@
-//! A small cache of blocks for whoever opens a few tables and reads them once: offline tools, and the check of an import.
+//! A small block cache for callers that open a few tables and read them once: offline tools, and the check of an
+//! import.
 //!
-//! A place for each block by its number, of which the last one that came there is kept. Going through a table in order, its
-//! index's upper pages and the block in hand are found there again.
+//! Each block has a slot, computed from its number, and the last block put there is kept. A read of a table in order
+//! finds the upper index pages and the current block again.
 
 use crate::block::{Block, BlockCache};
 use std::sync::{Mutex, PoisonError};
 
-/// Places: 16 MiB of blocks of 16 KiB.
+/// Number of slots: 16 MiB with blocks of 16 KiB.
 const PLACES: u64 = 1024;
 
 /// The cache.

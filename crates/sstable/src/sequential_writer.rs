@@ -1,7 +1,7 @@
-//! Appends a component from its start to its end.
+//! Writes a component from start to end.
 //!
-//! All writers of this crate go through it: it buffers, keeps the CRC32 of the whole file (Digest.crc32 of Data.db)
-//! and of each 4 KiB page (our page-checksum component), pads to pages for the tries, and syncs at the end.
+//! All writers of this crate use it. It buffers, computes the CRC32 of the whole file (Digest.crc32 of Data.db) and of
+//! each 4 KiB page (our page-checksum component), pads to pages for the tries, and syncs at the end.
 
 use crate::block::PAGE_BYTES;
 use crate::checksum::{Crc32, crc32};
@@ -10,7 +10,7 @@ use helenus_host::{Disk, File, PageBuffer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are gathered before a write: a multiple of `PAGE_BYTES`, so that every flush but the last is whole pages.
+/// Size of the write buffer: a multiple of `PAGE_BYTES`, so that every flush but the last writes whole pages.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A component being written.
@@ -21,20 +21,20 @@ pub struct SequentialWriter {
     flushed: u64,
     crc: Crc32,
     page_crcs: Option<Vec<u32>>,
-    /// Whether whole buffers go past the system's page cache.
+    /// Whether whole buffers are written past the system's page cache.
     is_direct: bool,
-    /// Whether somebody else syncs the file.
+    /// Whether the caller syncs the file.
     is_synced_later: bool,
 }
 
-/// What is known of a component once it is written.
+/// Size and checksums of a component that is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Length in bytes.
     pub size: u64,
     /// CRC32 of all bytes.
     pub crc32: u32,
-    /// CRC32 of each page of `PAGE_BYTES` (the last may be shorter); empty when not asked for.
+    /// CRC32 of each page of `PAGE_BYTES` (the last may be shorter); empty if not requested.
     pub page_crcs: Vec<u32>,
 }
 
@@ -59,13 +59,14 @@ impl SequentialWriter {
         }
     }
 
-    /// Leaves the sync at the end to the caller, who gets the file: syncs of many files together cost what one does.
+    /// Leaves the final sync to the caller, and returns the file. To sync many files together costs about as much as
+    /// one.
     pub fn sync_later(&mut self) -> Arc<dyn File> {
         self.is_synced_later = true;
         Arc::clone(&self.file)
     }
 
-    /// From now on whole buffers go past the system's page cache: nobody is about to read them.
+    /// From now on whole buffers are written past the system's page cache, because they will not be read soon.
     pub fn pass_page_cache(&mut self) {
         self.is_direct = true;
     }
@@ -93,12 +94,12 @@ impl SequentialWriter {
         }
     }
 
-    /// Bytes up to the next page boundary; a whole page at a boundary.
+    /// Number of bytes up to the next page boundary; a whole page at a boundary.
     pub fn bytes_left_in_page(&self) -> usize {
         PAGE_BYTES - (self.position() % PAGE_BYTES as u64) as usize
     }
 
-    /// Fills the page with zeros; nothing at a boundary.
+    /// Fills the rest of the page with zeros; does nothing at a boundary.
     pub fn pad_to_page(&mut self) -> Result<()> {
         match self.bytes_left_in_page() {
             PAGE_BYTES => Ok(()),
@@ -106,7 +107,7 @@ impl SequentialWriter {
         }
     }
 
-    /// Writes what is buffered and syncs the file, unless that is left to `sync_later`'s caller. The folder is not synced.
+    /// Writes the buffer and syncs the file, unless `sync_later` was called. The folder is not synced.
     pub fn finish(mut self) -> Result<Finished> {
         self.flush()?;
         if !self.is_synced_later {

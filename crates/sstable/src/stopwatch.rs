@@ -1,9 +1,9 @@
-//! Where the time of a read goes, by stage.
+//! Measures the time of a read by stages.
 //!
-//! A read that nobody watches carries no stopwatch (`ReadContext::stopwatch` is `None`) and reads no clock: all that
-//! is left of it is a look at an empty option where a stage would change. With one, time is exclusive: a block read
-//! inside the index counts as `Disk`, and the index goes on afterwards. What reading the clock costs by itself is measured
-//! at the start and taken out of every stretch: a stage is entered and left for each row, and rows are cheap.
+//! A read that is not traced has no stopwatch (`ReadContext::stopwatch` is `None`) and reads no clock: a change of
+//! stage only checks the empty option. Times are exclusive: a block that is read during a walk of the index counts as
+//! `Disk` and not as `Index`. The cost of reading the clock is measured at the start and subtracted from every
+//! interval, because a stage is entered for each row, and rows are cheap.
 
 use helenus_host::Clock;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What a read is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Binding values, making the read's command. Measured by whoever runs statements.
+    /// Binding values and making the read's command. Measured by the code that runs statements.
     Plan,
     /// Choosing and opening sources: key ranges, Bloom filters, memtables, partition headers.
     Sources,
@@ -26,7 +26,7 @@ pub enum Stage {
     Merge,
     /// Filtering rows and putting them into the answer.
     Sink,
-    /// Writing: log and memtable. Measured by whoever runs statements.
+    /// Writing: log and memtable. Measured by the code that runs statements.
     Write,
 }
 
@@ -61,12 +61,12 @@ impl StageTimes {
         (self.ns(stage) + 500) / 1000
     }
 
-    /// Nanoseconds of all stages.
+    /// Nanoseconds of all stages together.
     pub fn total_ns(&self) -> u64 {
         self.ns.iter().sum()
     }
 
-    /// Adds to a stage.
+    /// Adds nanoseconds to a stage.
     pub fn add(&mut self, stage: Stage, ns: u64) {
         if let Some(sum) = self.ns.get_mut(stage as usize) {
             *sum += ns;
@@ -86,13 +86,13 @@ pub struct Stopwatch {
     times: StageTimes,
     stage: Stage,
     since_ns: u64,
-    /// What one look at the clock takes.
+    /// The time that reading the clock takes.
     look_ns: u64,
-    /// Only waiting for files is told from the rest.
+    /// Whether only waiting for files is measured apart from the rest.
     disk_alone: bool,
 }
 
-/// Looks at the clock from which their cost is taken.
+/// Number of clock reads by which their cost is measured.
 const LOOKS: u64 = 8;
 
 impl Stopwatch {
@@ -107,14 +107,14 @@ impl Stopwatch {
         Stopwatch { clock, times: StageTimes::default(), stage, since_ns, look_ns, disk_alone: false }
     }
 
-    /// Starts one that tells waiting for files from the rest, and nothing else: it reads the clock where files are read and
-    /// nowhere else, so that a read may carry it in case it becomes slow.
+    /// Starts a stopwatch that only measures waiting for files apart from the rest. It reads the clock only around file
+    /// reads, so that any read can have one in case it becomes slow.
     pub fn start_of_disk(clock: Arc<dyn Clock>, stage: Stage) -> Stopwatch {
         let since_ns = clock.monotonic_ns();
         Stopwatch { clock, times: StageTimes::default(), stage, since_ns, look_ns: 0, disk_alone: true }
     }
 
-    /// Goes to another stage; returns the one before.
+    /// Switches to another stage, and returns the one before.
     pub fn switch(&mut self, stage: Stage) -> Stage {
         if self.disk_alone && (stage == Stage::Disk) == (self.stage == Stage::Disk) {
             return std::mem::replace(&mut self.stage, stage);
@@ -126,7 +126,7 @@ impl Stopwatch {
         std::mem::replace(&mut self.stage, stage)
     }
 
-    /// Ends, and tells the times.
+    /// Stops, and returns the times.
     pub fn stop(mut self) -> StageTimes {
         self.switch(self.stage);
         self.times
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A clock that takes a microsecond to be read.
+    /// A clock that advances by a microsecond when it is read.
     #[derive(Default)]
     struct Ticking(AtomicU64);
 

@@ -1,7 +1,7 @@
-//! An open SSTable: what of it is kept in memory, and the ways into it.
+//! An open SSTable: the parts of it that are kept in memory, and the entry points of reads.
 //!
-//! Opening reads Statistics, the filter, the chunk offsets, the partition index's footer or summary and the page
-//! checksums; no row. A table is immutable and shared; files close when the last reader goes.
+//! To open it reads Statistics.db, the filter, the chunk offsets, the partition index's footer or summary and the page
+//! checksums, but no row. A table is immutable and shared. Its files are closed when the last reader is dropped.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -38,14 +38,14 @@ pub(crate) use parts::Parts;
 use places::Places;
 pub use verify::Verified;
 
-/// What opening a table needs beside its files.
+/// Options for opening a table.
 pub struct OpenOptions {
-    /// The schema by which rows are read.
+    /// The schema with which rows are read.
     pub schema: Arc<Table>,
-    /// Where blocks are kept.
+    /// The block cache.
     pub cache: Arc<dyn BlockCache>,
-    /// Three numbers not used for any other file of the process, by which the cache knows blocks: of Data.db, of
-    /// Partitions.db or Index.db, of Rows.db.
+    /// The file numbers that identify blocks in the cache, which must be unique in the process: of Data.db, of
+    /// Partitions.db or Index.db, and of Rows.db.
     pub file_numbers: [u64; 3],
 }
 
@@ -68,7 +68,7 @@ pub struct SsTable {
 }
 
 impl SsTable {
-    /// Opens the table of a folder. Waits for the disk.
+    /// Opens a table in a folder. It waits for the disk.
     pub fn open(
         disk: &dyn Disk,
         folder: &Path,
@@ -78,7 +78,8 @@ impl SsTable {
         SsTable::open_in_order(disk, (folder, descriptor), options, false)
     }
 
-    /// The same; a table of another partitioner too if `any`, which can be scanned from front to back and verified, no more.
+    /// The same. With `any`, also a table of another partitioner, which can only be scanned from start to end and
+    /// verified.
     fn open_in_order(
         disk: &dyn Disk,
         (folder, descriptor): (&Path, Descriptor),
@@ -136,7 +137,7 @@ impl SsTable {
         }))
     }
 
-    /// Its names.
+    /// Its version and identifier.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
@@ -146,29 +147,30 @@ impl SsTable {
         &self.schema
     }
 
-    /// The order that its partitions are in: Murmur3's, but for one that `open_alone` has opened.
+    /// Its partitioner. Only a table opened with `open_alone` can have another than Murmur3Partitioner.
     pub fn partitioner(&self) -> Partitioner {
         self.partitioner
     }
 
-    /// Whether the partition of this hash may be here; false is certain.
+    /// Whether the table may have the partition with this hash; false is certain.
     pub fn may_contain(&self, hash: &KeyHash) -> bool {
         let (h1, h2) = hash.halves;
         self.filter.may_contain(h1, h2)
     }
 
-    /// Whether a partition of this key or of its hash was found here before: neither range nor filter need be asked then.
+    /// Whether the key cache or the row index cache has a partition of this key (or of its hash). Then neither the key
+    /// range nor the filter need be asked.
     #[inline]
     pub fn remembers(&self, key: &PartitionKey) -> bool {
         self.places.get(&key.hash).is_some() || self.index.remembered(key).is_some()
     }
 
-    /// Ordered position of the first partition.
+    /// Decorated key of the first partition.
     pub fn first_decorated(&self) -> &[u8] {
         &self.first
     }
 
-    /// Ordered position of the last partition.
+    /// Decorated key of the last partition.
     pub fn last_decorated(&self) -> &[u8] {
         &self.last
     }
@@ -178,12 +180,12 @@ impl SsTable {
         self.tokens
     }
 
-    /// Whether a partition at this ordered position lies between the first and the last.
+    /// Whether a decorated key lies between those of the first and the last partition, inclusively.
     pub fn covers(&self, decorated: &[u8]) -> bool {
         self.first.as_slice() <= decorated && decorated <= self.last.as_slice()
     }
 
-    /// What is known of the content.
+    /// Statistics of the content.
     pub fn stats(&self) -> &Stats {
         &self.statistics.stats
     }
@@ -193,37 +195,37 @@ impl SsTable {
         &self.statistics
     }
 
-    /// Whether anything may be deleted or expire: if not, a read of this table meets no tombstone.
+    /// Whether the table may contain anything that is deleted or expires. If not, its reads find no tombstones.
     pub fn may_have_tombstones(&self) -> bool {
         self.stats().local_deletion_s_min != helenus_model::deletion::NO_EXPIRY
     }
 
-    /// Ordered bounds around all rows and markers; `None` when there are none.
+    /// Ordered bounds around all rows and markers; `None` if there are none.
     pub fn clustering_range(&self) -> Option<(&[u8], &[u8])> {
         self.clusterings.as_ref().map(|(start, end)| (start.as_slice(), end.as_slice()))
     }
 
-    /// Number of partitions; in a table of format BIG that of Statistics.db.
+    /// Number of partitions. In format BIG it is the number in Statistics.db.
     pub fn partition_count(&self) -> u64 {
         self.index.key_count()
     }
 
-    /// Bytes of all components.
+    /// Size of all components in bytes.
     pub fn size_on_disk(&self) -> u64 {
         self.size_on_disk
     }
 
-    /// Bytes of Data.db.
+    /// Size of Data.db in bytes.
     pub fn data_bytes(&self) -> u64 {
         self.data.file().size()
     }
 
-    /// Bytes of the data before compression.
+    /// Size of the data in bytes before compression.
     pub fn uncompressed_bytes(&self) -> u64 {
         self.data.data_length()
     }
 
-    /// Bytes of memory that the table keeps while it is open, about: filter, chunk offsets and summary.
+    /// About the bytes of memory that the table keeps while it is open: filter, chunk offsets and summary.
     pub fn memory_bytes(&self) -> usize {
         let offsets = match &self.data {
             DataBlocks::Compressed(blocks) => blocks.info().memory_bytes(),
@@ -232,7 +234,7 @@ impl SsTable {
         self.filter.memory_bytes() + self.index.memory_bytes() + offsets
     }
 
-    /// Finds a partition by its serialised key, the key's hash and its ordered position. The filter is not asked.
+    /// Finds a partition by its serialised key, the key's hash and its decorated form. The filter is not asked.
     pub fn find(
         &self,
         key: &[u8],
@@ -245,7 +247,7 @@ impl SsTable {
         Ok(is_found.then_some(position))
     }
 
-    /// Where a partition must be if it is here at all; see `Index::candidate`.
+    /// The position at which a partition must be if the table has it; see `Index::candidate`.
     #[inline]
     pub(crate) fn candidate(
         &self,
@@ -280,7 +282,7 @@ impl SsTable {
         &self.index
     }
 
-    /// Whether the partition at `position` has this key; compared block by block, where it crosses one.
+    /// Whether the partition at `position` has this key, which may cross block boundaries.
     fn has_key(&self, position: u64, key: &[u8], cx: &mut ReadContext) -> Result<bool> {
         let len = (key.len() as u16).to_be_bytes();
         let mut position = position;
@@ -306,7 +308,7 @@ impl SsTable {
 }
 
 impl Drop for SsTable {
-    /// The numbers of its files never come again: what the cache has of them is of no more use.
+    /// Drops the blocks of its files from the cache, because their numbers are never used again.
     fn drop(&mut self) {
         let data = self.data.file();
         let files: Vec<u64> =
@@ -315,7 +317,7 @@ impl Drop for SsTable {
     }
 }
 
-/// Refuses a table whose partitions are not in the order that reads look for them in.
+/// Refuses a table whose partitions are not in the order that reads rely on.
 fn check_partitioner(statistics: &Statistics, file: &Path) -> Result<()> {
     let partitioner = statistics.validation.partitioner.as_str();
     if Partitioner::of(partitioner) == Partitioner::Murmur3 {
@@ -325,7 +327,7 @@ fn check_partitioner(statistics: &Statistics, file: &Path) -> Result<()> {
     Err(Error::Unsupported { file: file.to_owned(), what })
 }
 
-/// What to do with a table of another partitioner where only Murmur3's order will do.
+/// The error text for a table of another partitioner, which tells the user what to do.
 pub fn other_partitioner(class: &str) -> String {
     format!(
         "its partitions are in the order of {class}: `helenus sstable scrub --output DIR` writes them into DIR in that of \
@@ -343,6 +345,6 @@ fn ordered_range(schema: &Table, stats: &Stats) -> Option<(Vec<u8>, Vec<u8>)> {
     };
     let range = &stats.clustering_range;
     let (start, end) = (ordered(&range.start)?, ordered(&range.end)?);
-    // The bounds of no rows at all are those of everything, turned round.
+    // Without rows, the bounds in Statistics.db are those of everything in reverse order.
     (start < end).then_some((start, end))
 }

@@ -1,4 +1,4 @@
-//! TOC.txt: the names of an SSTable's components, a line each, sorted (Cassandra's `TOCComponent`).
+//! TOC.txt: the sorted names of an SSTable's components, one on each line (Cassandra's `TOCComponent`).
 
 use crate::component::Component;
 use crate::error::{Error, Result};
@@ -8,12 +8,12 @@ use std::path::Path;
 /// The listed components.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Toc {
-    /// Their names, those not known here too.
+    /// Their names, including those that are not known here.
     pub names: BTreeSet<String>,
 }
 
 impl Toc {
-    /// Of these components and TOC.txt itself.
+    /// A list of these components and TOC.txt itself.
     pub fn of(components: &[Component]) -> Toc {
         let all = components.iter().chain([&Component::Toc]);
         Toc { names: all.map(|component| component.name().to_owned()).collect() }
@@ -29,7 +29,7 @@ impl Toc {
         self.names.iter().flat_map(|name| [name.as_bytes(), b"\n"]).flatten().copied().collect()
     }
 
-    /// Understands the component `file`; empty lines do not count.
+    /// Parses the component; empty lines are ignored. Errors: `Corrupt`, which names `file`.
     pub fn parse(bytes: &[u8], file: &Path) -> Result<Toc> {
         let text = std::str::from_utf8(bytes).map_err(|error| Error::Corrupt {
             file: file.to_owned(),

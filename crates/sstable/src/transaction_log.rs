@@ -1,14 +1,15 @@
-//! Cassandra's transaction log: the one commit point of a flush, a compaction, an import or a drop.
+//! Cassandra's transaction log: the single commit point of a flush, a compaction, an import or a drop.
 //!
-//! A file in the table's folder, one line a record: `ADD:[<prefix>,0,<files>][<crc>]` before a new SSTable is written,
-//! `REMOVE:[<prefix>,<modified ms>,<files>][<crc>]` for one that goes, then `COMMIT:[,0,0][<crc>]`, or Cassandra's `ABORT:[,0,0][<crc>]`.
-//! The prefix is the absolute path up to the component's name; the CRC32 is decimal and of one record. Each record
-//! is synced before the next, the folder with the first; who has many transactions under way writes a record of each and then
-//! syncs them all (`add_unsynced`, `commit_unsynced`, `sync`). After COMMIT the removed files go, else the added ones, then the
-//! log. Sources: `LogFile`, `LogRecord`, `LogReplica`, `LogTransaction`.
+//! It is a file in the table's folder, with a line for each record: `ADD:[<prefix>,0,<files>][<crc>]` before a new
+//! SSTable is written, `REMOVE:[<prefix>,<modified ms>,<files>][<crc>]` for an old SSTable, then
+//! `COMMIT:[,0,0][<crc>]`, or Cassandra's `ABORT:[,0,0][<crc>]`. The prefix is the absolute path up to the component's
+//! name. The CRC32 is decimal and covers one record. Each record is synced before the next is written, and the folder
+//! with the first record. A caller with many transactions can write a record of each and then sync them together
+//! (`add_unsynced`, `commit_unsynced`, `sync`). After COMMIT the files of REMOVE records are deleted, otherwise those
+//! of ADD records, and then the log. Sources: `LogFile`, `LogRecord`, `LogReplica`, `LogTransaction`.
 //!
-//! Steps of a writer: `begin`; `add` each new SSTable, then write and sync its files; `remove` each old one; `commit`;
-//! and when no reader holds the old files any more, `finish`. After a cut `recover` does the rest.
+//! A writer calls `begin`; `add` for each new SSTable, and then writes and syncs its files; `remove` for each old one;
+//! `commit`; and, when no reader uses the old files any more, `finish`. After a crash `recover` does the rest.
 
 use crate::checksum::Crc32;
 use crate::error::{Error, Result};
@@ -19,18 +20,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a transaction does; stands in the log's name. Cassandra refuses names that it does not know.
+/// What a transaction does. The log's name contains it; Cassandra refuses names that it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A memtable becomes an SSTable.
+    /// Writes a memtable as an SSTable.
     Flush,
-    /// SSTables become others.
+    /// Replaces SSTables by others.
     Compaction,
-    /// SSTables come from elsewhere: an import, a restore.
+    /// Adds SSTables from elsewhere: an import, a restore.
     Write,
-    /// SSTables go: a drop, a truncate.
+    /// Deletes SSTables: a drop, a truncate.
     Remove,
-    /// A damaged SSTable is written anew.
+    /// Rewrites a damaged SSTable.
     Scrub,
 }
 
@@ -50,13 +51,13 @@ impl Operation {
 /// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// A new SSTable, kept on commit.
+    /// A new SSTable. Its files are kept on commit and deleted otherwise.
     Add,
-    /// An old SSTable, kept on abort.
+    /// An old SSTable. Its files are deleted on commit and kept otherwise.
     Remove,
-    /// The transaction counts.
+    /// The transaction is committed.
     Commit,
-    /// The transaction does not count.
+    /// The transaction is undone.
     Abort,
 }
 
@@ -67,7 +68,7 @@ pub struct Record {
     pub kind: RecordKind,
     /// Absolute path of the SSTable's files up to the component's name; empty for the last record.
     pub path: String,
-    /// Greatest modification time of the files besides Statistics.db, milliseconds since 1970; for `Remove`.
+    /// For `Remove`: the greatest modification time of the files except Statistics.db, in milliseconds since 1970.
     pub modified_ms: i64,
     /// Number of the SSTable's files.
     pub files: i32,
@@ -101,13 +102,13 @@ impl Record {
         crc.value()
     }
 
-    /// The record's line, without its end.
+    /// The record's line, without the line break.
     pub fn to_line(&self) -> String {
         let (word, crc) = (self.word(), self.checksum());
         format!("{word}:[{},{},{}][{crc}]", self.path, self.modified_ms, self.files)
     }
 
-    /// Understands a line; `None` when it is malformed or its checksum does not match.
+    /// Parses a line; `None` if it is malformed or its checksum does not match.
     pub fn parse(line: &str) -> Option<Record> {
         let (word, rest) = line.split_once(":[")?;
         let (fields, crc) = rest.strip_suffix(']')?.rsplit_once("][")?;
@@ -127,20 +128,20 @@ impl Record {
         (is_whole && crc.parse() == Ok(record.checksum())).then_some(record)
     }
 
-    /// Files that begin with the prefix are removed: one that is no SSTable's could be that of any file. Of any version: a
-    /// compaction of Cassandra 3.0 removes those of 2.2.
+    /// Whether the prefix is that of an SSTable of any version (a compaction of Cassandra 3.0 removes those of 2.2).
+    /// Files that begin with the prefix are deleted, so another prefix could delete any file.
     fn names_an_sstable(&self) -> bool {
         let prefix = self.prefix();
         prefix.ends_with('-') && prefix.split('-').filter(|part| !part.is_empty()).count() >= 3
     }
 
-    /// What the names of the SSTable's files begin with.
+    /// The prefix of the SSTable's file names.
     fn prefix(&self) -> &str {
         self.path.rsplit_once('/').map_or(self.path.as_str(), |(_, name)| name)
     }
 }
 
-/// A transaction under way. Dropped without `commit`, it is undone by the next `recover`.
+/// A running transaction. If it is dropped without `commit`, the next `recover` undoes it.
 pub struct TransactionLog {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
@@ -148,15 +149,15 @@ pub struct TransactionLog {
     file: Option<Arc<dyn File>>,
     size: u64,
     records: Vec<Record>,
-    /// Bytes of the last record, if it is not known to last.
+    /// Bytes of the last record if it is not synced; otherwise 0.
     unsynced_bytes: u64,
-    /// The log's name is not known to last.
+    /// Whether the log's name may not be durable.
     is_new: bool,
 }
 
 impl TransactionLog {
-    /// A log in a table's folder (an absolute path, for Cassandra); `id` is a time UUID. The file appears with the first
-    /// record.
+    /// A log in a table's folder (an absolute path, for Cassandra). `id` is a time UUID. The first record creates the
+    /// file.
     pub fn begin(disk: Arc<dyn Disk>, folder: &Path, operation: Operation, id: Uuid) -> TransactionLog {
         let path = folder.join(transaction_log(Version::CURRENT, operation.name(), id));
         TransactionLog {
@@ -176,53 +177,55 @@ impl TransactionLog {
         &self.path
     }
 
-    /// Whether there is a record, and with it the file.
+    /// Whether there is a record, and so the file.
     pub fn has_begun(&self) -> bool {
         self.file.is_some()
     }
 
-    /// A new SSTable, before the first of its files is created; `files` is how many it will have.
+    /// Records a new SSTable, before the first of its files is created. `files` is the number of its files.
     pub fn add(&mut self, descriptor: &Descriptor, files: usize) -> Result<()> {
         self.add_unsynced(descriptor, files)?;
         self.sync()
     }
 
-    /// The same, but it counts only after `sync`: the first file may be created then.
+    /// The same without `sync`, after which the first file may be created.
     pub fn add_unsynced(&mut self, descriptor: &Descriptor, files: usize) -> Result<()> {
         let path = self.absolute(descriptor);
         self.append(Record { kind: RecordKind::Add, path, modified_ms: 0, files: files as i32 })
     }
 
-    /// An SSTable that goes on commit, with its number of files and the greatest modification time of those besides
-    /// Statistics.db. Should Cassandra find the log before `finish`, it wants that time right to the second, else it
-    /// refuses to start; `recover` here does not look at it.
+    /// Records an SSTable that is deleted on commit, with its number of files and the greatest modification time of all
+    /// but Statistics.db. If Cassandra finds the log before `finish`, it refuses to start unless that time is right to
+    /// the second. Our `recover` ignores the time.
     pub fn remove(&mut self, descriptor: &Descriptor, files: usize, modified_ms: i64) -> Result<()> {
         let path = self.absolute(descriptor);
         self.append(Record { kind: RecordKind::Remove, path, modified_ms, files: files as i32 })?;
         self.sync()
     }
 
-    /// Makes the transaction count: syncs the folder, so that the names of new files last, then writes COMMIT. The new
-    /// files' bytes must have been synced. On an error it is unknown whether the transaction counts: only `recover` tells.
+    /// Commits the transaction: syncs the folder, so that the names of new files are durable, then writes COMMIT. The
+    /// bytes of the new files must have been synced. After an error only `recover` can tell whether the transaction is
+    /// committed.
     pub fn commit(&mut self) -> Result<()> {
         sync_dir(&*self.disk, &self.folder)?;
         self.commit_unsynced()?;
         self.sync()
     }
 
-    /// Writes COMMIT, which may count from now on and does once `sync` has returned. Bytes and names of the new files must last
-    /// already. On an error it is unknown whether the transaction counts.
+    /// Writes COMMIT. The transaction may be committed from now on, and is after `sync`. Bytes and names of the new
+    /// files must be durable already. After an error it is unknown whether the transaction is committed.
     pub fn commit_unsynced(&mut self) -> Result<()> {
         self.append(Record::last(RecordKind::Commit))
     }
 
-    /// Makes the last record durable, and the log's name with the first. After an error the record is not one of those known here.
+    /// Makes the last record durable, and the log's name with the first record. After an error the record is forgotten
+    /// here.
     pub fn sync(&mut self) -> Result<()> {
         self.sync_record()?;
         self.sync_name()
     }
 
-    /// The first half of `sync`: the bytes. Of many logs they are synced before the names.
+    /// The first half of `sync`, for the bytes. For many logs, all bytes are synced before the names.
     pub fn sync_record(&mut self) -> Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| self.unsynced_bytes > 0) else { return Ok(()) };
         let synced = file.sync().map_err(|source| Error::Io { file: self.path.clone(), source });
@@ -232,7 +235,7 @@ impl TransactionLog {
         synced
     }
 
-    /// The second half of `sync`: the log's name, with its first record.
+    /// The second half of `sync`, for the log's name after its first record.
     pub fn sync_name(&mut self) -> Result<()> {
         if self.unsynced_bytes > 0 && self.is_new {
             let synced = sync_dir(&*self.disk, &self.folder);
@@ -252,16 +255,16 @@ impl TransactionLog {
         self.file = self.file.take().filter(|_| !self.is_new);
     }
 
-    /// Undoes the transaction: removes its new files and the log. No ABORT is written, which would say nothing that the missing
-    /// COMMIT does not: torn by a cut, it could not be told from a damaged COMMIT where the old files are gone, as those of
-    /// a table are that was truncated meanwhile. After an error the rest is for `recover`.
+    /// Undoes the transaction: removes its new files and the log. It writes no ABORT, because the missing COMMIT is
+    /// enough. An ABORT torn by a crash could not be distinguished from a damaged COMMIT if the old files are gone, for
+    /// example because the table was truncated meanwhile. After an error `recover` does the rest.
     pub fn abort(self) -> Result<()> {
         assert!(!is_committed(&self.records), "what is committed counts");
         self.finish()
     }
 
-    /// Removes the old files of a committed transaction, or else the new ones, and the log. Nothing may hold those
-    /// files open for creating more. After an error the rest is for `recover`.
+    /// Removes the old files of a committed transaction, or otherwise the new ones, and the log. Nothing may still
+    /// create files of those SSTables. After an error `recover` does the rest.
     pub fn finish(self) -> Result<()> {
         if self.file.is_none() {
             return Ok(());
@@ -269,8 +272,8 @@ impl TransactionLog {
         clean_up(&*self.disk, &self.folder, &self.path, &self.records).map(|_| ())
     }
 
-    /// Removes the log of a committed transaction that removes no file. The name comes back if the folder is not synced before a
-    /// cut; `recover` finds nothing to do for it then.
+    /// Removes the log of a committed transaction without REMOVE records. If the folder is not synced before a crash,
+    /// the log may come back; then `recover` finds nothing to do for it.
     pub fn forget(self) -> Result<()> {
         let removes = self.records.iter().any(|record| record.kind == RecordKind::Remove);
         assert!(
@@ -303,26 +306,26 @@ impl TransactionLog {
     }
 }
 
-/// What `recover` did for one log.
+/// The result of `recover` for one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The log.
     pub log: PathBuf,
-    /// Whether its transaction counted.
+    /// Whether its transaction was committed.
     pub committed: bool,
     /// The files that were removed.
     pub removed: Vec<PathBuf>,
 }
 
-/// Finishes the committed transactions of a table's folder and undoes the others, Cassandra's too, before anything in the
-/// folder is opened. Doing it again, after a cut within it too, comes to the same. `Corrupt` for a log that cannot be
-/// trusted: one with a damaged record before its last, or whose last is damaged while files to be removed are missing;
-/// then nothing of it was touched.
+/// Finishes the committed transactions of a table's folder and undoes the others, including Cassandra's. It must run
+/// before anything in the folder is opened. It can be repeated, also after a crash within it, with the same result.
+/// `Corrupt` for a log that cannot be trusted, because a record before the last is damaged, or because the last is
+/// damaged and files of REMOVE records are missing; then none of its files was touched.
 pub fn recover(disk: &dyn Disk, folder: &Path) -> Result<Vec<Recovered>> {
     recover_except(disk, folder, &|_| false)
 }
 
-/// The same for a folder in use: logs that `is_running` names are of transactions under way, which go on.
+/// The same for a folder in use: skips the logs of running transactions, for which `is_running` returns true.
 pub fn recover_except(
     disk: &dyn Disk,
     folder: &Path,
@@ -331,8 +334,8 @@ pub fn recover_except(
     let mut recovered = Vec::new();
     let is_left = |path: &PathBuf| is_transaction_log(name(path)) && !is_running(path);
     for log in list(disk, folder)?.into_iter().filter(is_left) {
-        // What a dead process wrote and did not sync is read here and may be lost by the next cut: a COMMIT must last
-        // before the old files go.
+        // A dead process may have written the log without syncing it, so that the next crash could lose it. A COMMIT
+        // must be durable before the old files are deleted.
         let file = disk.open_write(&log).map_err(|source| Error::Io { file: log.clone(), source })?;
         file.sync().map_err(|source| Error::Io { file: log.clone(), source })?;
         sync_dir(disk, folder)?;
@@ -344,8 +347,9 @@ pub fn recover_except(
     Ok(recovered)
 }
 
-/// Which SSTables of a folder do not count, by its transaction logs: those that committed ones remove, and those that
-/// others add. Touches nothing: for folders of somebody else. Prefixes of file names, as `Descriptor::prefix` gives them.
+/// The SSTables of a folder that its transaction logs make invalid: those that committed transactions remove and those
+/// that others add. Returns prefixes of file names, as in `Descriptor::prefix`. It changes nothing, so it can be used
+/// for folders of other programs.
 ///
 /// # Errors
 /// `Corrupt` for a log that cannot be trusted, as `recover`.
@@ -358,13 +362,13 @@ pub fn useless_prefixes(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
     Ok(prefixes)
 }
 
-/// What the outcome of a transaction makes useless.
+/// The prefixes of the SSTables whose files the outcome of a transaction deletes.
 fn useless(records: &[Record]) -> impl Iterator<Item = &str> {
     let useless = if is_committed(records) { RecordKind::Remove } else { RecordKind::Add };
     records.iter().filter(move |record| record.kind == useless).map(Record::prefix)
 }
 
-/// Reads a log as far as it counts: a last record that was cut off is left out.
+/// Reads the records of a log. A last record that is cut off is left out.
 pub fn read(disk: &dyn Disk, log: &Path) -> Result<Vec<Record>> {
     let corrupt = |offset: usize, problem: &str| Error::Corrupt {
         file: log.to_owned(),
@@ -390,8 +394,8 @@ pub fn read(disk: &dyn Disk, log: &Path) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// With its last record cut off, a log is only trusted while every file that it would remove is still there: it was
-/// never committed then.
+/// Checks a log whose last record is damaged. It is trusted only if every file of its REMOVE records still exists,
+/// because then it was never committed.
 fn check_complete(disk: &dyn Disk, log: &Path, records: &[Record]) -> Result<()> {
     let folder = log.parent().unwrap_or(Path::new(""));
     let files = list(disk, folder)?;
@@ -413,7 +417,7 @@ fn is_committed(records: &[Record]) -> bool {
     records.last().is_some_and(|record| record.kind == RecordKind::Commit)
 }
 
-/// Removes what the outcome makes useless, durably, and only then the log.
+/// Removes the files that the outcome deletes, durably, and only then the log.
 fn clean_up(disk: &dyn Disk, folder: &Path, log: &Path, records: &[Record]) -> Result<Vec<PathBuf>> {
     let prefixes: Vec<&str> = useless(records).collect();
     let mut removed = Vec::new();

@@ -1,7 +1,8 @@
-//! The ledger of version letters: what each changed, who wrote it, and what is written here. All of them are read.
+//! The table of SSTable versions: what each changed, which programs write it, and whether Helenus writes it. All of
+//! them are read.
 //!
-//! Sources: `BigFormat.BigVersion`, `BtiFormat.BtiVersion`. The letters are the first part of a file name; the format
-//! they belong to stands there too. Letters that are not in the ledger: see `names::refusal`.
+//! A version has two letters, with which a file name begins; the format is in the file name too. Versions that are not
+//! in the table are refused: see `names::refusal`. Sources: `BigFormat.BigVersion`, `BtiFormat.BtiVersion`.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its name in file names.
+    /// The name that file names contain.
     pub fn name(self) -> &'static str {
         match self {
             Format::Big => "big",
@@ -24,16 +25,17 @@ impl Format {
     }
 }
 
-/// A version of the files. Later ones are greater: what one brought, all later ones have, where no method says otherwise.
+/// A version of the files. Later versions are greater. A change of one version applies to all later ones unless a
+/// method says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// Cassandra 3.0.0: rows instead of cells.
     Ma,
-    /// 3.0.7: where the commit log of the file begins.
+    /// 3.0.7: the start of the commit log interval that the file covers.
     Mb,
-    /// 3.0.8: all intervals of the commit log.
+    /// 3.0.8: all commit log intervals.
     Mc,
-    /// 3.0.18, 3.11.4: right smallest and greatest clustering.
+    /// 3.0.18, 3.11.4: correct smallest and greatest clustering.
     Md,
     /// 3.0.25, 3.11.11, ScyllaDB: host id of the writer.
     Me,
@@ -43,17 +45,17 @@ pub enum Version {
     Nb,
     /// Between 4.1 and 5.0, never released: the covered clustering as a slice too. Read as `nb`, as Cassandra 5.0 does.
     Nc,
-    /// 5.0: covered clustering as a slice, key range, deletion times to 2106, mark of partition deletions.
+    /// 5.0: covered clustering as a slice, key range, deletion times to 2106, a mark for partition deletions.
     Oa,
-    /// 5.0, BTI: the content of `oa` behind tries.
+    /// 5.0, BTI: the content of `oa` with tries as indexes.
     Da,
-    /// 6.0: a dictionary behind the chunks in CompressionInfo.db.
+    /// 6.0: a dictionary after the chunk offsets in CompressionInfo.db.
     Pa,
-    /// 6.0, BTI: the content of `pa` behind tries.
+    /// 6.0, BTI: the content of `pa` with tries as indexes.
     Ea,
 }
 
-/// What a version is; one line a version.
+/// A line of the table.
 struct Entry {
     version: Version,
     letters: &'static str,
@@ -88,7 +90,7 @@ const LEDGER: [Entry; 12] = [
 ];
 
 impl Version {
-    /// The version of our own tables.
+    /// The version that Helenus writes by default.
     pub const CURRENT: Version = Version::Da;
 
     /// Every version, the oldest first.
@@ -116,43 +118,44 @@ impl Version {
         self.entry().written_by
     }
 
-    /// Whether files of this version are written here, beside being read.
+    /// Whether Helenus can write files of this version. It reads all.
     pub fn is_written(self) -> bool {
         self.entry().is_written
     }
 
-    /// Statistics.db says from where of the commit log the file's content comes (`hasCommitLogLowerBound`).
+    /// Statistics.db contains the commit log position at which the file's content begins (`hasCommitLogLowerBound`).
     pub fn has_commit_log_start(self) -> bool {
         self >= Version::Mb
     }
 
-    /// Statistics.db has all intervals of the commit log (`hasCommitLogIntervals`).
+    /// Statistics.db contains all commit log intervals of the file's content (`hasCommitLogIntervals`).
     pub fn has_commit_log_intervals(self) -> bool {
         self >= Version::Mc
     }
 
-    /// Statistics.db has the smallest and greatest clustering as lists of values (`hasLegacyMinMax`); later ones as a
-    /// slice behind the clustering's types (`hasImprovedMinMax`).
+    /// Statistics.db contains the smallest and greatest clustering as lists of values (`hasLegacyMinMax`). Later
+    /// versions store a slice after the clustering types (`hasImprovedMinMax`).
     pub fn has_clustering_values(self) -> bool {
         self < Version::Oa
     }
 
-    /// The smallest and greatest clustering can be relied upon (`hasAccurateMinMax`, `hasImprovedMinMax`).
+    /// The smallest and greatest clustering are correct (`hasAccurateMinMax`, `hasImprovedMinMax`).
     pub fn has_right_clusterings(self) -> bool {
         self >= Version::Md
     }
 
-    /// Statistics.db has the writer's host id (`hasOriginatingHostId`); `na` has not, which was begun before `me`.
+    /// Statistics.db contains the writer's host id (`hasOriginatingHostId`). `na` does not, because it was designed
+    /// before `me`.
     pub fn has_host_id(self) -> bool {
         self == Version::Me || self >= Version::Nb
     }
 
-    /// A chunk that compression would not make small enough is stored as it is (`hasMaxCompressedLength`).
+    /// A chunk that does not shrink enough is stored uncompressed (`hasMaxCompressedLength`).
     pub fn has_max_compressed_length(self) -> bool {
         self >= Version::Na
     }
 
-    /// Statistics.db has the repair session and whether the replica was transient (`hasPendingRepair`,
+    /// Statistics.db contains the repair session and whether the replica was transient (`hasPendingRepair`,
     /// `hasIsTransient`).
     pub fn has_repair_session(self) -> bool {
         self >= Version::Na
@@ -168,8 +171,8 @@ impl Version {
         self < Version::Na
     }
 
-    /// Deletion times are unsigned, to 2106, and a deletion time of nothing is one byte (`hasUIntDeletionTime`). Before,
-    /// they are signed and end in 2038.
+    /// Deletion times are unsigned and reach to 2106, and `LIVE` takes one byte (`hasUIntDeletionTime`). In earlier
+    /// versions they are signed and end in 2038.
     pub fn has_unsigned_deletion_times(self) -> bool {
         self >= Version::Oa
     }
@@ -179,14 +182,14 @@ impl Version {
         self >= Version::Pa
     }
 
-    /// Statistics.db says whether a partition was deleted whole, the first and the last key, and the part of the ring
-    /// (`hasPartitionLevelDeletionPresenceMarker`, `hasKeyRange`, `hasTokenSpaceCoverage`).
+    /// Statistics.db contains whether there are partition deletions, the first and the last key, and the covered part
+    /// of the ring (`hasPartitionLevelDeletionPresenceMarker`, `hasKeyRange`, `hasTokenSpaceCoverage`).
     pub fn has_key_range(self) -> bool {
         self >= Version::Oa
     }
 
     fn entry(self) -> &'static Entry {
-        // The ledger stands in the enum's order: see the test.
+        // The table is in the enum's order; a test checks that.
         let [ma, mb, mc, md, me, na, nb, nc, oa, da, pa, ea] = &LEDGER;
         match self {
             Version::Ma => ma,

@@ -1,9 +1,9 @@
-//! Writes an SSTable: partitions in order, each with its rows and markers in order, to all its components.
+//! Writes an SSTable with all its components, from partitions in order, each with its rows and markers in order.
 //!
-//! The layout is Cassandra's (`SortedTableWriter`, `SortedTablePartitionWriter`, and those of BTI and BIG). Memory does not
-//! grow with a partition: what was added is encoded at once, and of an index block only its first and last position are
-//! kept (of format BIG those of all blocks of the partition: see `index_big`). Wrong order of what is added would make a file that answers wrongly, so
-//! it is asserted in release too.
+//! The layout is Cassandra's (`SortedTableWriter`, `SortedTablePartitionWriter`, and those of BTI and BIG). Memory does
+//! not grow with a partition: each row is encoded at once, and of an index block only the first and the last position
+//! are kept (in format BIG those of all blocks of the partition: see `index_big`). The order of partitions and rows is
+//! asserted in release builds too, because a wrong order would make a file that gives wrong answers.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -43,14 +43,14 @@ use uuid::Uuid;
 pub use files::Unsynced;
 pub use times::Beyond2038;
 
-/// What is written how.
+/// Options for writing an SSTable.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    /// The table; its static and regular columns are the file's.
+    /// The table. The file has its static and regular columns.
     pub table: Arc<Table>,
-    /// About how many partitions will come; sizes the filter.
+    /// About the number of partitions, for the size of the filter.
     pub estimated_keys: u64,
-    /// The smallest timestamp, local deletion time and TTL that may come. Greater than true costs space only.
+    /// The smallest timestamp, local deletion time and TTL that may come. A wrong value only costs space.
     pub encoding: EncodingStats,
     /// Bytes of rows after which the row index begins a new block.
     pub row_index_block_bytes: u64,
@@ -58,28 +58,28 @@ pub struct WriterOptions {
     pub compression: CompressionParams,
     /// The server's host id.
     pub host_id: Option<Uuid>,
-    /// What of the commit log the file makes unneeded.
+    /// The commit log intervals that are no longer needed once the file is written.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
     /// Level of levelled compaction.
     pub level: i32,
-    /// What becomes of times that versions before `oa` cannot hold.
+    /// How to treat times that versions before `oa` cannot store.
     pub beyond_2038: Beyond2038,
-    /// Whether the files go past the system's page cache, but for their last bytes: for work that nobody waits for. What somebody
-    /// asked for is likely to be read by him next.
+    /// Whether the files, except for their last bytes, are written past the system's page cache. That suits background
+    /// work; files that a user asked for are likely to be read next.
     pub past_page_cache: bool,
-    /// Whether our page checksums are written. Tables for other programs do without.
+    /// Whether our page checksums are written. Tables for other programs do not need them.
     pub page_checksums: bool,
 }
 
-/// Bytes of rows for an entry of the row index, where the table's extension does not say: an eighth of Cassandra's, which
-/// reads either (`docs/decisions`, the granularity of the row index).
+/// Bytes of rows in an index block, unless the table's extension sets it. It is an eighth of Cassandra's default;
+/// Cassandra can read both (`docs/decisions`, the granularity of the row index).
 pub const ROW_INDEX_BLOCK_BYTES_DEFAULT: u64 = 2 * 1024;
 
-/// The same in files of format BIG: Cassandra's (`BigFormatPartitionWriter.DEFAULT_GRANULARITY`).
+/// The same in files of format BIG: Cassandra's default (`BigFormatPartitionWriter.DEFAULT_GRANULARITY`).
 pub const BIG_INDEX_BLOCK_BYTES_DEFAULT: u64 = 64 * 1024;
 
 impl WriterOptions {
-    /// Options of a table as its own settings have them.
+    /// The options that a table's own settings define.
     pub fn of_table(table: Arc<Table>, estimated_keys: u64, encoding: EncodingStats) -> WriterOptions {
         WriterOptions {
             compression: table.options.compression_params(),
@@ -99,9 +99,9 @@ impl WriterOptions {
         }
     }
 
-    /// Changes what tables of another version than our own have otherwise: the granularity of BIG's index, unless the
-    /// table's extension says it, and before `na` chunks that are stored uncompressed and compressors that Cassandra 3
-    /// does not know (Zstd and Noop become LZ4).
+    /// Adapts the options to a version. In format BIG the index has another granularity, unless the table's extension
+    /// sets it. Before `na` no chunk is stored uncompressed, and compressors that Cassandra 3 does not have (Zstd and
+    /// Noop) become LZ4.
     pub fn for_version(mut self, version: Version) -> WriterOptions {
         if version.format() == Format::Big && self.table.options.row_index_block_bytes().is_none() {
             self.row_index_block_bytes = BIG_INDEX_BLOCK_BYTES_DEFAULT;
@@ -121,19 +121,19 @@ impl WriterOptions {
 /// A finished table.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// Its names.
+    /// Its version and identifier.
     pub descriptor: Descriptor,
     /// Its components, as TOC.txt lists them.
     pub components: Vec<Component>,
-    /// What Statistics.db holds.
+    /// The content of Statistics.db.
     pub statistics: Statistics,
-    /// Bytes of all components.
+    /// Size of all components in bytes.
     pub size_on_disk: u64,
-    /// Times beyond 2038 that were capped, for the version has none.
+    /// Number of times after 2038 that were capped, because the version cannot store them.
     pub times_capped: u64,
 }
 
-/// A buffer that a large row made grow beyond this is given back.
+/// The largest encoding buffer that is kept for the next row.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// A table being written.
@@ -146,17 +146,17 @@ pub struct SsTableWriter {
     times: Times,
     filter: FilterBuilder,
     statistics: StatisticsCollector,
-    /// Whether the table holds counters.
+    /// Whether the table is a counter table.
     counts: bool,
     encoder: Encoder,
     partition: Partition,
     first_key: Option<Vec<u8>>,
     out: Vec<u8>,
-    /// Memory for the ordered encoding of a key.
+    /// Buffer for a decorated key.
     decorated: Vec<u8>,
 }
 
-/// The partition under way, or the last one.
+/// The current partition, or the last one.
 #[derive(Default)]
 struct Partition {
     is_open: bool,
@@ -165,29 +165,28 @@ struct Partition {
     hash_byte: u8,
     deletion: Option<DeletionTime>,
     start: u64,
-    /// Where the element before starts, from the partition's start; 0 before the first.
+    /// Offset of the previous row or marker from the partition's start; 0 before the first.
     previous: u64,
-    /// Position of the element before; empty before the first.
+    /// Ordered clustering position of the previous row or marker; empty before the first.
     last: Vec<u8>,
     open: Option<DeletionTime>,
     block: Option<Block>,
-    /// Position of the block's first element: ordered or, of format BIG, as stored.
+    /// Clustering position of the block's first row or marker: the ordered one or, in format BIG, the stored one.
     block_first: Vec<u8>,
-    /// Stored position of the element before; of format BIG only.
+    /// Stored clustering position of the previous row or marker; only in format BIG.
     stored_last: Vec<u8>,
-    /// Bytes before the first element.
+    /// Bytes before the first row or marker.
     head_bytes: u64,
 }
 
-/// The index block under way.
+/// The current index block.
 struct Block {
     offset: u64,
     open: Option<DeletionTime>,
 }
 
 impl SsTableWriter {
-    /// Creates the components of a new table in a folder, of the descriptor's version. `Unsupported` for a version that
-    /// is not written.
+    /// Creates the components of a new table in a folder. `Unsupported` if the descriptor's version cannot be written.
     pub fn create(
         disk: Arc<dyn Disk>,
         folder: &Path,
@@ -226,12 +225,12 @@ impl SsTableWriter {
         })
     }
 
-    /// Bytes of Data.db so far, about.
+    /// About the size of Data.db so far in bytes.
     pub fn stored_bytes(&self) -> u64 {
         self.data.stored_bytes()
     }
 
-    /// Begins a partition, which must come after the one before in token and key order.
+    /// Begins a partition, which must be after the one before in token and key order.
     pub fn begin_partition(
         &mut self,
         key: &[u8],
@@ -247,7 +246,7 @@ impl SsTableWriter {
         begun
     }
 
-    /// The same for who has the ordered encoding of token and key at hand.
+    /// The same, for a caller that already has the decorated key.
     pub fn begin_decorated(
         &mut self,
         (key, decorated): (&[u8], &[u8]),
@@ -317,8 +316,8 @@ impl SsTableWriter {
         late.error(self.files.path(Component::Data), self.descriptor.version)
     }
 
-    /// Adds a row or marker, which must come after the one before. A row without content, or with cells of columns
-    /// only that the table no longer has, is left out.
+    /// Adds a row or marker, which must be after the one before. A row that is empty, or that has only cells of columns
+    /// that the table no longer has, is left out.
     pub fn add(&mut self, element: Unfiltered<'_>) -> Result<()> {
         assert!(self.partition.is_open, "rows are added to a partition");
         let key = element.key();
@@ -404,16 +403,16 @@ impl SsTableWriter {
         Ok(())
     }
 
-    /// Writes what is left and makes every component and the folder durable. A writer without partitions makes a table
-    /// that Cassandra would not: `abort` it instead.
+    /// Writes the rest and makes every component and the folder durable. A writer without partitions should be aborted
+    /// instead: Cassandra never writes such a table.
     pub fn finish(self) -> Result<Written> {
         let (written, unsynced) = self.write_out()?;
         unsynced.sync()?;
         Ok(written)
     }
 
-    /// The same, but nothing is durable before `Unsynced::sync`: who writes many tables syncs all of them together, which costs
-    /// little more than one file.
+    /// The same, but nothing is durable before `Unsynced::sync`. A caller that writes many tables can sync them
+    /// together, which costs little more than one file.
     pub fn write_out(self) -> Result<(Written, Unsynced)> {
         assert!(!self.partition.is_open, "a table is finished between partitions");
         let SsTableWriter {
@@ -449,15 +448,15 @@ impl SsTableWriter {
         Ok((Written { descriptor, components, statistics, size_on_disk, times_capped }, unsynced))
     }
 
-    /// Removes what was written.
+    /// Removes the files.
     pub fn abort(self) -> Result<()> {
         self.files.remove()
     }
 }
 
 impl Partition {
-    /// Keeps what the next element and the index need of the one just written.
-    /// With a layout, stored positions too.
+    /// Keeps what the next row or marker and the index need of the one that was just written. With a layout, stored
+    /// positions too.
     fn added(&mut self, element: Unfiltered<'_>, offset: u64, stored_by: Option<&RowLayout>) {
         let key = element.key();
         if let Some(layout) = stored_by {
@@ -480,7 +479,7 @@ impl Partition {
     }
 }
 
-/// Notes counters with shards of before Cassandra 2.1, which only files of others bring.
+/// Records whether counters have shards from before Cassandra 2.1, which only files of other programs have.
 fn look_at_counters(counts: bool, row: RowView<'_>, statistics: &mut StatisticsCollector) {
     let is_old = |cell: &Cell| !cell.is_tombstone() && has_legacy_shards(row.value(cell));
     if counts && row.row.cells.iter().any(is_old) {
@@ -488,7 +487,7 @@ fn look_at_counters(counts: bool, row: RowView<'_>, statistics: &mut StatisticsC
     }
 }
 
-/// What a marker closes and opens.
+/// The deletions that a marker closes and opens.
 struct MarkerEnds {
     close: Option<DeletionTime>,
     open: Option<DeletionTime>,

@@ -1,5 +1,5 @@
-//! Whether a term may stand where a value of some type is needed, and what type it has by itself
-//! (`AssignmentTestable`, `Term.Raw.getExactTypeIfKnown`).
+//! Whether a term can be used for a value of some type, and which type it has without context (`AssignmentTestable`,
+//! `Term.Raw.getExactTypeIfKnown`).
 
 use super::data_type::resolve_type;
 use super::names::{CallId, CallKind, Scope};
@@ -15,7 +15,7 @@ use helenus_model::types::{Assignment, ConstantKind, CqlType, UserType, preferre
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How well a term suits a receiver.
+/// How well a term fits a receiver.
 pub fn test_assignment(term: &Term<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
     let ty = &receiver.ty;
     match term {
@@ -73,7 +73,7 @@ pub fn test_assignment(term: &Term<'_>, receiver: &Receiver, scope: &Scope<'_>) 
     }
 }
 
-/// The type that a term has wherever it stands, if it has one.
+/// The type that a term has in every context, if it has one.
 pub fn exact_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType> {
     match term {
         Term::Hint(hint, _) => resolve_type(&hint.0, keyspace, scope).ok(),
@@ -100,7 +100,7 @@ pub fn exact_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<
     }
 }
 
-/// The type that a term is taken for where nothing else tells (`Term.Raw.getCompatibleTypeIfKnown`).
+/// The type that is assumed for a term without context (`Term.Raw.getCompatibleTypeIfKnown`).
 pub(crate) fn compatible_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType> {
     let of = |items: &[&Term<'_>]| {
         common_type(items.iter().filter_map(|item| compatible_type(item, keyspace, scope)).collect())
@@ -120,16 +120,17 @@ pub(crate) fn compatible_type(term: &Term<'_>, keyspace: &str, scope: &Scope<'_>
     }
 }
 
-/// The first of some types that takes values of all of them.
+/// The first of some types that accepts values of all of them.
 pub(crate) fn common_type(types: Vec<CqlType>) -> Option<CqlType> {
-    // Each once, in the order in which they come: elements are many, and mostly of one type.
+    // Each type once, in order: there may be many elements, mostly of one type.
     let mut seen = HashSet::new();
     let types: Vec<CqlType> = types.into_iter().filter(|ty| seen.insert(ty.clone())).collect();
     let takes_all = |ty: &&CqlType| types.iter().all(|given| assignable(ty, given) != Assignment::Refused);
     types.iter().find(takes_all).cloned()
 }
 
-/// Whether a value of one type may stand where another is asked for (`AbstractType.testAssignment`).
+/// Whether a function accepts a value of type `given` for a parameter of type `receiver`
+/// (`AbstractType.testAssignment`).
 pub(crate) fn assignable(receiver: &CqlType, given: &CqlType) -> Assignment {
     if receiver == given {
         return Assignment::Exact;
@@ -137,12 +138,12 @@ pub(crate) fn assignable(receiver: &CqlType, given: &CqlType) -> Assignment {
     if !given.has_parts() {
         return compatible(receiver, given);
     }
-    // Functions see collections whole, however they are stored.
+    // Functions see collections as a whole, frozen or not.
     let given = given.freeze();
     if receiver.freeze() == given { Assignment::Exact } else { compatible(receiver, &given) }
 }
 
-/// Whether a value of one type may go where another is declared (`AbstractType.isValueCompatibleWith`).
+/// Whether a value of type `given` is valid where `receiver` is declared (`AbstractType.isValueCompatibleWith`).
 pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
     use CqlType as T;
     if receiver == given {
@@ -155,7 +156,7 @@ pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
         (T::Text, T::Ascii) | (T::Uuid, T::TimeUuid) | (T::Timestamp, T::BigInt) => true,
         (T::BigInt, T::Timestamp) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
         (T::Varint, T::Int | T::BigInt | T::Timestamp) => true,
-        // A tuple may have grown.
+        // The receiver may have more fields, because tuples grow.
         (T::Tuple(a), T::Tuple(b)) => {
             b.len() <= a.len() && a.iter().zip(b.iter()).all(|(a, b)| compatible(a, b) != Assignment::Refused)
         }
@@ -183,7 +184,7 @@ pub(crate) fn constant_kind(literal: &Literal<'_>) -> ConstantKind {
     }
 }
 
-/// The name of a function that stands for an operator or a cast.
+/// The name of the system function for an operator or a cast.
 pub(crate) fn operation(name: &str, pos: Pos) -> FunctionName<'static> {
     let ident = |name: &str| Ident { name: name.to_owned().into(), pos };
     FunctionName { keyspace: Some(ident("system")), name: ident(name) }
@@ -220,12 +221,12 @@ fn test_fields(
     if refused { Assignment::Refused } else { Assignment::Weak }
 }
 
-/// The fields of a literal by name; of a name that comes twice the first.
+/// The fields of a literal by name; if a name occurs twice, the first one.
 pub(super) struct Fields<'t, 'a>(HashMap<&'t str, &'t Term<'a>>);
 
 impl<'t, 'a> Fields<'t, 'a> {
     pub(super) fn new(fields: &'t [(Ident<'a>, Term<'a>)]) -> Fields<'t, 'a> {
-        // The last that is put there stays: so from the end.
+        // The last insert for a name wins, so insert in reverse order.
         Fields(fields.iter().rev().map(|(name, value)| (name.as_str(), value)).collect())
     }
 
@@ -234,7 +235,7 @@ impl<'t, 'a> Fields<'t, 'a> {
     }
 }
 
-/// A term, or the front part of a chain of operators of one precedence: `a + b` of `a + b - c`.
+/// A term, or the first operands of a chain of operators of equal precedence: `a + b` of `a + b - c`.
 #[derive(Clone, Copy)]
 pub(crate) enum Operand<'t, 'a> {
     /// A term.
@@ -243,7 +244,7 @@ pub(crate) enum Operand<'t, 'a> {
     Chain(&'t Term<'a>, &'t [(ArithmeticOperator, Term<'a>)]),
 }
 
-/// The function of a call, or why there is none, and the call's arguments.
+/// The function of a call, or the error if there is none, and the call's arguments.
 type Resolved<'t, 'a> = (Result<Arc<dyn Scalar>>, Vec<Operand<'t, 'a>>);
 
 impl<'t, 'a> Operand<'t, 'a> {
@@ -251,7 +252,7 @@ impl<'t, 'a> Operand<'t, 'a> {
         if rest.is_empty() { Operand::Term(first) } else { Operand::Chain(first, rest) }
     }
 
-    /// A term as the call that it is, with its arguments; `None` for other terms.
+    /// Name and arguments if the term is a call, operator, cast or negation; otherwise `None`.
     pub(super) fn as_call(self) -> Option<(FunctionName<'t>, Vec<Operand<'t, 'a>>)> {
         let (first, rest) = match self {
             Operand::Term(Term::Function(call)) => {
@@ -275,7 +276,7 @@ impl<'t, 'a> Operand<'t, 'a> {
         Some((operation(function_name(*operator), last.pos()), operands))
     }
 
-    /// Which call of the statement it is; `None` for other terms.
+    /// Identifies the call in the statement; `None` for terms that are not calls.
     fn id(self) -> Option<CallId> {
         let of = |pos: Pos, kind: CallKind, operators: usize| {
             Some(CallId { offset: pos.0, kind, operators: u32::try_from(operators).unwrap_or(u32::MAX) })
@@ -304,7 +305,7 @@ impl<'t, 'a> Operand<'t, 'a> {
         Some((*operator, Operand::chain(first, front), Operand::Term(last)))
     }
 
-    /// The function that a call means.
+    /// Resolves the function of a call.
     pub(super) fn resolve(self, receiver: Option<&Receiver>, scope: &Scope<'_>) -> Option<Resolved<'t, 'a>> {
         let (name, arguments) = self.as_call()?;
         let key = self.id().map(|id| (id, receiver.map(|receiver| receiver.ty.clone())));
@@ -319,7 +320,7 @@ impl<'t, 'a> Operand<'t, 'a> {
         Some((found, arguments))
     }
 
-    /// The same for those who do not ask why there is none.
+    /// As `resolve`, without the error.
     fn function(self, receiver: Option<&Receiver>, scope: &Scope<'_>) -> Option<Arc<dyn Scalar>> {
         let key = (self.id()?, receiver.map(|receiver| receiver.ty.clone()));
         match scope.memo.function(&key) {
@@ -328,7 +329,8 @@ impl<'t, 'a> Operand<'t, 'a> {
         }
     }
 
-    /// How well a call suits a receiver. Preparing it gives the better error, so that one which cannot be is taken here.
+    /// How well a call fits a receiver. A call that cannot be resolved fits weakly: preparing it reports a better
+    /// error.
     fn test_as_call(self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
         if let Some(operation) = self.as_operation() {
             let place = CallPlace {
@@ -366,7 +368,7 @@ impl<'t, 'a> Operand<'t, 'a> {
     }
 }
 
-/// How well the result of a call suits what it is for.
+/// How well the result of a call fits the type of its receiver.
 fn suits_result(ty: &CqlType, returned: &CqlType) -> Assignment {
     if ty == returned || returned.has_parts() && ty.freeze() == returned.freeze() {
         return Assignment::Exact;
@@ -418,7 +420,7 @@ impl Testable for Operand<'_, '_> {
     }
 }
 
-/// All of a collection's elements. An empty collection fits weakly.
+/// Tests all elements of a collection. An empty collection fits weakly.
 fn all(items: &[Term<'_>], receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
     if items.is_empty() {
         return Assignment::Weak;
@@ -426,7 +428,7 @@ fn all(items: &[Term<'_>], receiver: &Receiver, scope: &Scope<'_>) -> Assignment
     combine(items.iter().map(|item| test_assignment(item, receiver, scope)))
 }
 
-/// Whether all of them can be assigned: as badly as the worst.
+/// The worst of several assignments.
 pub(crate) fn combine(each: impl Iterator<Item = Assignment>) -> Assignment {
     let mut result = Assignment::Exact;
     for found in each {

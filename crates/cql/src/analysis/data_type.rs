@@ -1,4 +1,4 @@
-//! Data types as written, made into types (`CQL3Type.Raw.prepare`).
+//! Resolves written data types to types (`CQL3Type.Raw.prepare`).
 
 use super::names::Scope;
 use crate::error::{CqlError, Result};
@@ -12,26 +12,26 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The type that is written. `keyspace` is that of the statement, where user-defined types are looked up.
+/// Resolves a written type. User-defined types are looked up in `keyspace`, the statement's keyspace.
 ///
 /// # Errors
 /// A user-defined type that does not exist or belongs to another keyspace; collections, counters and durations where
-/// they cannot stand.
+/// they are not allowed.
 pub fn resolve_type(written: &DataType<'_>, keyspace: &str, scope: &Scope<'_>) -> Result<CqlType> {
     let found = scope.schema.keyspaces.get(keyspace);
     let keyspace = found.ok_or_else(|| CqlError::Config(format!("Keyspace {keyspace} doesn't exist")))?;
     resolve_type_in(written, keyspace)
 }
 
-/// As `resolve_type`, where the keyspace is at hand.
+/// As `resolve_type`, for a known keyspace.
 pub(crate) fn resolve_type_in(written: &DataType<'_>, keyspace: &Keyspace) -> Result<CqlType> {
     Resolver::new(keyspace).resolved(written)
 }
 
-/// Makes the types of one keyspace, for a statement that has many of them.
+/// Resolves types of one keyspace, for a statement with many of them.
 pub(crate) struct Resolver<'a> {
     keyspace: &'a Keyspace,
-    /// User-defined types made so far, each in its frozen form and its other: those who have it share it.
+    /// User-defined types resolved so far, by name and whether frozen; types that use them share them.
     made: RefCell<HashMap<(String, bool), CqlType>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Resolver<'a> {
         Resolver { keyspace, made: RefCell::default() }
     }
 
-    /// The type that is written.
+    /// Resolves a written type.
     ///
     /// # Errors
     /// As `resolve_type`.
@@ -55,7 +55,7 @@ impl<'a> Resolver<'a> {
         )))
     }
 
-    /// `frozen`: the type stands within `frozen<>`, or within something that freezes its parts.
+    /// `frozen`: the type is within `frozen<>`, or within a type that freezes its parts.
     fn resolve(&self, written: &DataType<'_>, frozen: bool) -> Result<CqlType> {
         Ok(match &written.kind {
             DataTypeKind::Native(native) => native_type(*native),
@@ -106,13 +106,13 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Whether a type that is written by its class sorts the other way round: `'ReversedType(Int32Type)'`.
+    /// Whether a type that is written as a class has descending order: `'ReversedType(Int32Type)'`.
     pub(crate) fn is_reversed(written: &DataType<'_>) -> bool {
         let DataTypeKind::Custom(class) = &written.kind else { return false };
         matches!(parse_class_name(class), Ok(ParsedClass::Plain { reversed: true, .. }))
     }
 
-    /// What may not stand inside a collection.
+    /// Refuses types that are not allowed inside a collection.
     fn check_part(&self, whole: &DataType<'_>, part: &DataType<'_>, frozen: bool) -> Result<()> {
         if is(part, Native::Counter) {
             return Err(refused("Counters are not allowed inside collections: ", whole, frozen));
@@ -151,11 +151,11 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Refuses classes that Cassandra does not have either. Clients' statements are asked this, and schema texts are not: a table
-/// of a node that has such a class goes through backups and imports.
+/// Refuses classes that Cassandra does not have. Applied to clients' statements but not to schema texts, so that a
+/// table of a node with such a class can be backed up and imported.
 ///
 /// # Errors
-/// As of wrong syntax.
+/// A syntax error.
 pub(crate) fn check_class(written: &DataType<'_>) -> Result<()> {
     let each = |parts: &[&DataType<'_>]| parts.iter().try_for_each(|part| check_class(part));
     match &written.kind {
@@ -173,7 +173,7 @@ pub(crate) fn check_class(written: &DataType<'_>) -> Result<()> {
     }
 }
 
-/// Cassandra's parser makes the type of a class, so a name that is wrong is wrong syntax.
+/// The error for an invalid class name: a syntax error, because Cassandra's parser resolves classes.
 fn broken_class(class: &str, at: Pos, error: &TypeError) -> CqlError {
     let what = match error {
         TypeError::ClassSyntax { .. } => "Cannot parse type",
@@ -192,7 +192,7 @@ fn refused(why: &str, written: &DataType<'_>, frozen: bool) -> CqlError {
     CqlError::Invalid(if frozen { format!("{why}frozen<{text}>") } else { format!("{why}{text}") })
 }
 
-/// The type of a native's word.
+/// The type of a native type's keyword.
 pub(crate) fn native_type(native: Native) -> CqlType {
     match native {
         Native::Ascii => CqlType::Ascii,

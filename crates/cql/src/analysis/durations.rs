@@ -1,11 +1,12 @@
-//! Durations have no order: a day may be longer than 24 hours. What holds one is no key and has no ranges.
+//! Durations have no order, because a day may be longer than 24 hours. Types that contain one cannot be keys or have
+//! ranges.
 //!
-//! SELECT, the WHERE of writes and CREATE TABLE ask here (Cassandra's `AbstractType.referencesDuration`).
+//! Used by SELECT, the WHERE clauses of writes and CREATE TABLE (Cassandra's `AbstractType.referencesDuration`).
 
 use crate::error::{CqlError, Result};
 use helenus_model::types::CqlType;
 
-/// Refuses ranges of values that have no order.
+/// Refuses a range on a type without an order.
 pub(crate) fn check_slice_type(ty: &CqlType) -> Result<()> {
     if !references_duration(ty) {
         return Ok(());
@@ -21,7 +22,7 @@ pub(crate) fn check_slice_type(ty: &CqlType) -> Result<()> {
     Err(CqlError::Invalid(format!("Slice restrictions are not supported on {what}")))
 }
 
-/// Whether a type is or holds a duration, which has no order.
+/// Whether a type is or contains a duration.
 pub(crate) fn references_duration(ty: &CqlType) -> bool {
     match ty {
         CqlType::Duration => true,

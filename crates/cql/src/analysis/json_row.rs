@@ -1,8 +1,8 @@
-//! INSERT JSON: an INSERT of all columns, whose values come out of one text (`Json`).
+//! INSERT JSON: an INSERT of all columns whose values come from one text (`Json`).
 //!
-//! The statement becomes `INSERT (every column) VALUES (?, ?, ..)` with markers that no client sees: each is one column of
-//! the text. A text that is a constant is taken apart once; a bound one where the first column is asked for, and what was
-//! read is kept for the others.
+//! The statement becomes `INSERT (every column) VALUES (?, ?, ..)` with markers that clients do not see, one for each
+//! column of the text. A constant text is parsed once. A bound text is parsed when the first column is bound, and the
+//! result is kept for the other columns.
 
 use super::receiver::{Markers, Receiver};
 use super::term::Term;
@@ -18,17 +18,17 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A row as JSON: its columns, and where the text is.
+/// A row as JSON: its columns, and the source of the text.
 #[derive(Debug)]
 pub struct JsonRow {
     source: Source,
     columns: Vec<(Arc<str>, CqlType)>,
-    /// What columns are that the text does not name.
+    /// The value of columns that the text does not contain.
     default: Value,
     last: Mutex<Option<LastRead>>,
 }
 
-/// The text that was read last, when, and its values.
+/// The text that was parsed last, the time at which it was, and its values.
 #[derive(Debug)]
 struct LastRead {
     text: Box<str>,
@@ -38,9 +38,9 @@ struct LastRead {
 
 #[derive(Debug)]
 enum Source {
-    /// A constant's.
+    /// The values of a constant text.
     Values(Arc<[Value]>),
-    /// The marker of this number.
+    /// The number of the marker of a bound text.
     Marker(u16),
 }
 
@@ -56,10 +56,10 @@ fn invalid<T>(text: impl Into<String>) -> Result<T> {
     Err(CqlError::Invalid(text.into()))
 }
 
-/// Columns and values of the INSERT that an INSERT JSON is. `value` is a string or a marker.
+/// The columns and values of the INSERT for an INSERT JSON. `value` is a string or a marker.
 ///
 /// # Errors
-/// A constant that is no JSON, or not that of a row of the table.
+/// A constant text that is not JSON, or not a row of the table.
 pub(crate) fn json_columns(
     value: &ast::Term<'_>,
     default_unset: bool,
@@ -95,15 +95,15 @@ pub(crate) fn json_columns(
 }
 
 impl JsonRow {
-    /// Whether the text is bound.
+    /// Whether the text is a bind marker.
     pub(super) fn has_marker(&self) -> bool {
         matches!(self.source, Source::Marker(_))
     }
 
-    /// The value of a column under the request's values.
+    /// The value of a column in one request.
     ///
     /// # Errors
-    /// A bound text that is no JSON, or not that of a row.
+    /// A bound text that is not JSON, or not a row of the table.
     pub(super) fn bind<'a>(&self, column: usize, bindings: &Bindings<'a>) -> Result<Bound<'a>> {
         let values = match &self.source {
             Source::Values(values) => values.clone(),
@@ -136,7 +136,7 @@ impl JsonRow {
         Ok(values)
     }
 
-    /// A value a column (`Json.parseJson`).
+    /// Parses a text to one value for each column (`Json.parseJson`).
     fn read(&self, text: &str, now_ms: i64) -> Result<Arc<[Value]>> {
         let undecodable = |error: ParseError| {
             let error = error.java_text();

@@ -1,7 +1,7 @@
-//! Literals with parts: lists, sets, maps, vectors, tuples and user-defined types.
+//! Literals of lists, sets, maps, vectors, tuples and user-defined types.
 //!
-//! All become one serialised value, sorted where storage needs it; a non-frozen column takes that value apart again.
-//! Sources: `ArrayLiteral`, `Lists`, `Sets`, `Maps`, `Vectors`, `Tuples`, `UserTypes`.
+//! Each becomes one serialised value, sorted as storage requires; for a non-frozen column the write splits that value
+//! into cells. Sources: `ArrayLiteral`, `Lists`, `Sets`, `Maps`, `Vectors`, `Tuples`, `UserTypes`.
 
 use super::assignment::{Fields, component_of, field_of, key_of, test_assignment, value_of};
 use super::names::Scope;
@@ -49,8 +49,8 @@ fn no_list(receiver: &CqlType) -> CqlError {
     CqlError::Invalid(format!("Unexpected receiver type '{receiver}'; only list and vector are expected"))
 }
 
-/// Whether a part of a literal may stand where it does. `[..]` is refused by its own words, however deep it stands, where it
-/// is looked at and is neither a list nor a vector (`ArrayLiteral.testAssignment`).
+/// Whether a part of a literal fits its receiver. A `[..]` at any depth whose receiver is neither a list nor a vector
+/// has its own error (`ArrayLiteral.testAssignment`).
 fn fits(term: &ast::Term<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Result<bool> {
     if test_assignment(term, receiver, scope) != Assignment::Refused {
         return Ok(true);
@@ -61,7 +61,7 @@ fn fits(term: &ast::Term<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Result<
     }
 }
 
-/// The type that is asked for where a `[..]` stands instead, if that is what refuses the term.
+/// If a `[..]` is why the term does not fit: the receiver type that it was given for.
 fn stray_list(term: &ast::Term<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Option<CqlType> {
     let parts: Vec<(&ast::Term<'_>, Receiver)> = match (term, &receiver.ty) {
         (ast::Term::List(items, _), CqlType::List { element, .. } | CqlType::Vector { element, .. })
@@ -212,7 +212,7 @@ pub(super) fn udt(
     markers: &mut Markers,
 ) -> Result<Term> {
     let CqlType::Udt(udt) = &receiver.ty else {
-        // `{a: 1}` may have been meant as a map whose keys are no constants.
+        // `{a: 1}` may have been meant as a map whose keys are not constants.
         return invalid(format!("Invalid user type literal for {} of type {}", receiver.name, receiver.ty));
     };
     let given = Fields::new(fields);
@@ -250,7 +250,7 @@ fn marker_inside(what: &str, receiver: &Receiver) -> CqlError {
     ))
 }
 
-/// Makes a literal whose parts are all constants a value.
+/// Converts a literal whose parts are all constants to a value.
 fn settle(term: Term) -> Result<Term> {
     let (Term::Elements(_, parts) | Term::Entries(_, parts) | Term::Fields(_, parts)) = &term else {
         return Ok(term);
@@ -273,7 +273,7 @@ fn settle(term: Term) -> Result<Term> {
     }
 }
 
-/// Values of parts; `Ok(None)` if one is unset, which leaves the whole unset.
+/// Binds the parts; `Ok(None)` if one is unset, because then the whole value is unset.
 fn bind_parts<'a>(
     parts: &'a [Term],
     bindings: &Bindings<'a>,

@@ -1,6 +1,6 @@
-//! What a statement means: names resolved against a schema, terms typed, bind markers described.
+//! Analysis of statements: resolves names against a schema, types terms, describes bind markers.
 //!
-//! Nothing here runs anything. What comes out are the plans of `crate::plan`.
+//! Nothing here executes a statement. The results are the plans of `crate::plan`.
 
 mod assignment;
 mod data_type;

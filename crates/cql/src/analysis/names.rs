@@ -1,4 +1,4 @@
-//! Resolving names: keyspace, table, column.
+//! Name resolution: keyspace, table, column.
 
 use crate::error::{CqlError, Result};
 use crate::functions::{Scalar, Suits};
@@ -10,31 +10,31 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where names of a statement are looked up: the schema it is analysed under, and the keyspace of names without one.
+/// The context in which names are resolved: the schema, and the keyspace of names without one.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// The schema.
     pub schema: &'a Arc<Schema>,
     /// The keyspace of the request or session.
     pub keyspace: Option<&'a str>,
-    /// What has been found out about calls so far.
+    /// Cached results about calls.
     pub memo: &'a Memo,
-    /// How long the analysis may go on.
+    /// Limits the time of the analysis.
     pub work: &'a Work<'a>,
 }
 
-/// What has been found out about the calls of a statement while it is analysed. A call within a call is asked about once for
-/// every type that the one around it may take; so each is answered once a type.
+/// Cached results about the calls of a statement during its analysis. A nested call is tested once for every type that
+/// the outer call may accept; the cache answers repeated tests of a type.
 #[derive(Debug, Default)]
 pub struct Memo {
     functions: RefCell<HashMap<CallOfType, Option<Arc<dyn Scalar>>>>,
     suits: RefCell<HashMap<(CallId, bool), Suits>>,
 }
 
-/// A call and the type that is wanted of it.
+/// A call and the type that is expected of it.
 type CallOfType = (CallId, Option<CqlType>);
 
-/// A call of a statement: where it begins, what it is, and of how many operators a chain is.
+/// A call in a statement: its position, its kind, and for a chain the number of operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallId {
     pub(super) offset: u32,
@@ -42,7 +42,7 @@ pub(super) struct CallId {
     pub(super) operators: u32,
 }
 
-/// The calls that may begin at the same place.
+/// The kinds of calls that may begin at the same position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CallKind {
     Function,
@@ -58,7 +58,7 @@ impl Memo {
         !self.functions.borrow().is_empty() || !self.suits.borrow().is_empty()
     }
 
-    /// The function that a call means for a type; `Some(None)` if it is known to mean none.
+    /// The function of a call for a type; `Some(None)` if there is known to be none.
     pub(super) fn function(&self, key: &(CallId, Option<CqlType>)) -> Option<Option<Arc<dyn Scalar>>> {
         self.functions.borrow().get(key).cloned()
     }
@@ -67,7 +67,7 @@ impl Memo {
         self.functions.borrow_mut().insert(key, found);
     }
 
-    /// How well an operation suits the types of operands, with a table known or not.
+    /// How well an operation fits the types of operands; the key's flag tells whether a table is known.
     pub(super) fn suits(&self, key: (CallId, bool)) -> Option<Suits> {
         self.suits.borrow().get(&key).copied()
     }
@@ -78,10 +78,10 @@ impl Memo {
 }
 
 impl<'a> Scope<'a> {
-    /// The keyspace that a qualified name means.
+    /// The keyspace of a qualified name.
     ///
     /// # Errors
-    /// Neither the name nor the session gives one (`ClientState.getKeyspace`).
+    /// Neither the name nor the session has one (`ClientState.getKeyspace`).
     pub fn keyspace_of<'n>(&self, name: &'n QualifiedName<'_>) -> Result<&'n str>
     where
         'a: 'n,
@@ -95,7 +95,7 @@ impl<'a> Scope<'a> {
     /// The session's keyspace.
     ///
     /// # Errors
-    /// There is none.
+    /// The session has none.
     pub fn session_keyspace(&self) -> Result<&'a str> {
         self.keyspace.ok_or_else(|| {
             CqlError::Invalid(
@@ -116,10 +116,10 @@ impl<'a> Scope<'a> {
             .ok_or_else(|| CqlError::Invalid(format!("keyspace {name} does not exist")))
     }
 
-    /// The stored table that a name means (`Schema.validateTable`). Virtual tables are not looked for.
+    /// The stored table of a name (`Schema.validateTable`). Virtual tables are not searched.
     ///
     /// # Errors
-    /// No keyspace is given, or it or the table does not exist.
+    /// There is no keyspace, or the keyspace or the table does not exist.
     pub fn table(&self, name: &QualifiedName<'_>) -> Result<&'a Arc<Table>> {
         let keyspace = self.keyspace_of(name)?;
         if name.name.as_str().is_empty() {
@@ -130,16 +130,16 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The column that a name means (`TableMetadata.getExistingColumn`).
+/// The column of a name (`TableMetadata.getExistingColumn`).
 ///
 /// # Errors
-/// The table has none of that name.
+/// The table has no column of that name.
 pub(crate) fn existing_column<'t>(table: &'t Table, name: &Ident<'_>) -> Result<&'t Column> {
     let found = table.column(name.as_str()).filter(|column| !table.is_hidden(column));
     found.ok_or_else(|| undefined_column(table, name.as_str()))
 }
 
-/// The error for a column that a table does not have, with every name in quotes that needs them
+/// The error for a column that a table does not have. Names are quoted where necessary
 /// (`TableMetadata.getExistingColumn`).
 pub fn undefined_column(table: &Table, name: &str) -> CqlError {
     let [name, keyspace, table] = [name, &*table.keyspace, &*table.name].map(quote_identifier);

@@ -1,4 +1,4 @@
-//! What a term is for, and the description of bind markers.
+//! Receivers of terms, and the metadata of bind markers.
 
 use super::term::Term;
 use crate::backend::ResultColumn;
@@ -8,30 +8,30 @@ use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::sync::{Arc, LazyLock};
 
-/// What a term is for: a column, a part of one, an argument. Cassandra's `ColumnSpecification`.
+/// The receiver of a term: a column, a part of one, or an argument. Cassandra's `ColumnSpecification`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receiver {
     /// Keyspace of the table.
     pub keyspace: Arc<str>,
     /// The table.
     pub table: Arc<str>,
-    /// The column's name, or what errors and drivers call this place: `value(c)`, `[ttl]`.
+    /// The column's name, or the name in errors and drivers: `value(c)`, `[ttl]`.
     pub name: Arc<str>,
     /// Type of the value.
     pub ty: CqlType,
-    /// Position in the partition key, for a marker that is a whole column of it.
+    /// Position in the partition key, for a marker that is a whole key column.
     pub key_position: Option<u16>,
 }
 
 impl Receiver {
-    /// A column itself.
+    /// The receiver for a column.
     pub fn of_column(table: &Table, column: &Column) -> Receiver {
         let key_position = (column.kind == ColumnKind::PartitionKey)
             .then(|| u16::try_from(column.position).unwrap_or(u16::MAX));
         Receiver { key_position, ..Receiver::named(table, &column.name, column.ty.clone()) }
     }
 
-    /// Something of a table that is no column: `[limit]`, `in(c)`.
+    /// A receiver that is not a column: `[limit]`, `in(c)`.
     pub fn named(table: &Table, name: &str, ty: CqlType) -> Receiver {
         Receiver {
             keyspace: table.keyspace.clone(),
@@ -42,7 +42,7 @@ impl Receiver {
         }
     }
 
-    /// An argument of a call, or a part of one, that is only tested: nobody sees its name.
+    /// An argument of a call, or a part of one, that is only tested; its name is never shown.
     pub(crate) fn of_argument(place: &CallPlace, ty: CqlType) -> Receiver {
         static NAMELESS: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
         Receiver {
@@ -54,12 +54,12 @@ impl Receiver {
         }
     }
 
-    /// The same for another type: a part that is only tested.
+    /// A part of another type that is only tested.
     pub(crate) fn tested_part(&self, ty: &CqlType) -> Receiver {
         Receiver { ty: ty.clone(), key_position: None, ..self.clone() }
     }
 
-    /// A part of what this is for, under a name of its own.
+    /// A part of this receiver with its own name.
     pub fn part(&self, name: String, ty: CqlType) -> Receiver {
         Receiver {
             keyspace: self.keyspace.clone(),
@@ -71,7 +71,7 @@ impl Receiver {
     }
 }
 
-/// Collects what each bind marker of a statement is for.
+/// Collects the receiver of each bind marker of a statement.
 #[derive(Debug)]
 pub struct Markers {
     names: Vec<Option<Arc<str>>>,
@@ -80,7 +80,7 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// For the markers of a statement.
+    /// For these markers of a statement.
     pub fn new(markers: &[BindMarker<'_>]) -> Markers {
         Markers {
             names: markers
@@ -92,33 +92,33 @@ impl Markers {
         }
     }
 
-    /// A marker behind those of the statement, for a term that no client knows of.
+    /// Adds a marker after those of the statement, for a term that clients do not see.
     pub(crate) fn add_own(&mut self, term: Term, pos: Pos) -> Marker {
         let index = self.specs.len() + self.own.len();
         self.own.push(term);
         Marker { index: u32::try_from(index).unwrap_or(u32::MAX), pos }
     }
 
-    /// The term that a marker stands for, if no client knows of it.
+    /// The term of a marker that was added by `add_own`.
     pub(super) fn own(&self, marker: Marker) -> Option<&Term> {
         let index = (marker.index as usize).checked_sub(self.specs.len())?;
         self.own.get(index)
     }
 
-    /// Notes what a marker is for. A marker looked at twice keeps the last, as in `VariableSpecifications`.
+    /// Records a marker's receiver. If a marker is recorded twice the last one counts, as in `VariableSpecifications`.
     pub fn add(&mut self, marker: Marker, receiver: &Receiver) {
         if let Some(spec) = self.specs.get_mut(marker.index as usize) {
             *spec = Some(receiver.clone());
         }
     }
 
-    /// The markers in order, as drivers see them, and which of them are the columns of the partition key, in its
-    /// order: none unless all are bound. `key_columns` is how many columns the partition key has.
+    /// The markers' metadata in order, and the indexes of the markers that are the partition key columns, in key order;
+    /// empty unless all of them are bound. `key_columns` is the number of partition key columns.
     pub fn finish(self, key_columns: usize) -> (Vec<ResultColumn>, Vec<u16>) {
         let mut keys = vec![None; key_columns];
         let mut columns = Vec::with_capacity(self.specs.len());
         for (index, (name, spec)) in self.names.into_iter().zip(self.specs).enumerate() {
-            // Every marker stands in some term, so each has been noted; one that has not shows as bytes.
+            // Every marker is in some term and so has been recorded; any other is described as a blob.
             let spec = spec.unwrap_or_else(|| Receiver {
                 keyspace: "".into(),
                 table: "".into(),

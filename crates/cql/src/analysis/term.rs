@@ -1,4 +1,4 @@
-//! Terms with types: constants already values, the rest ready to become one when the request's values are there.
+//! Typed terms: constants are values already, other terms become values when a request binds them.
 
 use super::assignment::{Operand, assignable, compatible, constant_kind, test_assignment};
 use super::data_type::resolve_type;
@@ -17,34 +17,34 @@ use helenus_model::types::{Assignment, CqlType, TypeError, check_count, normalis
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A term whose type is known.
+/// A typed term.
 #[derive(Clone, Debug)]
 pub enum Term {
-    /// A value known since the statement was analysed.
+    /// A value known from the analysis.
     Value(Box<[u8]>),
     /// Null.
     Null,
     /// A bind marker: its number, and the type its values must have.
     Marker(u16, CqlType),
-    /// A list, set or vector with parts known only later; one value in the end.
+    /// A list, set or vector with parts that are not yet known; it becomes one value.
     Elements(CqlType, Vec<Term>),
-    /// The same for a map: keys and values in turn.
+    /// The same for a map: keys and values alternate.
     Entries(CqlType, Vec<Term>),
-    /// A tuple or user-defined type with parts known only later.
+    /// A tuple or user-defined type with parts that are not yet known.
     Fields(CqlType, Vec<Term>),
     /// The timestamp constant `'now'`.
     Now,
-    /// A column of a row that comes as JSON.
+    /// A column of a JSON row.
     Json(Arc<JsonRow>, usize),
     /// A call of a function.
     Call(Arc<dyn Scalar>, Vec<Term>),
 }
 
 impl Term {
-    /// Types a term. Its markers are noted in `markers`.
+    /// Types a term and records its markers in `markers`.
     ///
     /// # Errors
-    /// The term cannot be a value of the receiver's type; the texts are those of each `Term.Raw.prepare`.
+    /// The term cannot be a value of the receiver's type; the messages are those of each `Term.Raw.prepare`.
     pub fn prepare(
         term: &ast::Term<'_>,
         receiver: &Receiver,
@@ -121,7 +121,7 @@ impl Term {
         markers: &mut Markers,
     ) -> Result<Term> {
         let Some((function, arguments)) = operand.resolve(Some(receiver), scope) else {
-            // Every operand that is no call is a term.
+            // Every operand that is not a call is a term.
             let Operand::Term(term) = operand else { return Ok(Term::Null) };
             return Self::prepare(term, receiver, scope, markers);
         };
@@ -156,7 +156,7 @@ impl Term {
         matches!(self, Term::Value(_) | Term::Null)
     }
 
-    /// Whether a bind marker stands somewhere in the term.
+    /// Whether the term contains a bind marker.
     pub fn has_marker(&self) -> bool {
         match self {
             Term::Value(_) | Term::Null | Term::Now => false,
@@ -169,10 +169,10 @@ impl Term {
         }
     }
 
-    /// The term's value. Bound values are checked; constants were when the statement was analysed.
+    /// The term's value. Bound values are validated; constants were validated in the analysis.
     ///
     /// # Errors
-    /// A bound value that is not of its type; null or unset where it cannot be.
+    /// A bound value that is invalid for its type; null or unset where it is not allowed.
     pub fn bind<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Bound<'a>> {
         match self {
             Term::Value(bytes) => Ok(Bound::Bytes(Cow::Borrowed(bytes))),
@@ -185,12 +185,12 @@ impl Term {
                 BoundValue::Null => Ok(Bound::Null),
                 BoundValue::Unset => Ok(Bound::Unset),
                 BoundValue::Bytes(bytes) => {
-                    // Cassandra's words, which say nothing of where, and then the column.
+                    // Cassandra's message does not name the column, so it is added.
                     check_count(ty, bytes).and_then(|()| ty.validate(bytes)).map_err(|error| {
                         CqlError::Invalid(format!("{error} (column {})", bindings.values.name(*index)))
                     })?;
                     Ok(Bound::Bytes(match ty {
-                        // Bytes to Cassandra, unless it is inside a collection.
+                        // Cassandra does not sort sets and maps in a vector, unless it is inside a collection.
                         CqlType::Vector { .. } => Cow::Borrowed(bytes),
                         _ => normalise(ty, bytes),
                     }))

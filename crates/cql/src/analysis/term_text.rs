@@ -1,4 +1,4 @@
-//! Terms as Cassandra's messages quote them (`Term.Raw.getText`), which is not quite how they are written.
+//! Terms as quoted in Cassandra's messages (`Term.Raw.getText`), which differ slightly from CQL.
 
 use super::assignment::Operand;
 use crate::syntax::ast::{LiteralKind, Term};
@@ -59,7 +59,7 @@ fn write(term: &Term<'_>, out: &mut String) {
     }
 }
 
-/// The text of an operand: operators, casts and the minus sign show as the calls that they are.
+/// The text of an operand: operators, casts and the minus sign are printed as function calls.
 pub(super) fn operand_text(operand: Operand<'_, '_>) -> String {
     match (operand, operand.as_call()) {
         (Operand::Term(term @ Term::Function(_)), _) | (Operand::Term(term), None) => term_text(term),

@@ -23,10 +23,10 @@ impl<'a> BoundValues<'a> {
     /// No values, for statements without markers.
     pub const NONE: BoundValues<'static> = BoundValues { values: Ordered::AsGiven(&[]), markers: &[] };
 
-    /// As `ordered`, for a statement that came as text.
+    /// As `ordered`, for a statement that was sent as text.
     ///
     /// # Errors
-    /// There are not as many values as markers.
+    /// The number of values differs from the number of markers.
     pub fn new(values: &Values<'a>, markers: &'a [ResultColumn]) -> Result<BoundValues<'a>> {
         Self::ordered(values, markers)
             .map_err(|_| CqlError::Invalid("Invalid amount of bind variables".into()))
@@ -35,7 +35,7 @@ impl<'a> BoundValues<'a> {
     /// Puts the values of a request in the order of the markers (`QueryOptions.OptionsWithNames`).
     ///
     /// # Errors
-    /// How many values there are for the markers, when that is another number than theirs.
+    /// The number of values for the markers, if it differs from the number of markers.
     pub fn ordered(
         values: &Values<'a>,
         markers: &'a [ResultColumn],
@@ -43,7 +43,7 @@ impl<'a> BoundValues<'a> {
         let values = match *values {
             Values::Positional(values) => Ordered::AsGiven(values),
             Values::Named(named) => {
-                // Of a name that comes twice the first: so they are put there from the end.
+                // If a name occurs twice the first value counts, so the map is filled in reverse order.
                 let by_name: HashMap<&str, BoundValue<'a>> = named.iter().rev().copied().collect();
                 let find = |marker: &ResultColumn| by_name.get(&*marker.name).copied();
                 Ordered::ByName(markers.iter().filter_map(find).collect())
@@ -61,7 +61,7 @@ impl<'a> BoundValues<'a> {
         self.all().get(usize::from(index)).copied().unwrap_or(BoundValue::Null)
     }
 
-    /// What the marker is for: a column, or `value(c)`, `[ttl]`.
+    /// The marker's receiver: a column, or `value(c)`, `[ttl]`.
     pub fn name(&self, index: u16) -> &str {
         self.markers.get(usize::from(index)).map_or("?", |marker| &marker.name)
     }
@@ -74,24 +74,24 @@ impl<'a> BoundValues<'a> {
     }
 }
 
-/// Everything that terms need to become values.
+/// Everything that is needed to bind terms.
 #[derive(Clone, Debug)]
 pub struct Bindings<'a> {
     /// The request's values.
     pub values: BoundValues<'a>,
-    /// What functions may ask for.
+    /// The context for functions.
     pub calls: &'a CallContext<'a>,
 }
 
 /// A term's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bound<'a> {
-    /// A serialised value, valid for the term's type; sets and maps are in order. Non-frozen collections and
-    /// user-defined types come in their frozen form, too.
+    /// A serialised value, valid for the term's type; sets and maps are sorted. Non-frozen collections and user-defined
+    /// types are in their frozen form, too.
     Bytes(Cow<'a, [u8]>),
     /// Null.
     Null,
-    /// Left as it is.
+    /// The column is not changed.
     Unset,
 }
 

@@ -1,11 +1,11 @@
-//! Why a text is no JSON, in Jackson's words.
+//! Errors of JSON texts, with Jackson's messages.
 
 use super::tree::Json;
 
-/// Why a text is no JSON: what is wrong, and where, in Jackson's words.
+/// The error of a text that is not valid JSON: what is wrong, and where, in Jackson's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParseError {
-    /// Java's exception, behind Jackson's package.
+    /// Java's exception, without Jackson's package.
     pub(super) exception: &'static str,
     pub(super) message: String,
 }
@@ -24,7 +24,7 @@ impl ParseError {
         format!("{PACKAGE}.{}: {}", self.exception, self.message)
     }
 
-    /// A whole text that is no object where one is wanted.
+    /// The error for a text that is valid JSON but not an object, where one is needed.
     pub(crate) fn no_object(found: &Json) -> ParseError {
         let (what, token) = match found {
             Json::List(_) => ("Array", "START_ARRAY"),
@@ -42,7 +42,7 @@ impl ParseError {
     }
 }
 
-/// Jackson's words for a place whose text it does not show.
+/// Jackson's description of a position whose source it does not show.
 pub(super) fn source(column: &str, line: usize) -> String {
     format!(
         "[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]"

@@ -1,7 +1,7 @@
 //! JSON in statements: `SELECT JSON`, `INSERT JSON`, `to_json` and `from_json`.
 //!
-//! `parse` reads a text into a `tree` as Jackson does, or says with its `error` why it cannot; `value` makes what was read a
-//! value of a type. How values print is the types' own (`helenus_model::types::write_json`).
+//! `parse` reads a text into a `tree` as Jackson does, or returns an `error`. `value` converts the tree to a value of a
+//! type. Printing values as JSON is part of the types (`helenus_model::types::write_json`).
 
 mod error;
 mod parse;

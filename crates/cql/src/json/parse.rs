@@ -1,18 +1,18 @@
-//! JSON texts, read as Jackson reads them with its defaults: what follows the first value is not looked at, of repeated
-//! keys the last counts, and numbers with a fraction are doubles.
+//! A JSON parser that behaves like Jackson with its defaults: text after the first value is ignored, of repeated keys
+//! the last counts, and numbers with a fraction are doubles.
 
 use super::error::{MISMATCHED, ParseError, source};
 use super::tree::{Entries, Json};
 use helenus_model::types::TYPE_DEPTH_MAX;
 
-/// Arrays and objects within each other, at most. Jackson has this bound at 1000 (`StreamReadConstraints.DEFAULT_MAX_DEPTH`),
-/// and Cassandra its threads' larger stacks; what is deeper than a type may be is no value of one anyway.
+/// The most levels of nested arrays and objects. Jackson allows 1000 (`StreamReadConstraints.DEFAULT_MAX_DEPTH`);
+/// Cassandra's threads have larger stacks. Deeper JSON is no value of any type anyway, as types nest less deep.
 const DEPTH_MAX: usize = 4 * TYPE_DEPTH_MAX;
 
-/// Reads the first value of a text.
+/// Parses the first value of a text.
 ///
 /// # Errors
-/// It is no JSON, or there is nothing in it.
+/// The text is not valid JSON, or is empty.
 pub(crate) fn parse(text: &str) -> Result<Json, ParseError> {
     let mut reader = Reader { text, at: 0, depth: 0 };
     reader.skip_space();
@@ -31,7 +31,7 @@ struct Reader<'a> {
 
 type Read<T> = Result<T, ParseError>;
 
-// What does not recurse is kept out of the frames of what does.
+// Code that does not recurse is kept out of the stack frames of code that does.
 impl Reader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
@@ -43,7 +43,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The words for a place in the text.
+    /// Describes a position in the text for errors.
     #[inline(never)]
     fn place(&self, at: usize) -> String {
         let before = self.text.get(..at).unwrap_or(self.text);
@@ -59,14 +59,14 @@ impl Reader<'_> {
         Err(ParseError { exception: "core.JsonParseException", message })
     }
 
-    /// The character at hand is not one that may stand here.
+    /// The error that the current character is not allowed here.
     #[inline(never)]
     fn unexpected<T>(&self, expected: &str) -> Read<T> {
         let Some(shown) = self.shown() else { return self.ended(expected) };
         self.error(format!("Unexpected character {shown}: {expected}"))
     }
 
-    /// The same within a number.
+    /// The same, inside a number.
     #[inline(never)]
     fn unexpected_in_number<T>(&self, expected: &str) -> Read<T> {
         let Some(shown) = self.shown() else { return self.ended(expected) };
@@ -273,7 +273,7 @@ impl Reader<'_> {
             b'u' => {
                 self.at += 1;
                 let first = self.hex()?;
-                // Halves of a pair that stand alone have no UTF-8; Java stores a question mark.
+                // An unpaired surrogate has no UTF-8 form; Java stores a question mark.
                 if (0xD800..0xDC00).contains(&first)
                     && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u"))
                 {
@@ -355,7 +355,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Jackson counts the column from the character before.
+    /// Jackson reports the column of the preceding character here.
     fn one_before(&self, error: ParseError) -> ParseError {
         let (here, before) = (self.place(self.at), self.place(self.at.saturating_sub(1)));
         ParseError { message: error.message.replace(&here, &before), ..error }

@@ -1,9 +1,9 @@
-//! What a JSON text says, as Jackson's Java values.
+//! A parsed JSON text, with the types of Jackson's Java values.
 
 use helenus_model::types::{CqlType, to_cql_literal};
 use std::collections::HashMap;
 
-/// What a text says.
+/// A parsed JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     /// `null`
@@ -12,9 +12,9 @@ pub(crate) enum Json {
     Boolean(bool),
     /// A number without fraction that fits 32 bits, in Java an `Integer`.
     Int(i32),
-    /// One that fits 64 bits, in Java a `Long`.
+    /// An integer that fits 64 bits, in Java a `Long`.
     Long(i64),
-    /// A greater one, as written.
+    /// A larger integer, as written.
     Big(String),
     /// A number with a fraction or an exponent.
     Double(f64),
@@ -22,12 +22,12 @@ pub(crate) enum Json {
     String(String),
     /// An array.
     List(Vec<Json>),
-    /// An object: its keys in the order in which they came first.
+    /// An object: its entries in the order in which their keys first occurred.
     Map(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// The simple name of the Java class that Jackson reads this as.
+    /// The simple name of the Java class of Jackson's value.
     pub(crate) fn class(&self) -> &'static str {
         match self {
             Json::Null => "null",
@@ -42,7 +42,7 @@ impl Json {
         }
     }
 
-    /// What Java's `toString` gives.
+    /// The result of Java's `toString`.
     pub(crate) fn java_text(&self) -> String {
         match self {
             Json::Null => "null".to_owned(),
@@ -64,15 +64,15 @@ impl Json {
     }
 }
 
-/// Entries of an object, by key: one that comes again keeps its place and gets the new value.
+/// The entries of an object, by key. A repeated key keeps its position and gets the new value.
 pub(super) struct Entries<V> {
-    /// In the order in which their keys came; what was taken out leaves a hole.
+    /// In the order in which the keys first occurred; a removed entry leaves a hole.
     places: Vec<Option<(String, V)>>,
-    /// Where each key is, from `HASHED_FROM` entries on.
+    /// The index of each key, from `HASHED_FROM` entries on.
     by_key: HashMap<String, usize>,
 }
 
-/// Entries from which on keys are looked up by hash instead of one by one.
+/// The number of entries from which keys are looked up by hash instead of one by one.
 const HASHED_FROM: usize = 8;
 
 impl<V> Entries<V> {
@@ -90,7 +90,7 @@ impl<V> Entries<V> {
         self.by_key.get(key).copied()
     }
 
-    /// Adds an entry.
+    /// Adds an entry, or replaces the value of an existing key.
     pub(super) fn put(&mut self, key: String, value: V) {
         if let Some(known) = self.place_of(&key).and_then(|at| self.places.get_mut(at)?.as_mut()) {
             known.1 = value;
@@ -107,14 +107,14 @@ impl<V> Entries<V> {
         self.places.push(Some((key, value)));
     }
 
-    /// Takes an entry out.
+    /// Removes an entry and returns its value.
     pub(super) fn take(&mut self, key: &str) -> Option<V> {
         let at = self.place_of(key)?;
         self.by_key.remove(key);
         self.places.get_mut(at)?.take().map(|(_, value)| value)
     }
 
-    /// What is there, in order.
+    /// The entries in order.
     pub(super) fn into_vec(self) -> Vec<(String, V)> {
         self.places.into_iter().flatten().collect()
     }

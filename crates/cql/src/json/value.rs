@@ -1,4 +1,4 @@
-//! What JSON says as a value of a type (each type's `fromJSONObject`).
+//! Converts JSON to a value of a type (each type's `fromJSONObject`).
 
 use super::parse::parse;
 use super::tree::{Entries, Json};
@@ -8,12 +8,12 @@ use helenus_model::types::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Why JSON is no value of a type.
+/// Why JSON is not a value of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// Cassandra's `MarshalException`, which callers put into a sentence.
+    /// Cassandra's `MarshalException`, whose text callers embed in a sentence.
     Marshal(String),
-    /// An invalid request as it is.
+    /// The complete text of an invalid request.
     Invalid(String),
 }
 
@@ -34,11 +34,11 @@ impl From<TypeError> for Mismatch {
 
 type Value<T = Vec<u8>> = Result<T, Mismatch>;
 
-/// The value as serialised bytes; collections and user-defined types in their frozen form. `now_ms` is what the timestamp
-/// `now` means.
+/// The serialised value; collections and user-defined types in their frozen form. `now_ms` is the value of the
+/// timestamp `now`.
 ///
 /// # Errors
-/// The JSON is of another kind, or its text denotes no value.
+/// The JSON is of another kind, or its text is not a valid value.
 pub(crate) fn from_json(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
     match ty {
         CqlType::List { .. }
@@ -135,7 +135,7 @@ fn from_blob(json: &Json) -> Value {
 }
 
 fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
-    // A collection may come as a string of JSON, which keys of maps always do.
+    // A collection may be given as a string that contains JSON; as a key of a map it always is.
     let inner;
     let json = match json {
         Json::String(text) => {
@@ -239,7 +239,7 @@ fn fields(udt: &UserType, entries: &[(String, Json)], now_ms: i64, out: &mut Vec
     Ok(())
 }
 
-/// Keys as names: quoted ones as they are without their quotes, others in lower case (`JsonUtils.handleCaseSensitivity`).
+/// Treats keys as names: quoted ones lose their quotes, others become lower case (`JsonUtils.handleCaseSensitivity`).
 pub(crate) fn fold_case<V>(entries: Vec<(String, V)>) -> Vec<(String, V)> {
     let keys: Vec<String> = entries.iter().map(|(key, _)| key.clone()).collect();
     let mut folded = Entries::new();

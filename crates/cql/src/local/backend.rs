@@ -1,4 +1,4 @@
-//! Runs statements on a database of this process.
+//! Runs statements on a database in this process.
 
 use super::consistency::check_read;
 use super::engine_error::truncate_error;
@@ -34,7 +34,7 @@ use uuid::Uuid;
 
 type SchemaListener = Box<dyn Fn(&SchemaChange) + Send + Sync>;
 
-/// A database in this process, behind the doors' interface.
+/// A database in this process, as the `Backend` of the event loops.
 pub struct LocalBackend {
     database: Arc<Database>,
     statements: Arc<Statements>,
@@ -43,14 +43,14 @@ pub struct LocalBackend {
     pub(super) tuning: Tuning,
     pub(super) answer_bytes_max: usize,
     listeners: RwLock<Vec<SchemaListener>>,
-    /// Clock sequence and node of time UUIDs that say an order.
+    /// Clock sequence and node of the time UUIDs that define an order.
     node: u64,
-    /// Those of `now()`.
+    /// Makes the time UUIDs of `now()`.
     uuids: WallUuids,
 }
 
 impl LocalBackend {
-    /// Over an open database.
+    /// Makes a backend for an open database.
     pub fn new(database: Arc<Database>, options: LocalOptions) -> Arc<LocalBackend> {
         let node = draw_node(&database);
         let uuids = WallUuids::new(draw_node(&database));
@@ -84,7 +84,7 @@ impl LocalBackend {
         })
     }
 
-    /// Bytes that an answer without pages may have.
+    /// Maximum bytes of an answer without pages.
     pub fn answer_bytes_max(&self) -> usize {
         self.answer_bytes_max
     }
@@ -94,12 +94,12 @@ impl LocalBackend {
         &self.database
     }
 
-    /// What changes of the schema need to know.
+    /// The settings for schema changes.
     pub(super) fn ddl_settings(&self) -> &DdlSettings {
         &self.ddl
     }
 
-    /// Tells listeners what has changed.
+    /// Notifies the listeners of schema changes.
     pub(super) fn announce(&self, changes: &[SchemaChange]) {
         for change in changes {
             for listener in self.listeners.read().iter() {
@@ -108,16 +108,16 @@ impl LocalBackend {
         }
     }
 
-    /// The tables that are not stored. Doors register theirs, and say where they listen.
+    /// The virtual tables. The server registers its own, and sets the addresses of its listeners.
     pub fn virtual_tables(&self) -> &VirtualTables {
         &self.virtuals
     }
 
-    /// Parses and analyses a text under the present schema.
+    /// Parses and analyses a statement's text under the current schema.
     fn analysed(&self, query: &str, keyspace: Option<&str>, work: &Work<'_>) -> Result<Prepared> {
         let held_before = account::held();
         let statement =
-            parse_within(query, work).map_err(|error| work.look().err().unwrap_or(error.into()))?;
+            parse_within(query, work).map_err(|error| work.parse_error(error))?;
         self.guard_statement(&statement.kind)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
         let memo = Memo::default();
@@ -140,14 +140,14 @@ impl LocalBackend {
             epoch: schema.epoch,
             memory: None,
         };
-        // Without the syntax tree, which is as good as gone.
+        // The syntax tree is not counted, because it is about to be freed.
         drop(memo);
         drop(statement);
         let bytes = u64::try_from(account::held() - held_before).unwrap_or(0);
         Ok(Prepared { memory: Some(Charge::force(Share::Statements, bytes)), ..prepared })
     }
 
-    /// The analysis of a text, kept or made.
+    /// The cached or new analysis of a text.
     fn statement(&self, query: &str, request: &Request<'_>, work: &Work<'_>) -> Result<Arc<Prepared>> {
         let (epoch, keyspace) = (self.database.schema().epoch, request.keyspace);
         if let Some(found) = self.statements.by_text(query, keyspace, epoch) {
@@ -175,7 +175,7 @@ impl LocalBackend {
         }
         authorize(request.identity, &statement.plan)?;
         check_paging_state(request.paging_state)?;
-        // A timestamp is taken for what writes alone: they are counted in one place by all threads.
+        // Only writes take a timestamp, because all threads share one counter for them.
         let now = (!matches!(statement.plan, Plan::Select(_))).then(|| self.database.next_time());
         let now_us = match &now {
             Some(Ok(now)) => now.wall_us,
@@ -201,7 +201,7 @@ impl LocalBackend {
                 })
             }
             Plan::Describe(plan) => {
-                // It takes time by the schema, which has no bound.
+                // Its time depends on the size of the schema, which is not limited.
                 may_block(request)?;
                 self.read(request, bindings, |execution| plan.execute(execution, out).map(Answer::from))
             }
@@ -257,11 +257,11 @@ impl LocalBackend {
         })
     }
 
-    /// Runs statements that change the schema, each with what goes beyond it, as one change: the keyspaces and column
-    /// families of the old interface are made so, with the options and checks of tables.
+    /// Runs several schema statements as one change, each with further edits of the schema. Thrift keyspaces and column
+    /// families are made this way, with the options and checks of CQL tables.
     ///
     /// # Errors
-    /// As `query`; those of `beyond`. Nothing has changed then.
+    /// As `query`, and those of `beyond`. Nothing has changed then.
     pub fn change_schema_in_steps(&self, steps: &[SchemaStep<'_>], request: &Request<'_>) -> Result<Answer> {
         let mut statements = Vec::with_capacity(steps.len());
         may_block(request)?;
@@ -298,14 +298,14 @@ impl LocalBackend {
         (request, work): (&Request<'_>, &Work<'_>),
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<Answer> {
-        // A drop waits for the disk, and every change is seldom.
+        // A drop waits for the disk, and schema changes are rare.
         may_block(request)?;
         let done = plan.execute(&self.database, &self.ddl, work, beyond)?;
         self.announce(&done.changes);
         Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
 
-    /// Timestamp and time of a write. `now` is what was taken for the request: a write may not go on without a timestamp.
+    /// Timestamp and time of a write. `now` is the time taken for the request; a write fails without a timestamp.
     fn moment(
         &self,
         request: &Request<'_>,
@@ -326,13 +326,13 @@ impl LocalBackend {
         self.uuids.next(self.database.wall_us(), &|| draw_node(&self.database))
     }
 
-    /// Runs a batch of the protocol.
+    /// Runs a protocol batch.
     fn run_entries(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         if batch.entries.len() > STATEMENTS_AT_ONCE {
             may_block(request)?;
         }
         let work = &Work::of(request, &self.database);
-        // Those that came as text; who holds prepared ones holds them for as long as this runs.
+        // The statements that came as text. The caller keeps the prepared ones alive.
         let (mut of_text, mut bytes) = (Vec::new(), 0);
         for entry in &batch.entries {
             if let BatchEntry::Query(query, _) = entry {
@@ -448,7 +448,7 @@ impl Backend for LocalBackend {
             None
         };
         let Some(again) = again else {
-            // The client prepares it once more, and is told what has become of it.
+            // The client prepares the statement again and then gets the error.
             self.statements.forget(id);
             return Ok(None);
         };
@@ -497,7 +497,7 @@ impl Backend for LocalBackend {
     fn record_trace(&self, trace: &Trace<'_>) -> Result<()> {
         let coordinator = self.virtuals.node().native_address;
         match trace_mutation(&self.database, trace, coordinator) {
-            // Nobody waits for a trace to be safe: whoever reads it reads the memtable.
+            // A trace need not be durable: readers find it in the memtable.
             Some(mutation) => Ok(self.database.write(&mutation).map(drop)?),
             None => Ok(()),
         }

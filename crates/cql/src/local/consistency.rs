@@ -1,5 +1,5 @@
-//! Consistency levels that do not go with a statement (`ConsistencyLevel.validateForRead`, `validateForWrite`). One node
-//! holds every replica, so that any other level is reached by the one answer.
+//! Refuses consistency levels that a statement does not allow (`ConsistencyLevel.validateForRead`, `validateForWrite`).
+//! The node has every replica, so its answer satisfies every other level.
 
 use crate::error::{CqlError, Result};
 use helenus_model::schema::Table;
@@ -8,7 +8,7 @@ const ANY: u16 = 0x00;
 const SERIAL: u16 = 0x08;
 const LOCAL_SERIAL: u16 = 0x09;
 
-/// Of a SELECT.
+/// Checks the level of a SELECT.
 pub(super) fn check_read(consistency: u16) -> Result<()> {
     match consistency {
         ANY => Err(CqlError::Invalid("ANY ConsistencyLevel is only supported for writes".to_owned())),
@@ -16,7 +16,7 @@ pub(super) fn check_read(consistency: u16) -> Result<()> {
     }
 }
 
-/// Of an INSERT, UPDATE or DELETE without a condition.
+/// Checks the level of an INSERT, UPDATE or DELETE without conditions.
 pub(super) fn check_write(consistency: u16) -> Result<()> {
     match consistency {
         SERIAL | LOCAL_SERIAL => {
@@ -26,7 +26,7 @@ pub(super) fn check_write(consistency: u16) -> Result<()> {
     }
 }
 
-/// Of an update of counters (`validateCounterForWrite`).
+/// Checks the level of a counter update (`validateCounterForWrite`).
 pub(super) fn check_counting(consistency: u16, table: &Table) -> Result<()> {
     match consistency {
         ANY => Err(CqlError::Invalid(format!(
@@ -40,7 +40,7 @@ pub(super) fn check_counting(consistency: u16, table: &Table) -> Result<()> {
     }
 }
 
-/// Of a write that must read what it changes (`readRequiredLists`).
+/// Checks the level of a write that reads first (`readRequiredLists`).
 pub(super) fn check_read_before_write(consistency: u16) -> Result<()> {
     match consistency {
         ANY => Err(CqlError::Invalid(
@@ -50,8 +50,8 @@ pub(super) fn check_read_before_write(consistency: u16) -> Result<()> {
     }
 }
 
-/// Of a conditional write: of its condition, SERIAL if none was given, and of its writing (`validateForCas`,
-/// `validateForCasCommit`).
+/// Checks the levels of a conditional write: the serial one for its condition, SERIAL by default, and the one for its
+/// commit (`validateForCas`, `validateForCasCommit`).
 pub(super) fn check_conditional(consistency: u16, serial: Option<u16>) -> Result<()> {
     if !matches!(serial.unwrap_or(SERIAL), SERIAL | LOCAL_SERIAL) {
         return Err(CqlError::Invalid(

@@ -1,4 +1,4 @@
-//! The engine's errors as those that clients see: the only place that decides it.
+//! Maps the engine's errors to those that clients see. No other code does this.
 
 use crate::error::CqlError;
 use helenus_engine::Error;
@@ -7,7 +7,7 @@ use helenus_model::mutation::PartitionUpdate;
 use helenus_model::schema::Table;
 use helenus_model::types::{CqlType, to_cql_literal};
 
-/// Consistency told where an error comes from no request: `ONE`.
+/// Consistency reported in errors that have no request: `ONE`.
 const CONSISTENCY_ONE: u16 = 1;
 
 impl From<Refusal> for CqlError {
@@ -22,7 +22,7 @@ impl From<Error> for CqlError {
         match error {
             Error::WouldBlock => CqlError::WouldBlock,
             Error::Cancelled => CqlError::Cancelled,
-            // What a client can wait for, or somebody can mend while the server runs.
+            // Errors after which a client can retry, or which can be fixed while the server runs.
             Error::LogFull { .. } | Error::NoRoom { .. } | Error::NoMemory(_) => {
                 CqlError::Overloaded(message)
             }
@@ -54,7 +54,7 @@ impl From<Error> for CqlError {
     }
 }
 
-/// The error of a write: as above, but a deadline passed is a write's, and an oversized mutation names its keys as
+/// The error of a write: as above, but a timeout is a write timeout, and an oversized mutation lists its keys as
 /// `MutationExceededMaxSizeException` does.
 pub(super) fn write_error(error: Error, updates: &[PartitionUpdate], consistency: u16) -> CqlError {
     match error {
@@ -70,7 +70,7 @@ pub(super) fn write_error(error: Error, updates: &[PartitionUpdate], consistency
     }
 }
 
-/// The error of a read that a write needs.
+/// The error of a read before a write.
 pub(super) fn read_before_write_error(error: Error, consistency: u16) -> CqlError {
     match error {
         Error::TimedOut => CqlError::WriteTimeout { consistency },
@@ -81,7 +81,7 @@ pub(super) fn read_before_write_error(error: Error, consistency: u16) -> CqlErro
     }
 }
 
-/// The error of a TRUNCATE: what a client can do about it keeps its kind (`TruncateException`).
+/// The error of a TRUNCATE. Errors that a client can handle keep their kind (`TruncateException`).
 pub(super) fn truncate_error(error: Error) -> CqlError {
     match CqlError::from(error) {
         CqlError::Server(reason) => CqlError::Truncate(reason),
@@ -89,7 +89,7 @@ pub(super) fn truncate_error(error: Error) -> CqlError {
     }
 }
 
-/// The partitions of a mutation, largest first, as many as fit into 1024 characters and at least one.
+/// The keys of a mutation, largest partition first: as many as fit into 1024 characters, and at least one.
 fn top_keys(updates: &[PartitionUpdate]) -> String {
     const LENGTH_MAX: usize = 1024;
     let mut sorted: Vec<&PartitionUpdate> = updates.iter().collect();

@@ -1,8 +1,9 @@
 //! Runs EXPLAIN and EXPLAIN ANALYZE.
 //!
-//! EXPLAIN runs nothing: it binds the values, looks at what tables keep in memory and says what a run would do. EXPLAIN
-//! ANALYZE runs the statement whole, a SELECT page by page with its rows thrown away, a write until it is acknowledged,
-//! and says what a probe has counted. It waits for the disk, so it is refused where that must not be.
+//! EXPLAIN does not run the statement: it binds the values and forecasts a run from the data that tables keep in
+//! memory. EXPLAIN ANALYZE runs the statement completely, a SELECT page by page with its rows discarded, a write until
+//! it is acknowledged, and shows the counts of a probe. It waits for the disk, so it is refused where waiting is not
+//! allowed.
 
 use super::backend::{LocalBackend, may_block};
 use super::consistency::{check_read, check_write};
@@ -21,7 +22,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 impl LocalBackend {
-    /// Explains a statement, and runs it if that is asked for.
+    /// Explains a statement, and runs it for EXPLAIN ANALYZE.
     pub(super) fn explain(
         &self,
         plan: &ExplainPlan,
@@ -78,7 +79,7 @@ impl LocalBackend {
             counts = count_steps(&counted, &ran);
             probe = counted;
         }
-        // Which sources rows come from is known once entries were read.
+        // With an index the sources of rows are only known after its entries were read.
         if foreseen.indexes.is_empty() || plan.is_analyzed() {
             steps.extend(source_steps(&foreseen, memtables, &probe));
         }
@@ -87,7 +88,7 @@ impl LocalBackend {
         Ok(steps)
     }
 
-    /// Runs a SELECT to its end or its LIMIT, page by page, each with a deadline of its own.
+    /// Runs a SELECT to its end or its LIMIT, page by page; each page has its own deadline.
     fn run_whole(&self, select: &SelectPlan, execution: &Execution<'_>) -> Result<(Ran, Probe)> {
         let clock = &self.database().host().clock;
         let began_ns = clock.monotonic_ns();
@@ -150,7 +151,7 @@ impl LocalBackend {
         Ok((steps, warnings))
     }
 
-    /// What a write would write, and what to warn of.
+    /// The mutation of a write, and its warnings.
     fn mutation_of(
         &self,
         kind: Option<BatchKind>,
@@ -174,7 +175,7 @@ impl LocalBackend {
     }
 }
 
-/// The statements of a write with their values, its word, and the kind of a batch.
+/// The statements of a write with their values, the write's keyword, and the kind of a batch.
 fn statements_of<'p>(
     statement: &'p Plan,
     bindings: &Bindings<'p>,
@@ -188,7 +189,7 @@ fn statements_of<'p>(
     }
 }
 
-/// The moment of a write: a batch may say its own timestamp.
+/// The timestamp and time of a write: a batch may have its own timestamp.
 fn batch_moment(statement: &Plan, moment: Moment, bindings: &Bindings<'_>) -> Result<Moment> {
     match statement {
         Plan::Batch(plan) => plan.moment(moment, bindings),
@@ -196,7 +197,7 @@ fn batch_moment(statement: &Plan, moment: Moment, bindings: &Bindings<'_>) -> Re
     }
 }
 
-/// Counts rows and throws them away.
+/// Counts rows and discards them.
 #[derive(Default)]
 struct Discard {
     rows: u64,
@@ -208,7 +209,7 @@ impl RowsOut for Discard {
     fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
 
     fn cell(&mut self, value: Option<&[u8]>) {
-        // A value with its length, as an answer carries it: pages are cut where they would be.
+        // Counts a value with its length as in an answer, so that pages end at the same rows.
         let length = value.map_or(0, <[u8]>::len);
         self.bytes += length as u64;
         self.page_bytes += 4 + length;

@@ -1,5 +1,5 @@
-//! EXPLAIN of writes that read first. What they will write is not known before they have read, so EXPLAIN says what they
-//! read, and EXPLAIN ANALYZE runs them as they are.
+//! EXPLAIN of writes that read first. Their mutation is not known before the read, so EXPLAIN shows what they read, and
+//! EXPLAIN ANALYZE runs them.
 
 use super::backend::LocalBackend;
 use crate::backend::{BatchKind, Outcome, Request, ResultColumns, RowsOut};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 impl LocalBackend {
-    /// Explains such a write, and runs it if it is to be `analyzed`. `kind` is that of a batch.
+    /// Explains such a write, and runs it if `analyzed`. `kind` is the kind of a batch.
     pub(super) fn explain_first(
         &self,
         (word, kind, analyzed): (&'static str, Option<BatchKind>, bool),
@@ -70,7 +70,7 @@ impl LocalBackend {
     }
 }
 
-/// What the answer to a conditional statement says first: whether it was applied.
+/// The first value of a conditional statement's answer: whether it was applied.
 #[derive(Default)]
 struct Applied {
     first: Option<bool>,

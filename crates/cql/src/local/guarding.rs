@@ -1,4 +1,4 @@
-//! Asks the guardrails, where there are some.
+//! Applies the guardrails, if there are any.
 
 use super::backend::LocalBackend;
 use crate::backend::{Answer, Request};
@@ -10,12 +10,12 @@ use helenus_model::mutation::Mutation;
 use helenus_model::schema::Table;
 
 impl LocalBackend {
-    /// Judges a statement when it is analysed.
+    /// Checks a statement during its analysis.
     pub(super) fn guard_statement(&self, kind: &StatementKind<'_>) -> Result<()> {
         self.tuning.guarded.get().map_or(Ok(()), |guardrails| guardrails.statement(kind))
     }
 
-    /// Judges the level of a read of a table of users, and runs it.
+    /// Checks the consistency level of a read of a user's table, and runs it.
     pub(super) fn guard_read(
         &self,
         table: &Table,
@@ -29,18 +29,18 @@ impl LocalBackend {
         Ok(answer)
     }
 
-    /// Judges operations on lists that are about to be made.
+    /// Checks the operations on lists before they run.
     pub(super) fn guard_lists(&self, statements: &[Statement<'_>]) -> Result<()> {
         let Some(guardrails) = self.tuning.guarded.get() else { return Ok(()) };
         let mut operations = statements.iter().flat_map(|statement| statement.plan.list_operations());
         operations.try_for_each(|operation| guardrails.list_operation(operation))
     }
 
-    /// Judges what is about to be written; warnings for its client.
+    /// Checks a mutation before it is written; returns warnings for the client.
     pub(super) fn guard_write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Vec<String>> {
         let Some(guardrails) = self.tuning.guarded.get() else { return Ok(Vec::new()) };
         let mut warnings: Vec<String> = guardrails.write_level(request)?.into_iter().collect();
-        // The server's own timestamps are ahead of a clock that was set back.
+        // After the clock was set back, the server's own timestamps are ahead of it.
         let now_us = self.database().wall_us()..=self.database().latest_us();
         warnings.extend(guardrails.mutation(mutation, &now_us)?);
         Ok(warnings)

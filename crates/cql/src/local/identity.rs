@@ -2,7 +2,7 @@
 
 use crate::backend::StatementId;
 
-/// The id of a statement. Without a keyspace where the statement names its own.
+/// The id of a statement. `keyspace` is `None` if the statement names its own.
 pub(super) fn statement_id(query: &str, keyspace: Option<&str>) -> StatementId {
     let mut context = md5::Context::new();
     context.consume(keyspace.unwrap_or_default());

@@ -1,8 +1,8 @@
-//! Imports SSTables of others with their schema: what is missing of it is made, what is there must fit.
+//! Imports SSTables with their schema: missing parts of the schema are created, existing tables must match.
 //!
-//! Where the schema of a table comes from, the first that there is: the text that was given, `schema.cql` beside the
-//! SSTables (snapshots have one), the `system_schema` SSTables of the node that the directory belongs to, the table of this
-//! database that has its name.
+//! The schema of a table is the first that exists of: the given text, `schema.cql` beside the SSTables (snapshots have
+//! one), the `system_schema` SSTables of the node that the directory belongs to, this database's table of the same
+//! name.
 
 use super::backend::LocalBackend;
 use super::living::{drop_older_ids, has_rivals, keep_living};
@@ -17,42 +17,42 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is to be imported.
+/// An import request.
 #[derive(Clone, Debug, Default)]
 pub struct ImportRequest {
     /// A snapshot, the folder of a table or keyspace, or a data directory.
     pub directory: PathBuf,
-    /// What of it.
+    /// Which part of it to import.
     pub find: FindOptions,
     /// The schema as statements, if the directory has none.
     pub schema: Option<String>,
-    /// How.
+    /// Import options.
     pub options: ImportOptions,
-    /// Only say what would be imported, and what speaks against it.
+    /// Only report what would be imported, and the problems.
     pub dry_run: bool,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Keyspace, table, SSTables.
+    /// Keyspace, table and number of SSTables.
     pub tables: Vec<(String, String, u64)>,
     /// Bytes of data files.
     pub bytes: u64,
-    /// Keyspaces and tables that were made.
+    /// Created keyspaces and tables.
     pub made: Vec<String>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// The schema that sources come with, and what was noticed on the way.
+/// The schema of the sources, and notes from reading it.
 struct Described {
     schema: Schema,
     sources: Vec<ImportSource>,
     notes: Vec<String>,
 }
 
-/// What the database's schema gets.
+/// The additions to the database's schema.
 #[derive(Default)]
 pub(super) struct Additions {
     keyspaces: BTreeMap<Arc<str>, Keyspace>,
@@ -60,10 +60,10 @@ pub(super) struct Additions {
 }
 
 impl LocalBackend {
-    /// Imports what a directory on `from` holds: everything of it, or nothing.
+    /// Imports the contents of a directory on `from`: everything or nothing.
     ///
     /// # Errors
-    /// Everything that speaks against it, each with its file or table; failures of the disk.
+    /// All problems, each with its file or table; disk errors.
     pub fn import(
         &self,
         from: &SourceDisk,
@@ -89,10 +89,10 @@ impl LocalBackend {
         Ok(report)
     }
 
-    /// Takes in the SSTables that stand in a table's own folder.
+    /// Loads the SSTables that were put into a table's own folder.
     ///
     /// # Errors
-    /// What speaks against one of them; failures of the disk.
+    /// Problems with an SSTable; disk errors.
     pub fn refresh(
         &self,
         table: &Arc<Table>,
@@ -103,7 +103,7 @@ impl LocalBackend {
         Ok(ImportReport { tables, bytes, ..ImportReport::default() })
     }
 
-    /// Reads the schema of the sources, and what their paths did not say of whose they are.
+    /// Reads the schema of the sources, and finds the tables of sources whose paths do not tell.
     fn describe_sources(
         &self,
         from: &SourceDisk,
@@ -128,7 +128,7 @@ impl LocalBackend {
                 if let Err(error) = self.read_schema(text, &mut read) {
                     problems.push(format!("{}: {error}", source.folder.join("schema.cql").display()));
                 }
-                // A snapshot's schema has one table, wherever the snapshot was moved to.
+                // A snapshot's schema has one table, even if the snapshot was moved.
                 if let [(keyspace, table)] = read.tables.get(known..).unwrap_or_default() {
                     (source.keyspace, source.table) = (keyspace.clone(), table.clone());
                 }
@@ -151,7 +151,7 @@ impl LocalBackend {
                     && node.keyspaces.contains_key(&*source.keyspace)
                     && self.database().schema().table(&source.keyspace, &source.table).is_none()
             });
-            // The folders of tables that were dropped stay until somebody clears their snapshots.
+            // The folders of dropped tables remain until their snapshots are cleared.
             notes.extend(views.iter().filter(|source| !source.sstables.is_empty()).map(|source| {
                 format!(
                     "not imported: {} is no table of the node\'s schema (dropped, or a materialized view)",
@@ -165,8 +165,8 @@ impl LocalBackend {
         Ok(Described { schema, sources, notes })
     }
 
-    /// Finds out how the keyspaces are replicated of which a `schema.cql` says nothing: as the node has them, if it is at
-    /// hand.
+    /// Finds the replication of keyspaces that a `schema.cql` does not give: that of the node, if its schema is
+    /// available.
     fn replicate(
         &self,
         from: &SourceDisk,
@@ -198,7 +198,7 @@ impl LocalBackend {
         Ok(())
     }
 
-    /// Adds what a node has of the keyspaces that are wanted.
+    /// Adds the requested keyspaces of a node's schema.
     fn take_over(&self, node: &Schema, find: &FindOptions, schema: &mut Schema) {
         for (name, keyspace) in &node.keyspaces {
             let is_wanted = find.keyspace.as_ref().is_none_or(|wanted| **wanted == **name);
@@ -213,7 +213,7 @@ impl LocalBackend {
         }
     }
 
-    /// Says which table each source goes into, and what is to be made first.
+    /// Assigns each source to a table, and collects what must be created first.
     fn assign(
         &self,
         present: &Schema,
@@ -223,7 +223,7 @@ impl LocalBackend {
         let mut tables: BTreeMap<(String, String), ImportTable> = BTreeMap::new();
         let mut additions = Additions::default();
         let mut problems = Vec::new();
-        // Tables without a single SSTable are made as well.
+        // Tables without SSTables are created as well.
         for keyspace in described.schema.keyspaces.values() {
             for table in keyspace.tables.values() {
                 if present.table(&keyspace.name, &table.name).is_none() {
@@ -261,8 +261,8 @@ impl LocalBackend {
         }
     }
 
-    /// Notes a table as one to be made, under an id of its own: what the log has of a dropped table of the old id must never
-    /// come into it.
+    /// Adds a table to those to be created, with a new id: the commit log may have records of a dropped table with the
+    /// old id, which must never be applied to the new table.
     pub(super) fn addition(
         &self,
         present: &Schema,
@@ -289,7 +289,7 @@ impl LocalBackend {
         made
     }
 
-    /// Makes what is missing of the schema, in one step.
+    /// Adds the missing parts of the schema, in one change.
     pub(super) fn add_to_schema(&self, additions: &Additions) -> Result<(), ImportError> {
         if additions.tables.is_empty() {
             return Ok(());
@@ -323,7 +323,7 @@ impl LocalBackend {
     }
 }
 
-/// What of a node's schema an import is about: who names the folder of one keyspace or table means no other.
+/// The part of a node's schema that an import concerns: a folder of one keyspace or table excludes all others.
 fn asked_for(request: &ImportRequest, schema_folder: &Path, sources: &[ImportSource]) -> FindOptions {
     let mut of = request.find.clone();
     let is_of_all = schema_folder.starts_with(&request.directory);
@@ -339,7 +339,7 @@ fn asked_for(request: &ImportRequest, schema_folder: &Path, sources: &[ImportSou
     of
 }
 
-/// Keyspaces that a node has of itself besides those that the engine knows as such.
+/// System keyspaces of a node that the engine does not know as such.
 const OF_THE_NODE: [&str; 2] = ["system_auth", "system_distributed"];
 
 fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {

@@ -1,27 +1,28 @@
-//! Which folder counts where a table was dropped and made again under its name: each of the two had an id, and a folder of it.
+//! Selects the folder to import if a table was dropped and created again under its name: each of the two has an id and
+//! a folder.
 //!
-//! Called by an import before it reads a schema. A node reads the folder of the id that its schema has (`Directories`), and keeps those
-//! of dropped tables as long as there are snapshots in them. So does an import, if the node's schema is at hand; it never mixes
-//! the rows of two tables. A table of such an id in this database counts first: a node's schema is what was flushed of it, and the
-//! node may be this very server.
+//! An import calls this before it reads a schema. A node uses the folder whose id is in its schema (`Directories`), and
+//! keeps folders of dropped tables as long as they contain snapshots. An import does the same if the node's schema is
+//! available; it never mixes the rows of two tables. An id of a table in this database takes precedence: a node's
+//! schema on disk is only what was flushed, and the node may be this server.
 
 use helenus_engine::import::{ImportError, ImportSource};
 use helenus_model::schema::{Schema, TableId};
 use std::collections::BTreeMap;
 
-/// Ids of folders by the keyspace and table that they are of, of tables with more than one.
+/// Folders and their ids by keyspace and table, for tables with more than one id.
 type Rivals = BTreeMap<(String, String), Vec<(TableId, String)>>;
 
-/// Whether folders of several ids are of tables of one name.
+/// Whether there are folders with different ids for one table name.
 pub(super) fn has_rivals(sources: &[ImportSource]) -> bool {
     !rivals(sources).is_empty()
 }
 
-/// Takes out the folders of earlier tables and notes what is not imported. `present` is this database's schema, `node` that of the
-/// node that the folders belong to.
+/// Removes the folders of dropped tables from the sources and notes what is not imported. `present` is this database's
+/// schema, `node` the schema of the node that the folders belong to.
 ///
 /// # Errors
-/// Folders of several tables of one name of which nothing tells the living one.
+/// Folders of several tables with one name if neither schema has the id of one of them.
 pub(super) fn keep_living(
     (present, node): (&Schema, Option<&Schema>),
     sources: &mut Vec<ImportSource>,
@@ -52,7 +53,7 @@ pub(super) fn keep_living(
     if problems.is_empty() { Ok(()) } else { Err(ImportError::Refused { problems }) }
 }
 
-/// Takes out live folders of another id than the schema has for their table.
+/// Removes folders whose id differs from that in the schema.
 pub(super) fn drop_older_ids(
     (present, node): (&Schema, &Schema),
     sources: &mut Vec<ImportSource>,

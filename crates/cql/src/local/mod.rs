@@ -1,10 +1,11 @@
 //! The local engine as a `Backend`.
 //!
-//! `backend` runs statements, `writing` those that write, `explain` explains them, `explain_first` those that read before they write,
-//! `statements` keeps analysed ones, `engine_error` turns the
-//! engine's errors into those that clients see, `consistency` says which levels go with what, `import` takes SSTables in with
-//! their schema, which `schema_text` reads and writes and `schema_seal` keeps from damage, `restore` takes back what an export holds, under `new_names` if need be, `identity` computes the
-//! ids of statements, `tuning` is what may change while statements run.
+//! `backend` runs statements, `writing` runs writes, `explain` explains statements, `explain_first` those that read
+//! before they write. `statements` caches analysed statements, `engine_error` maps the engine's errors to those that
+//! clients see, `consistency` checks consistency levels. `import` imports SSTables with their schema, which
+//! `schema_text` reads and writes and `schema_seal` protects with a digest; `restore` restores an export, under
+//! `new_names` if requested. `identity` computes the ids of statements, `tuning` has the options that may change at run
+//! time.
 
 mod backend;
 mod consistency;

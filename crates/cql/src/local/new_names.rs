@@ -1,26 +1,26 @@
-//! A schema under other names: a keyspace of another name, or one table of it.
+//! Renames a keyspace, or a keyspace and its only table, in a schema.
 
 use helenus_model::schema::{Column, DroppedColumn, Index, Keyspace, Table};
 use helenus_model::types::{CqlType, UserType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Names that a keyspace and its one table get instead of theirs.
+/// New names of a keyspace and its only table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewNames {
-    /// The keyspace's.
+    /// The new name of the keyspace.
     pub keyspace: Option<String>,
-    /// The table's; only where there is one.
+    /// The new name of the table; only if there is one table.
     pub table: Option<String>,
 }
 
 impl NewNames {
-    /// The name that a keyspace gets.
+    /// The new name of a keyspace.
     pub fn keyspace_of(&self, keyspace: &str) -> Arc<str> {
         self.keyspace.as_deref().unwrap_or(keyspace).into()
     }
 
-    /// The name that a table gets.
+    /// The new name of a table.
     pub fn table_of(&self, table: &str) -> Arc<str> {
         self.table.as_deref().unwrap_or(table).into()
     }
@@ -70,7 +70,7 @@ impl NewNames {
     }
 }
 
-/// The indexes of a table that is called so now: their names are unique in a keyspace, so they go with the table's.
+/// The indexes of a renamed table: index names are unique in a keyspace, so they are renamed with the table.
 fn indexes(table: &Table, name: &Arc<str>) -> BTreeMap<Arc<str>, Arc<Index>> {
     if *name == table.name {
         return table.indexes.clone();
@@ -83,7 +83,7 @@ fn indexes(table: &Table, name: &Arc<str>) -> BTreeMap<Arc<str>, Arc<Index>> {
     table.indexes.values().map(renamed).collect()
 }
 
-/// A type whose user-defined parts are of this keyspace.
+/// The type with its user-defined parts moved to this keyspace.
 fn in_keyspace(ty: &CqlType, keyspace: &Arc<str>) -> CqlType {
     let inner = |ty: &Arc<CqlType>| Arc::new(in_keyspace(ty, keyspace));
     match ty {

@@ -1,39 +1,39 @@
-//! Options of the local backend. The binary fills them from its own; nothing here reads a file.
+//! Options of the local backend. The binary sets them from its configuration; nothing here reads a file.
 
 use crate::guardrails::Guardrails;
 use crate::plan::batch::BatchLimits;
 use helenus_model::schema::TableOptions;
 use std::sync::Arc;
 
-/// What a `LocalBackend` needs to know besides its database.
+/// The options of a `LocalBackend`.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// The server's datacenter: what `replication_factor` of a NetworkTopologyStrategy stands for.
+    /// The server's datacenter: `replication_factor` of a NetworkTopologyStrategy applies to it.
     pub datacenter: Arc<str>,
-    /// Options of tables that say nothing else.
+    /// Default options of tables.
     pub table_options: TableOptions,
     /// Memory for prepared statements, bytes (Cassandra's `prepared_statements_cache_size`).
     pub prepared_bytes_max: u64,
-    /// Memory for statements that came as text, bytes.
+    /// Memory for statements that were sent as text, bytes.
     pub statements_bytes_max: u64,
-    /// How large batches may be.
+    /// Limits of batches.
     pub batches: BatchLimits,
     /// Whether columns may be masked.
     pub masks_columns: bool,
     /// Whether tables may lose COMPACT STORAGE.
     pub drops_compact_storage: bool,
-    /// Tombstones that a read may pass before its client is warned (`tombstone_warn_threshold`).
+    /// Tombstones in a read above which its client is warned (`tombstone_warn_threshold`).
     pub tombstones_warn: u64,
-    /// Tombstones that a read may pass before it fails (`tombstone_failure_threshold`).
+    /// Tombstones in a read above which it fails (`tombstone_failure_threshold`).
     pub tombstones_fail: u64,
-    /// Bytes that an answer without pages may have; pages end after a megabyte.
+    /// Maximum bytes of an answer without pages; pages end after a megabyte.
     pub answer_bytes_max: usize,
-    /// What clients may not do.
+    /// Restrictions for clients.
     pub guardrails: Guardrails,
 }
 
 impl Default for LocalOptions {
-    /// Datacenter `datacenter1`, tables as a stock Cassandra 5.0.9 makes them, 32 MiB and 8 MiB of statements.
+    /// Datacenter `datacenter1`, tables with the defaults of Cassandra 5.0.9, 32 MiB and 8 MiB for statements.
     fn default() -> LocalOptions {
         let compaction = [
             ("class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy"),

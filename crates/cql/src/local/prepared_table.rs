@@ -1,4 +1,4 @@
-//! `system.prepared_statements`: the prepared statements that the server keeps.
+//! `system.prepared_statements`: the prepared statements in the server's cache.
 
 use super::statements::Statements;
 use crate::virtual_table::{VirtualContext, VirtualRows, VirtualTable};

@@ -1,9 +1,9 @@
-//! Restores what an export or a backup holds: everything is checked first, then the schema is made in one step, then table
-//! after table gets its data, each whole or not at all.
+//! Restores an export or a backup: first everything is checked, then the schema is created in one change, then each
+//! table gets its data, completely or not at all.
 //!
-//! A table that is here already must hold nothing: data of before is never mixed into data of now. What an earlier run of the
-//! same restore had done before it was cut, the `RestoreJournal` knows by the ids of the tables that it made. Between a
-//! table's data and its note in the journal a cut is harmless: the same SSTables once more say the same.
+//! An existing table must be empty: restored data is never mixed with other data. The `RestoreJournal` knows, by the
+//! ids of the tables it created, what an interrupted run of the same restore had done. An interruption between a
+//! table's data and its journal record is harmless, because importing the same SSTables again changes nothing.
 
 use super::backend::LocalBackend;
 use super::import::Additions;
@@ -17,53 +17,53 @@ use helenus_model::schema::{Keyspace, Schema, Table, TableId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is to be restored.
+/// A restore request.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreRequest {
     /// The directory of the backup: `schema.cql`, and `KEYSPACE/TABLE` with SSTables.
     pub directory: PathBuf,
-    /// Only this keyspace, or only this table of it; no snapshot.
+    /// Restricts it to this keyspace, or to this table of it; not a snapshot.
     pub find: FindOptions,
-    /// Names that it gets here.
+    /// New names for the restored keyspace and table.
     pub names: NewNames,
-    /// How.
+    /// Import options.
     pub options: ImportOptions,
-    /// Only say what would be done, and what speaks against it.
+    /// Only report what would be done, and the problems.
     pub dry_run: bool,
 }
 
-/// A table that is restored.
+/// A restored table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestorePart {
     /// Keyspace and name in the backup.
     pub from: (String, String),
     /// Keyspace and name here.
     pub to: (String, String),
-    /// SSTables.
+    /// Number of SSTables.
     pub sstables: u64,
-    /// An earlier run had restored it.
+    /// Whether an earlier run had restored it.
     pub was_there: bool,
 }
 
-/// What earlier runs of a restore have done, and where this one notes what it does.
+/// The record of earlier runs of a restore, to which this run adds.
 pub trait RestoreJournal {
-    /// The id of the table of these names that an earlier run filled or was about to, and whether it came to its end.
+    /// The id of the table of this name that an earlier run filled or was about to fill, and whether it finished.
     fn earlier(&self, keyspace: &str, table: &str) -> Option<(TableId, bool)>;
 
-    /// Notes, durably, which tables are to be filled.
+    /// Records, durably, the tables that are to be filled.
     ///
     /// # Errors
-    /// The text of what went wrong.
+    /// A description of the failure.
     fn begin(&mut self, tables: &[Arc<Table>]) -> Result<(), String>;
 
-    /// Notes, durably, that one has its data.
+    /// Records, durably, that a table has its data.
     ///
     /// # Errors
-    /// The text of what went wrong.
+    /// A description of the failure.
     fn done(&mut self, table: &Table) -> Result<(), String>;
 }
 
-/// What is to be done, and what had been.
+/// The tables to restore, including those that were restored earlier.
 struct Plan {
     parts: Vec<RestorePart>,
     imports: Vec<ImportTable>,
@@ -71,11 +71,12 @@ struct Plan {
 }
 
 impl LocalBackend {
-    /// Restores what a directory on `from` holds. The journal is of this backup; digests of files are the caller's affair.
+    /// Restores the contents of a directory on `from`. The journal must be of this backup; the caller checks the files'
+    /// digests.
     ///
     /// # Errors
-    /// Everything that speaks against it, each with its file or table: nothing has changed then. Failures of the disk: what
-    /// was done stays, and another run goes on from there.
+    /// All problems, each with its file or table; nothing has changed then. Disk errors: the tables restored so far
+    /// remain, and another run continues from there.
     pub fn restore(
         &self,
         from: &SourceDisk,
@@ -98,7 +99,7 @@ impl LocalBackend {
         let tables: Vec<Arc<Table>> = imports.iter().map(|import| import.table.clone()).collect();
         journal.begin(&tables).map_err(ImportError::refused)?;
         self.add_to_schema(&additions)?;
-        // All of it has been read just now.
+        // All SSTables were just verified.
         let options = ImportOptions { verify: false, ..request.options };
         for import in imports {
             let table = import.table.clone();
@@ -133,7 +134,7 @@ impl LocalBackend {
                 problems.push(format!("{folder}: schema.cql makes no table {}.{table}", keyspace.name));
                 continue;
             }
-            // Only this table of it: what is not asked for is not made.
+            // Only this table: what was not requested is not created.
             let alone = |name: &Arc<str>, _: &mut Arc<Table>| **name == *source.table;
             let mut one = Keyspace::clone(keyspace);
             one.tables.retain(alone);
@@ -166,7 +167,7 @@ impl LocalBackend {
         let here = present.table(&keyspace.name, &table.name);
         let earlier = journal.earlier(&keyspace.name, &table.name);
         let earlier = here.and_then(|here| earlier.filter(|(id, _)| *id == here.id));
-        // Emptied since, it is to be filled again.
+        // If it was emptied since, it is filled again.
         let holds = here.is_some_and(|here| !self.database().is_empty(here));
         let was_there = holds && earlier.is_some_and(|(_, is_done)| is_done);
         plan.parts.push(RestorePart {
@@ -213,7 +214,7 @@ impl LocalBackend {
     }
 }
 
-/// What a table that is here has otherwise than the backup's: the files would be read as something else.
+/// The differences between an existing table and the backup's, because of which its files would be misread.
 fn differences(wanted: &Table, here: &Table) -> Vec<String> {
     let name = format!("{}.{}", here.keyspace, here.name);
     let mut found = Vec::new();

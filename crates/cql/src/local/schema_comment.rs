@@ -1,19 +1,20 @@
-//! Compact tables in a `schema.cql` of Cassandra, which stand there in comments (`CompactTableMetadata.appendCqlTo`): a statement that
-//! says almost all, and that cannot be run. `schema_text` reads the file; here the statements are made such that can.
+//! Compact tables in a `schema.cql` of Cassandra. They are in comments (`CompactTableMetadata.appendCqlTo`), as
+//! statements that are nearly complete but cannot be executed. `schema_text` reads the file; this module makes the
+//! statements executable.
 //!
-//! What is not said is the type of names that nobody declared, where a table has no clustering column: it is text, unless the
-//! table was made by the old interface.
+//! The statement lacks the type of undeclared column names of a table without clustering columns: it is text, unless
+//! the table was created with Thrift.
 
 use crate::syntax::ast::{Ident, StatementKind, TableChange};
 use helenus_model::schema::{Schema, Table};
 use std::sync::Arc;
 
-/// Begins such a comment; the table's name follows, and `OMITTED`.
+/// The beginning of such a comment; the table's name and `OMITTED` follow.
 const WARNING: &str = "/*\nWarning: Table ";
 const OMITTED: &str =
     " omitted because it has constructs not compatible with CQL (was created via legacy API).\n";
 
-/// A text in parts, in their order: the statements of such a comment, `true`, or what stands between comments.
+/// Splits a text, in order, into the statements of such comments (`true`) and the text between them (`false`).
 pub(super) fn parts(text: &str) -> Vec<(&str, bool)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -30,13 +31,14 @@ pub(super) fn parts(text: &str) -> Vec<(&str, bool)> {
     found
 }
 
-/// What a CREATE TABLE of a comment said of a column that it does not declare: its name, and whether it descends.
+/// The undeclared clustering column of a CREATE TABLE in a comment: its name, and whether its order is descending.
 pub(super) type Undeclared = Option<(Arc<str>, bool)>;
 
-/// Makes a statement of a comment one that can be run.
+/// Makes a statement of a comment executable.
 pub(super) fn make_runnable(kind: &mut StatementKind<'_>) -> Undeclared {
     let StatementKind::CreateTable(create) = kind else { return None };
-    // A table without clustering keeps its columns as static ones, and dropped columns are shown so.
+    // A table without clustering stores its columns as static ones, and the comment prints dropped columns in this
+    // form.
     create.columns.iter_mut().for_each(|column| column.is_static = false);
     let is_known = |name: &str| {
         create.primary_keys.iter().flat_map(|key| &key.clustering).any(|own| own.as_str() == name)
@@ -48,7 +50,7 @@ pub(super) fn make_runnable(kind: &mut StatementKind<'_>) -> Undeclared {
     others.first().map(|(name, descends)| (name.as_str().into(), *descends))
 }
 
-/// Gives the clustering column that a table has for itself the name and order that a comment said.
+/// Gives a table's implicit clustering column the name and order from the comment.
 pub(super) fn name_undeclared(schema: &mut Schema, (keyspace, table): (&str, &str), undeclared: Undeclared) {
     let Some((name, reversed)) = undeclared else { return };
     edit(schema, (keyspace, table), |table| {
@@ -59,10 +61,11 @@ pub(super) fn name_undeclared(schema: &mut Schema, (keyspace, table): (&str, &st
     });
 }
 
-/// Runs `apply`, which adds a column that was dropped before: to a compact table none can be added, but one may have come again.
+/// Runs `apply`, which adds a dropped column again. ADD is not allowed on a compact table, but the column may exist
+/// again, so the table's flags are changed meanwhile.
 ///
 /// # Errors
-/// As `apply` has them.
+/// Those of `apply`.
 pub(super) fn readd<E>(
     schema: &mut Schema,
     kind: &StatementKind<'_>,
@@ -88,7 +91,7 @@ fn edit(schema: &mut Schema, (keyspace, table): (&str, &str), change: impl FnOnc
     let Some(found) = keyspace.tables.get(table).cloned() else { return };
     let mut changed = Table::clone(&found);
     change(&mut changed);
-    // Whoever keeps shapes of cells finds them anew.
+    // Discards the cached cell shapes.
     changed.arrange();
     Arc::make_mut(keyspace).tables.insert(changed.name.clone(), Arc::new(changed));
 }

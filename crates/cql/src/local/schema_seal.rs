@@ -1,22 +1,22 @@
-//! The first line of a `schema.cql` of ours: a digest of the statements behind it.
+//! The first line of a `schema.cql` written by this server: a digest of the statements after it.
 //!
-//! What no checksum covers, a flipped bit would turn into another table: another column's name, another time to live. To
-//! everybody else the line is a comment, and a text without it, as Cassandra writes it, is taken as it is.
+//! Without a checksum a flipped bit could change the schema: another column name, another TTL. For other programs the
+//! line is a comment. A text without it, as Cassandra writes it, is accepted unchecked.
 
 use crate::error::{CqlError, Result};
 
-/// Begins the line; the digest in hexadecimal digits follows.
+/// Begins the line; the digest follows in hexadecimal.
 const SEAL: &str = "-- MD5 of what follows: ";
 
-/// Statements with the line before them.
+/// Adds the line before the statements.
 pub fn seal_schema(statements: &str) -> String {
     format!("{SEAL}{:x}\n{statements}", md5::compute(statements))
 }
 
-/// The statements behind the line, if there is one.
+/// The statements after the line, or the whole text without one.
 ///
 /// # Errors
-/// Statements that the line is not of.
+/// The digest does not match the statements.
 pub fn unseal_schema(text: &str) -> Result<&str> {
     let Some(sealed) = text.strip_prefix(SEAL) else { return Ok(text) };
     match sealed.split_once('\n') {
@@ -43,14 +43,14 @@ mod tests {
         for at in 0..sealed.len() * 8 {
             let mut bytes = sealed.clone().into_bytes();
             bytes[at / 8] ^= 1 << (at % 8);
-            // As the reader of the file makes a text of it.
+            // The file's reader also decodes the bytes like this.
             let text = String::from_utf8_lossy(&bytes);
             match unseal_schema(&text) {
                 Ok(found) => assert!(found.ends_with(&format!("\n{statements}")), "bit {at}: {found}"),
                 Err(_) => refused += 1,
             }
         }
-        // All but those of the words that begin the line.
+        // All flips are detected except those in the fixed text that begins the line.
         assert_eq!(refused, (sealed.len() - SEAL.len()) * 8);
     }
 }

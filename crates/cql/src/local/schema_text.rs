@@ -1,7 +1,8 @@
-//! A schema as CQL, both ways: what the statements of a `schema.cql` make, and the statements that make a schema again.
+//! Converts a schema to and from CQL: reads the statements of a `schema.cql`, and writes the statements that recreate a
+//! schema.
 //!
-//! Snapshots of Cassandra have such a file beside each table's SSTables: its user-defined types, the table with its id and
-//! the columns that were dropped from it, and its indexes. The keyspace is not in it.
+//! Snapshots of Cassandra have such a file beside each table's SSTables. It has the table's user-defined types, the
+//! table with its id and its dropped columns, and its indexes, but not the keyspace.
 
 use super::backend::LocalBackend;
 use super::schema_comment::{make_runnable, name_undeclared, parts, readd};
@@ -17,26 +18,26 @@ use helenus_model::schema::{Keyspace, Schema, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What statements came to.
+/// The result of executing the statements of texts.
 #[derive(Debug)]
 pub(super) struct ReadSchema {
-    /// Everything they made.
+    /// The schema that they created.
     pub(super) schema: Schema,
-    /// Keyspaces that no statement made, though things in them were.
+    /// Keyspaces that no statement created, although statements created things in them.
     pub(super) assumed: Vec<Arc<str>>,
-    /// Tables, by keyspace and name, in their order.
+    /// Tables by keyspace and name, in the order of their statements.
     pub(super) tables: Vec<(String, String)>,
-    /// Materialized views that were passed over.
+    /// Materialized views, which are skipped.
     pub(super) views: Vec<String>,
 }
 
 impl LocalBackend {
-    /// Runs the statements of a text on an empty schema, or on one that earlier texts made. Things that are there already
-    /// are left as they are if the statement says IF NOT EXISTS.
+    /// Executes the statements of a text on an empty schema, or on the result of earlier texts. Existing things are
+    /// kept if the statement has IF NOT EXISTS.
     ///
     /// # Errors
-    /// What is wrong with a statement, as the server would say it; statements that do not make a schema; a text that its
-    /// first line is not of.
+    /// An invalid statement, with the server's error; a statement that does not change the schema; a text that does not
+    /// match the digest in its first line.
     pub(super) fn read_schema(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
         for (part, is_commented) in parts(unseal_schema(text)?) {
             let before = (read.schema.clone(), read.tables.len());
@@ -48,7 +49,7 @@ impl LocalBackend {
                 self.apply_statement(statement, is_commented, read)
             });
             match applied {
-                // Cassandra calls what is in a comment approximate: what cannot be run says nothing.
+                // Cassandra calls the statement in a comment approximate, so one that cannot be executed is ignored.
                 Err(_) if is_commented => {
                     read.schema = before.0;
                     read.tables.truncate(before.1);
@@ -59,7 +60,7 @@ impl LocalBackend {
         Ok(())
     }
 
-    /// `is_commented`: it stood in a comment of Cassandra's about a compact table.
+    /// `is_commented`: the statement is from Cassandra's comment about a compact table.
     fn apply_statement(&self, text: &str, is_commented: bool, read: &mut ReadSchema) -> Result<()> {
         let mut parsed = parse(text)?;
         let undeclared = if is_commented { make_runnable(&mut parsed.kind) } else { None };
@@ -75,7 +76,7 @@ impl LocalBackend {
             read.schema.keyspaces.insert(made.name.clone(), Arc::new(made));
         }
         let memo = Memo::default();
-        // What it means depends on the schema when it is applied, and not before.
+        // Its meaning depends only on the schema at the time it is applied.
         let (version, epoch) = (read.schema.version, read.schema.epoch);
         let none = Arc::new(Schema { keyspaces: BTreeMap::new(), version, epoch });
         let scope = Scope { schema: &none, keyspace: None, memo: &memo, work: &UNBOUNDED };
@@ -102,17 +103,17 @@ impl LocalBackend {
         Ok(())
     }
 
-    /// The schema that the statements of a text make.
+    /// The schema that the statements of a text create.
     ///
     /// # Errors
-    /// What is wrong with a statement; a text that its first line is not of.
+    /// An invalid statement; a text that does not match the digest in its first line.
     pub fn schema_of_text(&self, text: &str) -> Result<Schema> {
         let mut read = ReadSchema::new();
         self.read_schema(text, &mut read)?;
         Ok(read.schema)
     }
 
-    /// The statements that make the schema of these keyspaces again, as a file.
+    /// The contents of a file with the statements that recreate these keyspaces.
     pub fn schema_text(keyspaces: &[&Keyspace]) -> String {
         let mut out = String::new();
         for keyspace in keyspaces {
@@ -124,7 +125,7 @@ impl LocalBackend {
         seal_schema(&out)
     }
 
-    /// The statements that make one table again, with the types it uses: what a snapshot has as `schema.cql`.
+    /// The statements that recreate one table with the types it uses: the `schema.cql` of a snapshot.
     pub fn table_text(keyspace: &Keyspace, table: &Table) -> String {
         let statements = statements_of_table(keyspace, table);
         seal_schema(&statements.iter().map(|statement| guarded(statement) + "\n\n").collect::<String>())
@@ -132,14 +133,14 @@ impl LocalBackend {
 }
 
 impl ReadSchema {
-    /// Nothing read yet.
+    /// The empty result.
     pub(super) fn new() -> ReadSchema {
         let schema = Schema { keyspaces: BTreeMap::new(), version: uuid::Uuid::nil(), epoch: 0 };
         ReadSchema { schema, assumed: Vec::new(), tables: Vec::new(), views: Vec::new() }
     }
 }
 
-/// A keyspace of which nothing is known but its name.
+/// A keyspace of which only the name is known: with one replica.
 pub(super) fn one_copy(name: &str) -> Keyspace {
     let replication = [("class", "org.apache.cassandra.locator.SimpleStrategy"), ("replication_factor", "1")];
     Keyspace {
@@ -151,7 +152,7 @@ pub(super) fn one_copy(name: &str) -> Keyspace {
     }
 }
 
-/// The keyspace that a statement says it is about.
+/// The keyspace that a statement names.
 fn keyspace_of<'s>(statement: &'s StatementKind<'_>) -> Option<&'s str> {
     let name = match statement {
         StatementKind::CreateTable(create) => &create.name,
@@ -174,7 +175,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The statement made to leave alone what is there already.
+/// The statement with IF NOT EXISTS.
 fn guarded(statement: &str) -> String {
     let kinds =
         ["CREATE KEYSPACE ", "CREATE TABLE ", "CREATE TYPE ", "CREATE INDEX ", "CREATE CUSTOM INDEX "];

@@ -1,5 +1,5 @@
-//! Analysed statements, kept so that none is parsed twice: prepared ones by their id, others by their text. Both bounded
-//! by memory; what is used least goes first.
+//! The cache of analysed statements: prepared ones by their id, others by their text. Each is limited by memory; the
+//! least used statements are evicted first.
 
 use crate::backend::{Prepared, StatementId};
 use helenus_engine::account::Charge;
@@ -8,22 +8,22 @@ use quick_cache::{Equivalent, Weighter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Longest text that is kept; longer ones are bulk loads that do not come twice.
+/// Maximum length of a cached text; longer texts are bulk loads that are not repeated.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Rough memory of an analysed statement besides its text: plans share their table with the schema.
+/// Approximate memory of an analysed statement besides its text: plans share their table with the schema.
 const PLAN_BYTES: u64 = 1024;
 
-/// Rough memory of a marker or column that a statement describes, with its name and what the plan does with it.
+/// Approximate memory of a marker or result column, with its name and its part of the plan.
 const COLUMN_BYTES: usize = 256;
 
-/// The kept statements.
+/// The cache.
 pub(super) struct Statements {
     prepared: Cache<StatementId, Arc<Prepared>, ByMemory>,
     by_text: Cache<TextKey, Arc<Prepared>, ByMemory>,
 }
 
-/// A statement's text and the keyspace it was analysed in.
+/// A statement's text and the keyspace of its analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TextKey {
     keyspace: Option<Arc<str>>,
@@ -61,7 +61,7 @@ impl<K> Weighter<K, Arc<Prepared>> for ByMemory {
     fn weight(&self, _key: &K, statement: &Arc<Prepared>) -> u64 {
         let described = statement.columns.as_ref().map_or(0, |columns| columns.columns.len());
         let columns = ((statement.markers.len() + described) * COLUMN_BYTES) as u64;
-        // The text, and as much again for constants and names in the plan; or what was counted.
+        // The text, and the same again for constants and names in the plan; or the measured memory if that is more.
         (PLAN_BYTES + 2 * statement.query.len() as u64 + columns)
             .max(statement.memory.as_ref().map_or(0, Charge::bytes))
     }
@@ -76,12 +76,12 @@ impl Statements {
         Statements { prepared, by_text: Cache::with_weighter(items, bytes, ByMemory) }
     }
 
-    /// A prepared statement.
+    /// A prepared statement by its id.
     pub(super) fn prepared(&self, id: &StatementId) -> Option<Arc<Prepared>> {
         self.prepared.get(id)
     }
 
-    /// Keeps a prepared statement, in place of an older analysis of it.
+    /// Caches a prepared statement, replacing an older analysis of it.
     pub(super) fn keep_prepared(&self, statement: Arc<Prepared>) {
         self.prepared.insert(statement.id, statement);
     }
@@ -91,7 +91,7 @@ impl Statements {
         self.prepared.iter().map(|(_, statement)| statement).collect()
     }
 
-    /// Forgets a statement that is not valid any more.
+    /// Removes a statement that is no longer valid.
     pub(super) fn forget(&self, id: &StatementId) {
         self.prepared.remove(id);
     }
@@ -104,7 +104,7 @@ impl Statements {
         self.by_text.get(&TextRef { keyspace, query }).filter(|statement| statement.epoch == epoch)
     }
 
-    /// Keeps the analysis of a text.
+    /// Caches the analysis of a text.
     pub(super) fn keep_text(&self, statement: Arc<Prepared>) {
         if statement.query.len() <= TEXT_BYTES_MAX {
             let key = TextKey { keyspace: statement.keyspace.clone(), query: statement.query.clone() };

@@ -1,8 +1,8 @@
-//! A traced request as rows of `system_traces`, in the columns that drivers and cqlsh read.
+//! Writes a traced request to `system_traces`, with the columns that drivers and cqlsh read.
 //!
-//! One session; its events say what the request's probe has counted, stage by stage, and are at most `EVENTS_MAX`. Stages
-//! take turns while a request runs, so the elapsed time of an event is that of its stage and of those before it in all,
-//! not the moment when something happened. Source of names and types: Cassandra's `TraceKeyspace`.
+//! A trace is one session with at most `EVENTS_MAX` events, which show the counts of the request's probe by stage.
+//! Stages alternate while a request runs, so the elapsed time of an event is the sum of its stage and the stages before
+//! it, and not the time at which something happened. Source of names and types: Cassandra's `TraceKeyspace`.
 
 use crate::backend::Trace;
 use crate::plan::explain::counted;
@@ -17,20 +17,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Traces go after a day, as in Cassandra (`trace_type_query_ttl`).
+/// Traces expire after a day, as in Cassandra (`trace_type_query_ttl`).
 const TTL_S: i32 = 86_400;
 
-/// SSTables left out that get an event of their own.
+/// Maximum number of skipped SSTables with their own event.
 const SKIPPED_SHOWN_MAX: usize = 10;
-/// Most events of a session.
+/// Maximum number of events of a session.
 const EVENTS_MAX: usize = 24;
-/// Ticks of a time UUID, 100 ns each.
+/// Ticks of a time UUID in a microsecond; a tick is 100 ns.
 const TICKS_A_US: u64 = 10;
 
-/// One value of a row: its column, its place in a collection, its bytes.
+/// One value of a row: its column, its path in a collection, its bytes.
 type Value<'a> = (&'a str, Option<&'a [u8]>, Vec<u8>);
 
-/// The rows of a trace; `None` when there are no tables for them.
+/// The mutation of a trace; `None` if its tables do not exist.
 pub(super) fn trace_mutation(
     database: &Database,
     trace: &Trace<'_>,
@@ -78,7 +78,7 @@ pub(super) fn trace_mutation(
     Some(Mutation { updates: vec![update(sessions, of_session), update(events, of_events)] })
 }
 
-/// What happened, and how much time had gone by, microseconds.
+/// The activities with their elapsed time in microseconds.
 struct Events<'a> {
     trace: &'a Trace<'a>,
     elapsed_ns: u64,
@@ -105,13 +105,13 @@ impl Events<'_> {
         events.found
     }
 
-    /// Something that was done when a stage was.
+    /// Adds an event after a stage.
     fn after(&mut self, stage: Stage, activity: String) {
         self.elapsed_ns += self.trace.probe.times.ns(stage);
         self.also(activity);
     }
 
-    /// Something else of the same stage.
+    /// Adds another event at the same time.
     fn also(&mut self, activity: String) {
         let elapsed_us = i64::try_from(self.elapsed_ns / 1000).unwrap_or(i64::MAX);
         self.found.push((activity, elapsed_us.min(self.trace.duration_us)));
@@ -209,7 +209,7 @@ fn write_row(
     });
 }
 
-/// The time UUID so many ticks after the session's: events sort in their order.
+/// The time UUID this many ticks after the session's, so that events sort in their order.
 fn event_id(session: Uuid, ticks: u64) -> Uuid {
     let (high, node) = session.as_u64_pair();
     let began = (high & 0xFFF) << 48 | (high & 0xFFFF_0000) << 16 | high >> 32;

@@ -1,6 +1,6 @@
-//! What of the options may change while statements run: warnings, limits of batches, guardrails.
+//! Options that may change while statements run: tombstone thresholds, batch limits, guardrails.
 //!
-//! A statement loads each value when it comes to it; one that runs while they change may be judged by either.
+//! A statement loads each value when it needs it, so during a change a statement may see old and new values.
 
 use super::backend::LocalBackend;
 use super::options::LocalOptions;
@@ -9,7 +9,7 @@ use crate::plan::batch::BatchLimits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// All that may change.
+/// The changeable options.
 #[derive(Default)]
 pub(super) struct Tuning {
     tombstones_warn: AtomicU64,
@@ -17,7 +17,7 @@ pub(super) struct Tuning {
     batch_bytes_warn: AtomicU64,
     batch_bytes_fail: AtomicU64,
     unlogged_partitions_warn: AtomicU64,
-    /// Shared with changes of the schema.
+    /// Shared with schema changes.
     pub guarded: Arc<Guarded>,
 }
 
@@ -38,19 +38,19 @@ impl Tuning {
         self.guarded.set(options.guardrails.clone());
     }
 
-    /// Tombstones that a read may pass before its client is warned.
+    /// Tombstones in a read above which its client is warned.
     #[inline]
     pub fn tombstones_warn(&self) -> u64 {
         self.tombstones_warn.load(Ordering::Relaxed)
     }
 
-    /// Those that it may pass before it fails.
+    /// Tombstones in a read above which it fails.
     #[inline]
     pub fn tombstones_fail(&self) -> u64 {
         self.tombstones_fail.load(Ordering::Relaxed)
     }
 
-    /// How large batches may be.
+    /// Limits of batches.
     pub fn batches(&self) -> BatchLimits {
         BatchLimits {
             bytes_warn: self.batch_bytes_warn.load(Ordering::Relaxed),
@@ -61,8 +61,7 @@ impl Tuning {
 }
 
 impl LocalBackend {
-    /// Takes over what of these options may change while statements run: `tombstones_warn`,
-    /// `tombstones_fail`, `batches` and `guardrails`.
+    /// Applies the changeable options: `tombstones_warn`, `tombstones_fail`, `batches` and `guardrails`.
     pub fn tune(&self, options: &LocalOptions) {
         self.tuning.set(options);
         self.database().set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);

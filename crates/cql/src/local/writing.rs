@@ -1,14 +1,15 @@
-//! Runs what writes: plain statements straight from their values, all others under the locks of their partitions.
+//! Runs writes: plain statements directly from their values, all others under the locks of their partitions.
 //!
-//! A statement or batch that reads first (conditions, operations on lists) locks all its partitions at once, reads, writes,
-//! and unlocks: another such write comes before or after it, never between, and neither does a plain one
-//! (`engine/src/database/turns.rs`). What adds to a list locks too: the order of a list's elements is that of the times in
-//! their paths, which must be the order in which they are applied. A server timestamp is taken under the lock, so that it
-//! is later than all that was applied before. The answer waits for the log, since it tells what others have written.
-//! Counters do the same within the engine (`Database::count`).
+//! A statement or batch that reads first (conditions, list operations) locks all its partitions at once, reads, writes
+//! and unlocks. Other writes of this kind, and plain writes, come before or after it and never between
+//! (`engine/src/database/turns.rs`). Appending to a list locks, too: the elements are ordered by the times in their
+//! paths, which must have the order in which they are applied. The server takes the timestamp under the lock, so it is
+//! later than everything applied before. The answer waits for the commit log, because it depends on what others have
+//! written. The engine does the same for counters (`Database::count`).
 //!
-//! A plain write that meets a lock, or comes behind a later one, is made anew under the lock, with a new timestamp. Where reads or locks would have to be waited
-//! for, the answer is `WouldBlock`: nothing is written then, and the door runs the request again on a disk thread.
+//! A plain write that finds a lock, or whose timestamp is from before the lock's last release, is built again under the
+//! lock with a new timestamp. If a read or a lock would have to wait, the result is `WouldBlock`: nothing was written,
+//! and the request runs again on the disk pool.
 
 use super::backend::LocalBackend;
 use super::consistency::{check_conditional, check_counting, check_read_before_write, check_write};
@@ -25,18 +26,19 @@ use helenus_model::coalesce::coalesced;
 use helenus_model::mutation::Mutation;
 use parking_lot::Mutex;
 
-/// How a write stands to the locks of its partitions.
+/// The relation of a write to the locks of its partitions.
 #[derive(Clone, Copy)]
 enum Order<'a> {
-    /// It needs none, but may not pass one that was held since it was stamped; `None` where the client gave the timestamp.
+    /// It holds no lock, and must not overtake a lock that was held after its timestamp, which is given here; `None` if
+    /// the client chose the timestamp.
     Plain(Option<i64>),
-    /// These are they.
+    /// It holds these locks.
     Locked(&'a Turn<'a>),
 }
 
-/// Timestamps from here on leave no room for a conditional write and what it deletes.
+/// From this timestamp on there is no room for a conditional write and its deletions.
 const TIMESTAMP_US_END: i64 = i64::MAX - 2;
-/// What is said of a row that has one.
+/// The error for a row with such a timestamp.
 const AT_THE_END_OF_TIME: &str = "the row has a cell with the greatest timestamp there is, which no conditional write can \
      replace; delete the row with USING TIMESTAMP of the same number first";
 
@@ -77,7 +79,7 @@ impl LocalBackend {
         Ok(Answer { outcome: Outcome::Done(ticket), warnings })
     }
 
-    /// Runs statements without conditions as one write. `kind` is that of a batch; `None` for a statement alone.
+    /// Runs statements without conditions as one write. `kind` is the kind of a batch; `None` for a single statement.
     pub(super) fn run_batch(
         &self,
         statements: &[Statement<'_>],
@@ -131,7 +133,7 @@ impl LocalBackend {
         done
     }
 
-    /// A refusal that tells of what was read may go out once that is safe.
+    /// Waits until all writes so far are durable, before an error is sent that reveals what was read.
     fn until_safe(&self, request: &Request<'_>) -> Result<()> {
         let ticket = self.database().written_so_far();
         match ticket.is_ready()? {
@@ -141,7 +143,8 @@ impl LocalBackend {
         }
     }
 
-    /// The moment of a write that has just got its locks: later than all that was applied before, unless the client said when.
+    /// The timestamp and time of a write after it got its locks: later than everything applied before, unless the
+    /// client chose it.
     fn stamped_again(&self, moment: Moment) -> Result<Moment> {
         match moment.is_clients {
             true => Ok(moment),
@@ -149,7 +152,7 @@ impl LocalBackend {
         }
     }
 
-    /// Makes one mutation of statements and writes it. `order` is `None` for counters, whose locks the engine takes.
+    /// Builds one mutation from statements and writes it. `order` is `None` for counters, which the engine locks.
     fn run_together(
         &self,
         (statements, kind): (&[Statement<'_>], Option<BatchKind>),
@@ -159,7 +162,7 @@ impl LocalBackend {
     ) -> Result<Answer> {
         let began_ns = request.began_ns(self.database());
         let mut collector = Collector::of_thread();
-        // Cassandra finds a range that ends at null when it applies what all statements come to.
+        // Cassandra finds a range with a null end only when it applies the mutation of all statements.
         let mut late = None;
         for statement in statements {
             match statement.plan.apply(&statement.bindings, moment, prior, &mut collector) {
@@ -185,7 +188,7 @@ impl LocalBackend {
         Ok(Answer { outcome: Outcome::Done(ticket), warnings })
     }
 
-    /// Runs a statement with conditions, or a batch in which there are some.
+    /// Runs a statement with conditions, or a batch that contains one.
     pub(super) fn run_conditional(
         &self,
         statements: &[Statement<'_>],
@@ -206,7 +209,8 @@ impl LocalBackend {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
                 self.guard_lists(statements)?;
-                // Taken under the lock, and later than all that decided: no write of the partition goes back.
+                // Taken under the lock and later than everything that was read, so the partition's writes are in
+                // timestamp order.
                 let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
                 if timestamp_us >= TIMESTAMP_US_END {
                     return Err(CqlError::Invalid(AT_THE_END_OF_TIME.into()));
@@ -238,7 +242,7 @@ impl LocalBackend {
             .map_err(|error| read_before_write_error(error, request.consistency))
     }
 
-    /// Writes a mutation as it is.
+    /// Writes a given mutation.
     pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
         match self.write_in(mutation, Order::Plain(None), request) {
             Err(CqlError::WouldBlock) => {
@@ -268,7 +272,7 @@ impl LocalBackend {
         written.map_err(|error| write_error(error, &mutation.updates, request.consistency))
     }
 
-    /// Writes a mutation of counters, whose cells say what is to be added.
+    /// Writes a counter mutation, whose cells contain the increments.
     fn count(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
@@ -289,7 +293,7 @@ impl LocalBackend {
     }
 }
 
-/// The mutation with the changes of each row made one, where a partition has many.
+/// The mutation with the changes of each row merged, if a partition has many changes.
 fn with_fewer_changes(mutation: &Mutation) -> Option<Mutation> {
     let mut fewer: Option<Mutation> = None;
     for (at, update) in mutation.updates.iter().enumerate() {
@@ -302,7 +306,7 @@ fn with_fewer_changes(mutation: &Mutation) -> Option<Mutation> {
     fewer
 }
 
-/// What a batch is refused for: the first of its partitions that cannot be, or else `error`.
+/// The error of a batch: that of the first statement with an invalid partition key, otherwise `error`.
 fn first_refusal(error: CqlError, statements: &[Statement<'_>]) -> CqlError {
     let keys = statements.iter().map(|statement| statement.plan.check_partitions(&statement.bindings));
     keys.filter_map(Result::err).next().unwrap_or(error)

@@ -1,4 +1,4 @@
-//! From a parsed statement to its plan: which family it belongs to, and what drivers are told of it.
+//! From a parsed statement to its plan: which kind of plan it becomes, and the metadata that drivers get.
 
 use super::batch::BatchPlan;
 use super::ddl::DdlPlan;
@@ -33,29 +33,30 @@ pub(crate) enum Plan {
     Use(Arc<str>),
     /// TRUNCATE.
     Truncate(Arc<Table>),
-    /// None: the statement is kept by another backend (`Prepared::elsewhere`).
+    /// Not run here: another backend keeps the statement (`Prepared::elsewhere`).
     Elsewhere,
 }
 
-/// A plan and what drivers are told of the statement.
+/// A plan, and the metadata of the statement for drivers.
 #[derive(Debug)]
 pub(crate) struct Analysed {
     /// The plan.
     pub(crate) plan: Plan,
     /// The bind markers in order.
     pub(crate) markers: Vec<ResultColumn>,
-    /// Which markers make up the partition key; empty when not all of it is bound.
+    /// The indexes of the markers that bind the partition key; empty unless all of the key is bound.
     pub(crate) partition_key_markers: Vec<u16>,
     /// The result's columns; `None` for statements without rows.
     pub(crate) columns: Option<Arc<ResultColumns>>,
-    /// Whether the statement's id leaves the session's keyspace out: it names its own (`QualifiedStatement`).
+    /// Whether the session's keyspace is left out of the statement's id, because it names its own
+    /// (`QualifiedStatement`).
     pub(crate) is_qualified: bool,
 }
 
 /// Analyses a statement.
 ///
 /// # Errors
-/// Whatever is wrong with it under this schema.
+/// Everything that is wrong with the statement under this schema.
 pub(crate) fn analyse(statement: &Statement<'_>, scope: &Scope<'_>) -> Result<Analysed> {
     if statement.markers.len() > usize::from(u16::MAX) {
         return Err(CqlError::Invalid(format!(
@@ -82,9 +83,9 @@ pub(crate) fn analyse(statement: &Statement<'_>, scope: &Scope<'_>) -> Result<An
     })
 }
 
-/// The plan, and how many columns the partition key of its table has.
+/// The plan, and the number of columns in the partition key of its table.
 ///
-/// `kind` is the statement's, or that of the statement which it explains.
+/// `kind` is the kind of the statement, or of the statement that it explains.
 fn plan_of(
     statement: &Statement<'_>,
     kind: &StatementKind<'_>,
@@ -152,16 +153,16 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
     }
 }
 
-/// What Cassandra tells those who are not logged in (`ClientState.ensureNotAnonymous`).
+/// Cassandra's message to anonymous users (`ClientState.ensureNotAnonymous`).
 const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
 
-/// The answer to what the parser knows and nothing runs yet.
+/// The error for statements that parse but are not implemented.
 fn unsupported(kind: &StatementKind<'_>) -> CqlError {
     let what = match kind {
         StatementKind::CreateView(_) => "CREATE MATERIALIZED VIEW",
         StatementKind::CreateFunction(_) => "CREATE FUNCTION",
         StatementKind::CreateAggregate(_) => "CREATE AGGREGATE",
-        // Nobody logs in yet.
+        // There is no login yet.
         StatementKind::GrantPermissions(_)
         | StatementKind::GrantRole(_)
         | StatementKind::RevokePermissions(_)
@@ -177,7 +178,7 @@ fn unsupported(kind: &StatementKind<'_>) -> CqlError {
         | StatementKind::DropUser { .. }
         | StatementKind::AddIdentity { .. }
         | StatementKind::DropIdentity { .. } => return CqlError::Unauthorized(ANONYMOUS.to_owned()),
-        // Those that have plans.
+        // These have plans.
         StatementKind::Select(_)
         | StatementKind::Insert(_)
         | StatementKind::Update(_)

@@ -1,4 +1,4 @@
-//! What a statement needs to be allowed: asked at one place, for every statement, whoever runs it.
+//! The permissions that a statement needs: computed and checked in one place, for every statement and every caller.
 
 use super::analysed::Plan;
 use super::modify::ModifyPlan;
@@ -6,7 +6,7 @@ use crate::backend::Identity;
 use crate::error::Result;
 use crate::syntax::ast::Permission;
 
-/// What a permission is about.
+/// The object of a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resource<'a> {
     /// All keyspaces.
@@ -25,7 +25,7 @@ pub(crate) fn needed(plan: &Plan) -> Vec<(Permission, Resource<'_>)> {
             vec![(Permission::Select, Resource::Table(&table.keyspace, &table.name))]
         }
         Plan::Describe(_) | Plan::Use(_) | Plan::Elsewhere => Vec::new(),
-        // EXPLAIN needs what its statement does: it tells of the data, and ANALYZE runs it.
+        // EXPLAIN needs what its statement needs: it reveals facts about the data, and ANALYZE runs the statement.
         Plan::Explain(explain) => needed(&explain.statement),
         Plan::Modify(plan) => vec![modify(plan)],
         Plan::Batch(batch) => batch.statements.iter().map(modify).collect(),
@@ -45,7 +45,8 @@ fn modify(plan: &ModifyPlan) -> (Permission, Resource<'_>) {
     (Permission::Modify, Resource::Table(&plan.table.keyspace, &plan.table.name))
 }
 
-/// Allows a plan to an identity or not. The anonymous may do everything; so may roles, until they are built.
+/// Checks the permissions of an identity for a plan. Anonymous users may do everything; so may roles, until they are
+/// built.
 pub(crate) fn authorize(identity: &Identity, plan: &Plan) -> Result<()> {
     if identity.role.is_none() {
         return Ok(());

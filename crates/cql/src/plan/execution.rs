@@ -1,4 +1,4 @@
-//! What a plan is run with.
+//! The context in which a plan runs.
 
 use crate::analysis::Bindings;
 use crate::backend::Request;
@@ -13,39 +13,39 @@ use std::sync::Arc;
 pub(crate) struct Execution<'a> {
     /// The database.
     pub(crate) database: &'a Database,
-    /// The tables that are not stored.
+    /// The virtual tables.
     pub(crate) virtuals: &'a VirtualTables,
     /// The request.
     pub(crate) request: &'a Request<'a>,
-    /// What is guarded; `None` if nothing is.
+    /// The guardrails; `None` if there are none.
     pub(crate) guardrails: Option<&'a Guardrails>,
-    /// Tombstones that a read may pass before its client is warned.
+    /// The number of tombstones that a read may pass before its client is warned.
     pub(crate) tombstones_warn: u64,
-    /// Tombstones that a read may pass before it fails.
+    /// The number of tombstones that a read may pass before it fails.
     pub(crate) tombstones_fail: u64,
-    /// Bytes that an answer without pages may have.
+    /// The most bytes of an answer without paging.
     pub(crate) answer_bytes_max: usize,
-    /// Its values, and what functions may ask for.
+    /// The values of the request, and the context that functions need.
     pub(crate) bindings: Bindings<'a>,
 }
 
 impl Execution<'_> {
-    /// The present schema, virtual tables included.
+    /// The current schema, virtual tables included.
     pub(crate) fn schema(&self) -> Arc<Schema> {
         self.virtuals.shown_in(&self.database.schema())
     }
 
-    /// The clock, if somebody watches this request; give it to `spent`.
+    /// The clock, if the request has a probe; pass it to `spent`.
     pub(crate) fn began_ns(&self) -> Option<u64> {
         self.request.began_ns(self.database)
     }
 
-    /// Adds what has passed since `began_ns` to a stage of whoever watches.
+    /// Adds the time since `began_ns` to a stage of the request's probe.
     pub(crate) fn spent(&self, stage: Stage, began_ns: Option<u64>) {
         self.request.spent(self.database, stage, began_ns);
     }
 
-    /// The moment of this execution, seconds: decides what has expired, and when what is written will.
+    /// The time of this execution, seconds: decides what has expired, and when new data will expire.
     pub(crate) fn now_s(&self) -> i64 {
         self.request.now_s.unwrap_or_else(|| self.database.now_s())
     }

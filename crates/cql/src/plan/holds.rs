@@ -1,12 +1,12 @@
-//! Whether a prepared statement outlives a change of the schema, or its clients have to prepare it again.
+//! Decides whether a prepared statement survives a schema change, or its clients must prepare it again.
 
 use super::analysed::Plan;
 use helenus_model::schema::{Schema, Table};
 
 impl Plan {
-    /// Whether what drivers were told of the statement is still so under a newer schema. Where it is not, the answer is
-    /// UNPREPARED: drivers of protocol v3 and v4 decode rows by the columns they were told of when they prepared, and learn
-    /// of others in no other way (`QueryProcessor.removeInvalidPreparedStatements`).
+    /// Whether the metadata that drivers got of the statement is still correct under a newer schema. If not, the answer
+    /// is UNPREPARED: drivers of protocol v3 and v4 decode rows by the columns they got at preparation, and have no
+    /// other way to learn of a change (`QueryProcessor.removeInvalidPreparedStatements`).
     pub(crate) fn holds_in(&self, schema: &Schema) -> bool {
         let holds = |table: &Table| {
             schema.table(&table.keyspace, &table.name).is_some_and(|now| !affects_statements(table, now))
@@ -21,7 +21,7 @@ impl Plan {
     }
 }
 
-/// Cassandra's rule (`TableMetadata.changeAffectsPreparedStatements`), and tables that were dropped and made again.
+/// Cassandra's rule (`TableMetadata.changeAffectsPreparedStatements`), plus tables that were dropped and created again.
 fn affects_statements(before: &Table, now: &Table) -> bool {
     before.id != now.id
         || before.partition_key != now.partition_key

@@ -1,4 +1,4 @@
-//! What statements become: typed, ready to run again and again with other values. One file or folder a family.
+//! Plans: typed statements that can run any number of times with different values. One file or folder for each kind.
 
 mod analysed;
 mod authorize;

@@ -1,51 +1,51 @@
-//! The paging state as it goes to the client and comes back: Cassandra's own (`PagingState`).
+//! The paging state that clients receive and send back, in Cassandra's format (`PagingState`).
 //!
-//! A state is a position and not tied to a statement: clients ask for the next page with whatever statement they like, and
-//! send back what they like. So nothing in a state is trusted: it names a key, a row and two numbers, each of which may be
-//! any. It is read as Cassandra reads it, with the request, whatever the statement: what is no state is an error of the
-//! protocol even where no page is asked for (`QueryOptions.Codec`).
+//! A state is a position and is not tied to a statement: clients may send any bytes with any statement. So nothing in a
+//! state is trusted: its key, its row and its two numbers may each be anything. It is decoded as in Cassandra, with the
+//! request and for every statement: an invalid state is a protocol error even where no paging is asked for
+//! (`QueryOptions.Codec`).
 //!
-//! Two layouts are read, one of protocol 4 and 5, one of protocol 3, each in requests of either; the first one is written.
-//! Both have the length of the key and the key, the length of the row's mark and the mark, the rows that are left of the
-//! limit, and those of the partition's limit: in the first all numbers are variable integers, in the second lengths have 2
-//! bytes and numbers 4, and the last one may be absent.
+//! Two layouts are read, that of protocols 4 and 5 and that of protocol 3, each in requests of either; the first one is
+//! written. Both contain the length of the key, the key, the length of the row mark, the row mark, the rows left of the
+//! limit, and the rows left of the partition's limit. In the first layout all numbers are variable integers. In the
+//! second, lengths have 2 bytes and numbers 4, and the last number may be absent.
 
 use crate::error::{CqlError, Result, bad_paging_state};
 use helenus_model::byte_comparable::{clustering_key, decode_clustering};
 use helenus_model::schema::Table;
 use helenus_model::vint;
 
-/// The number of rows that stands for no limit.
+/// The number of rows that means no limit.
 const NO_LIMIT: u32 = i32::MAX as u32;
-/// Ends the states of pages that were cut for their bytes where Cassandra would have given all rows.
+/// The suffix of states whose page was cut for its size where Cassandra would have returned all rows.
 const CUT: &[u8] = b"cut:byte";
 
 /// A paging state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PagingState {
-    /// The serialised key of a partition; a read of one partition names none.
+    /// The serialised partition key; absent in a read of one partition.
     pub(crate) key: Option<Vec<u8>>,
-    /// The last row that was given.
+    /// The last row that was returned.
     pub(crate) row: Option<RowMark>,
-    /// Rows that are left of the limit; `u64::MAX`: there is no limit.
+    /// Rows left of the limit; `u64::MAX`: no limit.
     pub(crate) rows_left: u64,
-    /// The same of the partition's limit.
+    /// Rows left of the partition's limit; `u64::MAX`: no limit.
     pub(crate) rows_left_in_partition: u64,
-    /// Whether the page was cut for its bytes where Cassandra would not page: only then is such a state obeyed.
+    /// Whether the page was cut for its size where Cassandra would not page. Such a statement obeys no other states.
     pub(crate) is_cut: bool,
 }
 
-/// A row, told by its clustering values.
+/// A row, identified by its clustering values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RowMark {
-    /// A header of two bits a value, then the values (`Clustering.serializer`).
+    /// A header of two bits for each value, then the values (`Clustering.serializer`).
     Values(Vec<u8>),
-    /// Protocol 3: a composite, which goes on with the name of a cell.
+    /// Protocol 3: a composite, which continues with the name of a cell.
     Composite(Vec<u8>),
 }
 
 impl PagingState {
-    /// Writes a state.
+    /// Encodes a state.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let key = self.key.as_deref().unwrap_or_default();
         let mark = match &self.row {
@@ -66,10 +66,10 @@ impl PagingState {
         out
     }
 
-    /// Reads a state.
+    /// Decodes a state.
     ///
     /// # Errors
-    /// It is none.
+    /// The bytes are not a paging state.
     pub(crate) fn decode(state: &[u8]) -> Result<PagingState> {
         let cut = state.strip_suffix(CUT).and_then(modern);
         let cut = cut.map(|state| PagingState { is_cut: true, ..state });
@@ -88,7 +88,7 @@ impl RowMark {
     /// The ordered position of the row in a table.
     ///
     /// # Errors
-    /// It can be no row of this table.
+    /// No row of this table can have this mark.
     pub(crate) fn position(&self, table: &Table) -> Result<Vec<u8>> {
         let columns = table.clustering.len();
         let values = match self {
@@ -108,7 +108,7 @@ impl RowMark {
     }
 }
 
-/// Refuses what is no state at all.
+/// Rejects bytes that are not a paging state.
 pub(crate) fn check_paging_state(state: Option<&[u8]>) -> Result<()> {
     state.map_or(Ok(()), |state| PagingState::decode(state).map(drop))
 }
@@ -133,16 +133,17 @@ pub(super) fn write_mark<'v>(values: impl Iterator<Item = Option<&'v [u8]>> + Cl
     }
 }
 
-/// The mark of a row at an ordered position; `None` if the table has no clustering columns, or the position is no row's.
+/// The mark of the row at an ordered position; `None` if the table has no clustering columns or no row can have the
+/// position.
 pub(super) fn mark_at(position: &[u8], table: &Table) -> Option<RowMark> {
     let values = decode_clustering(position, &table.clustering).ok()?.values;
     RowMark::of(values.iter().map(Option::as_deref))
 }
 
-/// How many values share a header: two bits each.
+/// The number of values that share a header: two bits each.
 const VALUES_A_HEADER: usize = 32;
 
-/// The first values of a mark. What follows them is left alone, as in Cassandra.
+/// The first values of a mark. The bytes after them are ignored, as in Cassandra.
 fn values_of(mut mark: &[u8], columns: usize) -> Option<Vec<Option<&[u8]>>> {
     let mut values = Vec::with_capacity(columns);
     while values.len() < columns {
@@ -162,7 +163,7 @@ fn values_of(mut mark: &[u8], columns: usize) -> Option<Vec<Option<&[u8]>>> {
     Some(values)
 }
 
-/// The first parts of a composite; those that are absent are null (`CompositeType.splitName`).
+/// The first parts of a composite; absent ones are null (`CompositeType.splitName`).
 fn parts_of(mut mark: &[u8], columns: usize) -> Option<Vec<Option<&[u8]>>> {
     const STATIC: &[u8] = &[0xFF, 0xFF];
     if mark.starts_with(STATIC) {
@@ -199,7 +200,7 @@ fn legacy(mut state: &[u8]) -> Option<PagingState> {
     };
     let (key, mark) = (bytes()?, bytes()?);
     let rows_left = rows(&mut state)?;
-    // Cassandra 2.1 and 2.2 write no more.
+    // Cassandra 2.1 and 2.2 end the state here.
     let in_partition = if state.is_empty() { NO_LIMIT } else { rows(&mut state)? };
     let mark = (!mark.is_empty()).then_some(RowMark::Composite(mark));
     state.is_empty().then(|| parsed(key, mark, (rows_left, in_partition)))
@@ -221,14 +222,14 @@ fn parsed(key: Vec<u8>, row: Option<RowMark>, (rows_left, in_partition): (u32, u
     }
 }
 
-/// A variable integer, which has no longer form than it needs.
+/// A variable integer in its shortest form; longer forms are rejected.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let (value, length) = vint::read_unsigned(bytes)?;
     take(bytes, length)?;
     (length == vint::unsigned_length(value)).then_some(value)
 }
 
-/// A number that Cassandra holds in 32 bits with a sign.
+/// A number that Cassandra stores in a signed 32-bit integer.
 fn limit(value: u64) -> Option<u32> {
     u32::try_from(value).ok().filter(|value| *value <= NO_LIMIT)
 }
@@ -252,7 +253,7 @@ mod tests {
         PagingState { key, row, rows_left, rows_left_in_partition, is_cut: false }
     }
 
-    /// Each with the bytes that a Cassandra 5.0.9 gave for it.
+    /// Each with the bytes that Cassandra 5.0.9 produced for it.
     fn known() -> Vec<(PagingState, Vec<u8>)> {
         let at = |c: u32| RowMark::of([Some(&c.to_be_bytes()[..])].into_iter());
         let one = |rows_left, left| state(&[], at(1), rows_left, left);
@@ -308,7 +309,7 @@ mod tests {
                 (0..columns).map(|at| [None, Some(&b""[..]), Some(&b"value"[..])][at % 3]).collect();
             let Some(RowMark::Values(mark)) = RowMark::of(values.iter().copied()) else { panic!("a mark") };
             assert_eq!(values_of(&mark, columns).unwrap(), values);
-            // Of a table with fewer columns the first ones count, one with more has no such row.
+            // With fewer columns only the first values count; a table with more columns has no such row.
             assert_eq!(values_of(&mark, columns - 1).unwrap(), values[..columns - 1]);
             assert_eq!(values_of(&mark, columns + 40), None);
         }

@@ -1,9 +1,10 @@
-//! What CQL shows of the super column families of the old interface, as Cassandra 3.11 did (`SuperColumnCompatibility`).
+//! Super column families (Thrift) in CQL, shown as Cassandra 3.11 did (`SuperColumnCompatibility`).
 //!
-//! Stored is a row a super column, its columns the entries of a map without name. Statements see a row for each entry: one
-//! clustering column more, which is the entry's key, and a value. `view` makes the table that they are analysed against, in the
-//! place of the stored one (`VirtualTables::shown_in`); `read` unfolds stored rows on their way to the statement; `write` turns
-//! its changes into changes of the stored table. Families with declared columns show these, and not the map.
+//! A super column is stored as one row; its columns are the entries of a map that has no name. Statements see one row
+//! for each entry: a further clustering column, which is the entry's key, and a value. `view` makes the table against
+//! which statements are analysed instead of the stored one (`VirtualTables::shown_in`). `read` converts stored rows to
+//! rows of entries, and `write` converts changes to changes of the stored table. A family with declared columns shows
+//! these instead of the map.
 
 mod read;
 mod view;

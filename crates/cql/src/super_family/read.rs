@@ -1,5 +1,6 @@
-//! Reads of super families: the rows of a read become rows of entries, which are filtered, counted and paged here. Entries of a
-//! super column come in their order, in a reversed read too: as in 3.11, that turns super columns round and no more.
+//! Reads of super column families: converts each stored row to rows of entries, which are filtered, counted and paged
+//! here. The entries of a super column keep their order in a reversed read too: as in 3.11, it only reverses the super
+//! columns.
 
 use super::is_of_entries;
 use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken, left_of};
@@ -11,10 +12,10 @@ use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use std::sync::Arc;
 
-/// Runs a read of a stored table; of a super family, unfolds it.
+/// Runs a read of a stored table; converts the rows of a super column family.
 ///
 /// # Errors
-/// As a read.
+/// As for a read.
 pub(crate) fn read(
     database: &Database,
     command: &ReadCommand,
@@ -56,7 +57,7 @@ pub(crate) fn read(
         row: RowBuf::default(),
     };
     let end = database.read(&folded, &view, request, &mut unfolding, probe)?;
-    // The stored rows are read without pages.
+    // The stored rows are read without paging.
     Ok(unfolding.end.take().unwrap_or(end))
 }
 
@@ -68,7 +69,8 @@ fn damaged(table: &Table) -> Error {
     }
 }
 
-/// A position among rows of entries as one among stored rows: a stored row lies between `before` and after it.
+/// Converts a position among rows of entries to one among stored rows: before the stored row if `before`, otherwise
+/// after it.
 fn folded(table: &Table, position: &[u8], before: bool) -> Result<Vec<u8>> {
     let Some(values) = values(table, position) else { return Ok(position.to_vec()) };
     let [Some(first), _, ..] = &values[..] else { return Ok(position.to_vec()) };
@@ -77,7 +79,7 @@ fn folded(table: &Table, position: &[u8], before: bool) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The values of a position; `None` before and after everything.
+/// The values of a position; `None` for the positions before and after all rows.
 fn values(table: &Table, position: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
     decode_clustering(position, &table.clustering).ok().map(|decoded| decoded.values)
 }
@@ -112,7 +114,7 @@ fn folded_filter(table: &Table, filter: &ClusteringFilter) -> Result<ClusteringF
     })
 }
 
-/// Where a read goes on among stored rows: with the one in which the page ended, which is unfolded once more.
+/// Where a read continues among stored rows: at the row in which the page ended, which is converted once more.
 fn folded_resume(table: &Table, at: &Resume, reversed: bool) -> Result<Resume> {
     let clustering =
         at.clustering.as_deref().map(|position| folded(table, position, !reversed)).transpose()?;
@@ -123,24 +125,24 @@ struct Unfolding<'a> {
     command: &'a ReadCommand,
     map: ColumnId,
     sink: &'a mut dyn RowSink,
-    /// The partition at hand.
+    /// The current partition.
     key: Vec<u8>,
-    /// Rows that are left of the limit.
+    /// Rows left of the limit.
     rows_left: u64,
-    /// The same of the partition's limit.
+    /// Rows left of the partition's limit.
     left_in_partition: u64,
-    /// Whether rows of the partition were given.
+    /// Whether rows of the partition were returned.
     is_begun: bool,
     rows_in_page: u64,
-    /// The position behind which the partition at hand goes on, and the super column that it is in.
+    /// The position after which the current partition continues, and the super column that contains it.
     after: Option<(Option<Vec<u8>>, Vec<u8>)>,
-    /// How the read ends, if that was decided here.
+    /// The end of the read, if it was decided here.
     end: Option<ReadEnd>,
     row: RowBuf,
 }
 
 impl Unfolding<'_> {
-    /// Makes the row of an entry; `false` if the read does not ask for it.
+    /// Makes the row of an entry; `false` if the read does not select it.
     fn unfold(&mut self, stored: RowView<'_>, cell: &Cell) -> Result<bool> {
         let Unfolding { command, row, .. } = self;
         row.clear();
@@ -149,7 +151,7 @@ impl Unfolding<'_> {
         let encoded = clustering_key([name, Some(path)], &command.table.clustering, &mut position);
         row.key = position;
         encoded.map_err(|_| damaged(&command.table))?;
-        // Other super columns than that of the page's end lie behind it wholly, or are not read at all.
+        // Super columns other than that of the page's end are entirely after it, or are not read.
         let is_behind =
             self.after.as_ref().is_none_or(|(of, after)| of.as_deref() != name || row.key > *after);
         if !is_behind || !selects(&command.filter, &row.key) {
@@ -163,14 +165,14 @@ impl Unfolding<'_> {
         Ok(true)
     }
 
-    /// The end of a page within the partition at hand.
+    /// The end of a page within the current partition.
     fn page(&self, clustering: Option<Vec<u8>>) -> ReadEnd {
         let rows_left_in_partition = if clustering.is_some() { self.left_in_partition } else { 0 };
         let (key, rows_left) = (self.key.clone(), self.rows_left);
         ReadEnd::Page(Resume { key, clustering, rows_left, rows_left_in_partition })
     }
 
-    /// Counts a row that the sink has taken. Says how the read goes on.
+    /// Counts a row that the sink has taken. Returns how the read continues.
     fn counted(&mut self) -> Taken {
         self.rows_left = left_of(self.rows_left, 1);
         self.left_in_partition = left_of(self.left_in_partition, 1);

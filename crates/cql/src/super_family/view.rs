@@ -1,4 +1,4 @@
-//! The tables that statements see in the place of super families.
+//! The tables that statements see instead of super column families.
 
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{Relation, RelationKind};
@@ -6,21 +6,22 @@ use helenus_model::schema::{Column, ColumnKind, Keyspace, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// Name of the map that holds a super column's columns (`SUPER_COLUMN_MAP_COLUMN`).
+/// The name of the map that holds a super column's columns (`SUPER_COLUMN_MAP_COLUMN`).
 const MAP: &str = "";
 
-/// Whether a table is a super family, or what statements see of one.
+/// Whether a table is a super column family, or the view of one.
 pub(crate) fn is_super(table: &Table) -> bool {
     table.flags.iter().any(|flag| flag == "super")
 }
 
-/// Whether a table is what statements see of a super family without declared columns: its rows are entries of stored rows.
+/// Whether a table is the view of a super column family without declared columns: its rows are entries of stored rows.
 #[inline]
 pub(crate) fn is_of_entries(table: &Table) -> bool {
     table.clustering.len() == 2 && is_super(table)
 }
 
-/// Refuses an INSERT or UPDATE that does not say which entry gets what (`prepareInsertOperations`, `prepareUpdateOperations`).
+/// Rejects an INSERT or UPDATE that does not give both an entry's key and its value (`prepareInsertOperations`,
+/// `prepareUpdateOperations`).
 ///
 /// # Errors
 /// There is no value, or the column of the entry's key is not named.
@@ -33,10 +34,10 @@ pub(crate) fn check_entry(table: &Table, has_value: bool, names: impl FnOnce(&Co
     Err(CqlError::Invalid(format!("Column {what} is mandatory for SuperColumn tables")))
 }
 
-/// Refuses a read that asks for an entry and not for its super column (`StatementRestrictions`).
+/// Rejects a read that restricts the entry's key but not its super column (`StatementRestrictions`).
 ///
 /// # Errors
-/// As said.
+/// The entry's key is restricted alone.
 pub(crate) fn check_relations(table: &Table, relations: &[Relation<'_>]) -> Result<()> {
     let [name, entry] = &table.clustering[..] else { return Ok(()) };
     let asks = |column: &Column| {
@@ -51,7 +52,7 @@ pub(crate) fn check_relations(table: &Table, relations: &[Relation<'_>]) -> Resu
     Ok(())
 }
 
-/// The super families of a keyspace, as statements see them.
+/// The views of a keyspace's super column families.
 pub(crate) fn shown(keyspace: &Keyspace) -> Vec<Arc<Table>> {
     keyspace
         .tables
@@ -71,7 +72,7 @@ fn view(table: &Table) -> Option<Table> {
         return Some(view);
     }
     let CqlType::Map { key, value, .. } = &map.ty else { return None };
-    // `columnNameGenerator`: the first number is never taken, whatever the first column is called.
+    // `columnNameGenerator`: the name with number 1 is never used, even if no column has it.
     let mut taken: Vec<&str> = table.columns().map(|column| &*column.name).collect();
     taken.push("column1");
     let entry = free_name("column", 2, &taken);
@@ -89,7 +90,7 @@ fn column(name: &str, kind: ColumnKind, ty: CqlType) -> Column {
     Column { name: name.into(), kind, position: 0, ty, reversed: false, id: Table::UNNUMBERED }
 }
 
-/// The word with the first number from `first` on that is not taken; without one for 0.
+/// The word with the first number, from `first` on, whose name is not taken; number 0 is left out of the name.
 fn free_name(word: &str, first: usize, taken: &[&str]) -> String {
     let name = |number: usize| if number == 0 { word.to_owned() } else { format!("{word}{number}") };
     let mut number = first;

@@ -1,4 +1,4 @@
-//! Writes of super families: changes of rows of entries become changes of entries of stored rows.
+//! Writes of super column families: converts changes of rows of entries to changes of entries of stored rows.
 
 use super::is_of_entries;
 use crate::error::{CqlError, Result};
@@ -10,10 +10,10 @@ use helenus_model::packed::unpack;
 use helenus_model::row::RowBuf;
 use std::borrow::Cow;
 
-/// A mutation as it is stored.
+/// Converts a mutation to the stored form.
 ///
 /// # Errors
-/// A deletion of a part of a super column that is no entry of it.
+/// A deletion of a range of entries within a super column.
 pub(crate) fn stored<'m>(database: &Database, mutation: &'m Mutation) -> Result<Cow<'m, Mutation>> {
     if !mutation.updates.iter().any(|update| is_of_entries(&update.table)) {
         return Ok(Cow::Borrowed(mutation));
@@ -37,7 +37,7 @@ pub(crate) fn stored<'m>(database: &Database, mutation: &'m Mutation) -> Result<
 fn folded(changes: &Changes, map: ColumnId) -> Result<Changes> {
     let mut out = Changes::default();
     let mut row = RowBuf::default();
-    // Our own bytes, written a moment ago.
+    // The server wrote these bytes itself a moment ago, so they can be decoded.
     for change in changes.iter().flatten() {
         match change {
             Change::PartitionDeletion(deletion) => out.delete_partition(deletion),
@@ -60,7 +60,7 @@ fn folded(changes: &Changes, map: ColumnId) -> Result<Changes> {
     Ok(out)
 }
 
-/// Deletes super columns: one by its name, or all between two names.
+/// Deletes one super column by its name, or all between two names.
 fn delete(
     (start, end): (&RangeBound<'_>, &RangeBound<'_>),
     deletion: DeletionTime,

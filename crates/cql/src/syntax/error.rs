@@ -1,8 +1,8 @@
-//! Why a text is no statement, in the words of Cassandra's parser.
+//! Syntax errors, in the words of Cassandra's parser.
 //!
 //! While parsing, a failure is only a few numbers; the text is made once, here, for the failure that is reported.
-//! Cassandra's texts come from ANTLR (`BaseRecognizer.getErrorMessage`) and its own `ErrorCollector`, which quotes the
-//! tokens around the place. What that class calls a token includes white space and comments.
+//! Cassandra's texts come from ANTLR (`BaseRecognizer.getErrorMessage`) and from its own `ErrorCollector`, which quotes
+//! the tokens around the error. That class counts white space and comments as tokens.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,35 +11,35 @@ use super::ast::Pos;
 use super::lexer::{LexError, Lexer, Trouble};
 use super::token::{Kind, Token};
 
-/// A text that is no CQL statement.
+/// The error of a text that is not a CQL statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// From 1; 0 where the text ended too early, as Cassandra has it, and for names of classes.
+    /// From 1; 0, as in Cassandra, if the text ended too early, and for class names.
     pub line: i32,
     /// From 0, in UTF-16 units; -1 where the line is 0.
     pub column: i32,
-    /// Byte offset of the place in the text.
+    /// The byte offset of the error in the text.
     pub offset: u32,
-    /// The whole text, which begins with `line L:C ` where the grammar is at odds with the statement, and without where
-    /// only a rule beyond the grammar is.
+    /// The whole message. It begins with `line L:C ` if the text violates the grammar; without that prefix, only a rule
+    /// beyond the grammar is violated.
     pub message: String,
 }
 
 /// A failure while parsing.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// One certain kind had to follow.
+    /// One certain kind of token was required.
     Mismatched { found: Token, expected: &'static str },
-    /// Nothing known goes on like this. `decision` is where the alternatives that failed began.
+    /// No alternative accepts the token. `decision` is where the alternatives that failed began.
     NoViable { found: Token, decision: Token },
-    /// The grammar is content, a rule beyond it is not.
+    /// The grammar accepts the text, but a rule beyond it does not.
     Rule { at: Pos, message: String },
     /// The text nests too deep.
     TooDeep { at: Token },
-    /// Nobody waits for what comes of it any more.
+    /// The request was cancelled or took too long.
     Interrupted { at: Token },
-    /// What is no token.
+    /// The text contains something that is not a token.
     Lexical(LexError),
 }
 
@@ -52,7 +52,7 @@ impl From<LexError> for Box<Failure> {
 }
 
 impl Failure {
-    /// Whether no other reading of the text can make it good.
+    /// Whether no other way to parse the text can succeed.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Failure::Rule { .. } | Failure::TooDeep { .. } | Failure::Interrupted { .. })
     }
@@ -109,7 +109,8 @@ fn lexical(text: &str, error: LexError) -> SyntaxError {
         Some('\n') => "\\n".to_owned(),
         Some('\t') => "\\t".to_owned(),
         Some('\r') => "\\r".to_owned(),
-        // ANTLR sees the halves of what lies beyond the first plane; one of them alone cannot be written.
+        // ANTLR sees characters beyond the basic plane as two surrogates; a single surrogate cannot be written in
+        // UTF-8.
         Some(other) => other.to_string(),
     };
     let what = match error.trouble {
@@ -128,7 +129,7 @@ fn lexical(text: &str, error: LexError) -> SyntaxError {
     }
 }
 
-/// A token's text as ANTLR has it: strings and quoted names without their quotes.
+/// A token's text as ANTLR keeps it: strings and quoted names without their quotes.
 pub(super) fn content(text: &str, token: Token) -> Cow<'_, str> {
     let raw = text.get(token.start as usize..token.end as usize).unwrap_or_default();
     match token.kind {
@@ -155,11 +156,11 @@ fn shown(text: &str, token: Token) -> String {
     format!("'{content}'")
 }
 
-/// How many tokens are quoted before and behind the offending one.
+/// The number of tokens that are quoted before and after the offending one.
 const TOKENS_BEFORE: usize = 10;
 const TOKENS_BEHIND: usize = 2;
 
-/// The part of the statement around `offending`, which stands in brackets; empty at the end of the text.
+/// The part of the statement around `offending`, which is put in brackets; empty at the end of the text.
 fn snippet(text: &str, offending: Token, read_to: u32) -> String {
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
@@ -185,7 +186,8 @@ fn snippet(text: &str, offending: Token, read_to: u32) -> String {
     quote(text, from, to, offending)
 }
 
-/// `ErrorCollector.appendSnippet`: works line by line and adds a token's *content*'s length to where it begins.
+/// `ErrorCollector.appendSnippet`: works line by line, and takes a token's end to be its start plus the length of its
+/// *content*.
 fn quote(text: &str, from: Token, to: Token, offending: Token) -> String {
     let mut lines: Vec<Vec<u16>> = text.split('\n').map(|line| line.encode_utf16().collect()).collect();
     while lines.len() > 1 && lines.last().is_some_and(Vec::is_empty) {
@@ -199,7 +201,7 @@ fn quote(text: &str, from: Token, to: Token, offending: Token) -> String {
     let (line, start, end) = place(offending);
     let whole_start = from_line == 0 && from_start == 0;
     let whole_end = to_line + 1 == lines.len() && lines.last().is_some_and(|last| last.len() == to_end);
-    // A token that spans lines makes Cassandra itself fail here; it is quoted as far as its first line goes.
+    // A token of several lines makes Cassandra itself fail here; the quotation ends with the token's first line.
     if let Some(last) = lines.get_mut(to_line) {
         last.truncate(to_end);
     }

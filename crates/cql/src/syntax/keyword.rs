@@ -10,7 +10,7 @@ const LEN_MAX: usize = 14;
 const SLOTS: usize = 1024;
 const EMPTY: u8 = u8::MAX;
 
-/// Folded keys, each with its index in `WORDS`, in open addressing.
+/// Folded keywords, each with its index in `WORDS`; an open-addressing hash table.
 struct Table {
     keys: [u128; SLOTS],
     words: [u8; SLOTS],
@@ -53,7 +53,7 @@ const fn build() -> Table {
     table
 }
 
-/// The kind of the identifier `bytes` (letters, digits and `_` only): a keyword's, or `Kind::Ident`.
+/// The kind of the identifier `bytes` (letters, digits and `_` only): the keyword's kind, or `Kind::Ident`.
 #[inline]
 pub(super) fn kind_of(bytes: &[u8]) -> Kind {
     if bytes.len() < 2 || bytes.len() > LEN_MAX {

@@ -1,32 +1,32 @@
-//! Cuts a statement's text into tokens, one at a time, over bytes and without allocating.
+//! Splits a statement's text into tokens, one at a time, byte by byte and without allocating.
 //!
-//! The rules are Cassandra's `Lexer.g`, with what ANTLR makes of them: some beginnings commit the lexer to one kind of
-//! token, and what then does not fit is an error instead of a shorter token. `-n` must become `-NaN`, eight hexadecimal
-//! digits and a dash must become a UUID, a comment to the end of the line must have that end. Numbers, durations and
-//! UUIDs stand in `number`.
+//! The rules are those of Cassandra's `Lexer.g` as ANTLR implements them: some prefixes commit the lexer to one kind of
+//! token, and if the rest does not fit there is an error instead of a shorter token. `-n` must become `-NaN`, eight
+//! hexadecimal digits and a dash must become a UUID, and a comment to the end of a line needs that end. Numbers,
+//! durations and UUIDs are in `number`.
 
 mod number;
 
 use super::keyword;
 use super::token::{Kind, Token};
 
-/// Why a text cannot be cut into tokens.
+/// Why a text cannot be split into tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// No token begins, or goes on, with the character here.
+    /// No token begins or continues with this character.
     NoViable,
-    /// One certain character had to stand here.
+    /// One certain character was required.
     Expected(char),
-    /// One of several characters had to stand here.
+    /// One of several characters was required.
     ExpectedSet,
-    /// At least one digit had to stand here.
+    /// At least one digit was required.
     EmptyLoop,
 }
 
-/// What is wrong with the text, and where.
+/// An error of the lexer.
 #[derive(Clone, Copy, Debug)]
 pub struct LexError {
-    /// Byte offset of the character that does not fit; the text's length at its end.
+    /// The byte offset of the character that does not fit; the text's length at its end.
     pub at: u32,
     /// Why it does not fit.
     pub trouble: Trouble,
@@ -38,14 +38,14 @@ fn fail(at: usize, trouble: Trouble) -> Lexed {
     Err(LexError { at: at as u32, trouble })
 }
 
-/// The reading position in a text. Cheap to copy: a copy is a place to come back to.
+/// The reading position in a text. It is cheap to copy, and a copy can be used to return to its position.
 #[derive(Clone, Copy, Debug)]
 pub struct Lexer<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// Bytes that go on an identifier: letters, digits, `_`.
+/// The bytes that continue an identifier: letters, digits, `_`.
 static WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -72,10 +72,10 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// The next token behind white space and comments; `Kind::Eof`, empty, at the end.
+    /// The next token after white space and comments; `Kind::Eof`, empty, at the end.
     ///
     /// # Errors
-    /// The text that follows is no token. The lexer does not move on then.
+    /// The text that follows is not a token. The lexer then keeps its position.
     #[inline]
     pub fn next_token(&mut self) -> Result<Token, LexError> {
         loop {
@@ -98,9 +98,9 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token, where a run of white space and each comment is one as well, of kind `Kind::Bad`.
+    /// The next token, where each run of white space and each comment is a token too, of kind `Kind::Bad`.
     ///
-    /// Only for quoting a part of the statement in an error text, which counts hidden tokens.
+    /// Only for quoting a part of the statement in an error text, where hidden tokens count.
     pub fn next_raw(&mut self) -> Result<Token, LexError> {
         let start = self.at;
         let white = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Where the comment that begins at `start` ends, if one does.
+    /// The end of the comment that begins at `start`, if there is one.
     #[inline]
     fn hidden_end(&self, first: u8, start: usize) -> Result<Option<usize>, LexError> {
         if first != b'-' && first != b'/' {
@@ -200,7 +200,7 @@ impl<'a> Lexer<'a> {
         fail(bytes.len(), Trouble::Expected('"'))
     }
 
-    /// `$$...$$`. What is reported of one without an end is where ANTLR stops: at the text's last character.
+    /// `$$...$$`. The error for a missing end is at the text's last character, where ANTLR stops.
     fn dollar_string(&self, start: usize) -> Lexed {
         let bytes = self.text.as_bytes();
         if self.byte(start + 1) != Some(b'$') {

@@ -1,11 +1,11 @@
-//! The syntax of CQL 3.4.7, as Cassandra 5.0.9 reads it, and of `EXPLAIN`, which is our own.
+//! The syntax of CQL 3.4.7, as Cassandra 5.0.9 accepts it, and of `EXPLAIN`, which is an extension.
 //!
-//! [`parse`] turns a text into a [`ast::Statement`] that borrows from it; [`print()`] turns it back into canonical CQL.
-//! Nothing here knows a schema: names are not resolved, types not checked. What Cassandra's own parser refuses beyond
-//! its grammar (a column set twice, a property given twice) is refused here, with the same text.
+//! [`parse`] turns a text into an [`ast::Statement`] that borrows from it; [`print()`] turns it back into canonical
+//! CQL. This module does not use the schema: names are not resolved, types not checked. What Cassandra's own parser
+//! rejects beyond its grammar (a column set twice, a property given twice) is rejected here, with the same text.
 //!
-//! `lexer` cuts bytes into `token`s, `parser` is a recursive descent over them that never goes deeper than
-//! [`DEPTH_MAX`], `error` tells where and why a text is refused.
+//! `lexer` splits bytes into `token`s. `parser` is a recursive-descent parser whose depth is limited to [`DEPTH_MAX`].
+//! `error` describes where and why a text is rejected.
 
 pub mod ast;
 mod error;

@@ -3,8 +3,8 @@
 use super::lexer::Lexer;
 use super::token::Kind;
 
-/// The text with `?` in the place of each literal, without comments, on one line. From what is no token on, nothing is shown:
-/// it could be part of a value.
+/// The text on one line, with `?` for each literal and without comments. From the first invalid token on, nothing is
+/// shown, because it could be part of a value.
 pub fn redact(text: &str) -> String {
     let mut lexer = Lexer::new(text);
     let mut redacted = String::with_capacity(text.len().min(1024));

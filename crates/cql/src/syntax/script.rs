@@ -1,11 +1,11 @@
-//! Takes a text of many statements apart.
+//! Splits a script of several statements.
 
 use super::lexer::Lexer;
 use super::token::Kind;
 
-/// The statements of a text, without the semicolons that end them; those in texts and comments end nothing. From what is no
-/// token on, the rest is one statement: parsing it says what is wrong. A comment may end the text, which Cassandra's lexer
-/// takes for no token.
+/// The statements of a text, without the semicolons between them. Semicolons in strings and comments do not count. From
+/// the first invalid token on, the rest is one statement, so that parsing it reports the error. A comment may end the
+/// text, although Cassandra's lexer does not accept that as a token.
 pub fn split_statements(text: &str) -> Vec<&str> {
     let mut lexer = Lexer::new(text);
     let (mut statements, mut start, mut end) = (Vec::new(), None, 0);

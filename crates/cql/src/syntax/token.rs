@@ -1,27 +1,27 @@
-//! The kinds of token and what is known of each: its name in error texts, its spellings, its class as a word.
+//! The kinds of tokens and their properties: name in error texts, spellings, and for words how far they are reserved.
 //!
-//! One table drives the lexer's keyword search, the parser's questions ("may this word be a column name?") and the
-//! error texts. The words and their classes are those of Cassandra 5.0.9's grammar (the `K_` tokens, and the rules
+//! One table drives the lexer's keyword search, the parser's decisions (may this word be a column name?) and the error
+//! texts. The words and their classes are those of Cassandra 5.0.9's grammar (the `K_` tokens, and the rules
 //! `basic_unreserved_keyword`, `unreserved_function_keyword` and `unreserved_keyword`).
 
 /// How far a word is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Not a word at all.
+    /// Not a word.
     Symbol,
     /// Only usable as a name between double quotes.
     Reserved,
-    /// Usable as the name of anything.
+    /// Usable as any name.
     Basic,
-    /// The name of a native type: usable as any name but that of a user-defined type.
+    /// The name of a native type: usable as any name except that of a user-defined type.
     Native,
-    /// Usable as a name, but not of a function.
+    /// Usable as a name, except that of a function.
     Other,
 }
 
 macro_rules! tokens {
     (words { $($word:ident $class:ident $label:literal [$($text:literal),+];)* } symbols { $($symbol:ident $shown:literal;)* }) => {
-        /// What a token is. Words come first.
+        /// The kind of a token. The words come first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Kind {
@@ -30,7 +30,7 @@ macro_rules! tokens {
         }
 
         impl Kind {
-            /// The name that an error text gives this kind, after "expecting".
+            /// The name of this kind in an error text, after "expecting".
             pub const fn label(self) -> &'static str {
                 match self {
                     $(Kind::$word => $label,)*
@@ -252,45 +252,46 @@ tokens! {
     }
 }
 
-/// One token: its kind and where its text stands.
+/// One token: its kind and the range of its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Byte offset of its first byte.
+    /// The byte offset of its first byte.
     pub start: u32,
-    /// Byte offset behind its last byte.
+    /// The byte offset after its last byte.
     pub end: u32,
 }
 
 impl Kind {
-    /// A name of a column, a field, a keyspace, a table, an index or an alias (`ident`, `fident`, `noncol_ident` of the grammar).
+    /// Whether it can name a column, field, keyspace, table, index or alias (`ident`, `fident`, `noncol_ident` of the
+    /// grammar).
     #[inline]
     pub const fn is_name(self) -> bool {
         matches!(self, Kind::Ident | Kind::QuotedName)
             || matches!(self.class(), Class::Basic | Class::Native | Class::Other)
     }
 
-    /// A column where the empty name is allowed as well (`cident`).
+    /// Whether it can name a column where the empty name is allowed too (`cident`).
     #[inline]
     pub const fn is_column(self) -> bool {
         self.is_name() || matches!(self, Kind::EmptyQuotedName)
     }
 
-    /// A name of a function without its keyspace (`allowedFunctionName`).
+    /// Whether it can name a function without keyspace (`allowedFunctionName`).
     #[inline]
     pub const fn is_function_name(self) -> bool {
         matches!(self, Kind::Ident | Kind::QuotedName | Kind::Token | Kind::Count)
             || matches!(self.class(), Class::Basic | Class::Native)
     }
 
-    /// A name of a user-defined type without its keyspace (`non_type_ident`).
+    /// Whether it can name a user-defined type without keyspace (`non_type_ident`).
     #[inline]
     pub const fn is_type_name(self) -> bool {
         matches!(self, Kind::Ident | Kind::QuotedName | Kind::Key) || matches!(self.class(), Class::Basic)
     }
 
-    /// A constant (`constant`).
+    /// Whether it is a constant (`constant`).
     #[inline]
     pub const fn is_constant(self) -> bool {
         matches!(

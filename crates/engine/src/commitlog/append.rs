@@ -1,4 +1,4 @@
-//! Appending: records into the buffer, the buffer to the operating system, segments one after another.
+//! Appends records to the buffer, writes the buffer to the operating system, and changes segments.
 
 use super::record::{self, HEAD, LogPosition, TIMESTAMP_BYTES};
 use super::segment::{
@@ -27,14 +27,14 @@ use std::sync::{Arc, OnceLock};
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
-    /// Once the operating system has it; synced every `period_ms`. Survives the process, not the machine.
+    /// Once the operating system has it; synced every `period_ms`. Survives the process, but not a power cut.
     Periodic {
         /// Milliseconds between syncs.
         period_ms: u64,
     },
     /// Once it is synced; each sync begins when a write waits for it.
     Batch,
-    /// Once it is synced; the next sync begins when the last has ended, and takes all that wait.
+    /// Once it is synced; the next sync begins when the last has ended, and covers all waiting writes.
     Group,
 }
 
@@ -45,29 +45,29 @@ impl SyncMode {
     }
 }
 
-/// How the log is kept.
+/// Options of the log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// The folder of the segments.
     pub dir: PathBuf,
     /// When a write is acknowledged.
     pub mode: SyncMode,
-    /// Size of a full-grown segment; the first ones are smaller, so that a start and a small database cost little.
+    /// Size of a full-size segment. The first segments are smaller, so that a start and a small database cost little.
     pub segment_bytes: u32,
-    /// Who is told of failures.
+    /// Receives failures.
     pub journal: JournalSlot,
-    /// The greatest timestamp that the server has given to a write: each piece of the log begins with it.
+    /// The greatest timestamp that the server has given to a write. Each chunk of the log begins with it.
     pub last_given: LastGiven,
 }
 
 /// Size of the first segment of a process.
 const SEGMENT_BYTES_FIRST: u32 = 1 << 20;
-/// Bytes of a page of the system's cache, or a part of one.
+/// Size of a page of the kernel's page cache, or a divisor of it.
 const PAGE_BYTES: u32 = 4096;
-/// A mutation's record of this size or more goes to the operating system from where it was made: a copy in the buffer would
-/// cost memory and time under the lock, and the buffer is kept for small ones.
+/// A mutation's record of at least this size is written from its own memory. Copying it to the buffer would cost
+/// memory, and time under the lock.
 const LARGE_RECORD_BYTES: usize = 64 << 10;
-/// Segments that are kept to be used again; a flush may set many free at once.
+/// Segments kept for reuse. A flush may free many at once.
 pub(super) const USED_MAX: usize = 16;
 
 /// The log of a database.
@@ -75,20 +75,21 @@ pub struct CommitLog {
     pub(super) host: Host,
     pub(super) options: LogOptions,
     pub(super) state: Line<Mutex<State>>,
-    /// Held while the file of the next segment is made. Never waited for with `state` held.
+    /// Held while the next segment's file is created. Nobody waits for it while holding `state`.
     making: Mutex<()>,
-    /// Held while bytes go to the operating system, so that they go in order and together.
+    /// Held while bytes are written to the operating system, so that they are written in order and without gaps.
     pub(super) writing: Mutex<()>,
-    /// Held while files are synced: a sync that ends before an older one would vouch for what that one still does.
+    /// Held while files are synced: otherwise a sync that ends before an older one would report bytes as safe that the
+    /// older one is still syncing.
     pub(super) syncing: Mutex<()>,
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
     pub(super) announcer: Arc<Announcer>,
     /// Why nothing is appended, written or synced any more.
     pub(super) refusal: OnceLock<String>,
-    /// The same, once what was refused has been taken back as far as the disk lets it (`settle`): only then is anybody told.
+    /// The same, once the refused records are cut off as far as possible (`settle`): only then are callers told.
     pub(super) failure: OnceLock<String>,
-    /// How long syncs take, nanoseconds.
+    /// Duration of syncs, nanoseconds.
     syncs: Meter,
     pub(super) sync_task: OnceLock<Arc<dyn TaskHandle>>,
     spare_task: OnceLock<Arc<dyn TaskHandle>>,
@@ -99,51 +100,52 @@ pub(super) struct State {
     /// Segments before the active one, oldest first.
     pub(super) closed: VecDeque<Closed>,
     pub(super) next_number: u32,
-    /// Where the last segment before the active one ended.
+    /// End of the last segment before the active one.
     end_of_last: LogPosition,
-    /// Bytes before those of the active buffer, still to be handed to the operating system, oldest first: the last ones of
-    /// closed segments, and large records.
+    /// Bytes before the active buffer that are not yet written, oldest first: the last chunks of closed segments, and
+    /// large records.
     pending: VecDeque<Chunk>,
-    /// Closed segments whose last bytes are written but not yet synced.
+    /// Closed segments that are completely written but not yet synced.
     unsynced: Vec<Arc<Segment>>,
-    /// Memory for the next buffer, of one that was written.
+    /// Memory for the next buffer, from one that was written.
     spare_buffer: Vec<u8>,
-    /// How far each table's writes are in its SSTables.
+    /// The position up to which each table's writes are in its SSTables.
     pub(super) flushed: BTreeMap<TableId, LogPosition>,
-    /// The next segments in the order of their numbers, made ahead by the spare worker; taken when the active one is full.
+    /// The next segments in the order of their numbers, created in advance by the spare worker.
     ready: VecDeque<Segment>,
-    /// The number of the segment that the spare worker makes now.
+    /// The number of the segment that the spare worker is creating.
     making: Option<u32>,
-    /// The active segment behind which it could make none: a full disk is not tried again with each write.
+    /// The number of the segment that was active when a spare could not be created. It is tried again only in the next
+    /// segment, so that a full disk is not tried again at each write.
     failed_behind: Option<u32>,
-    /// Full-grown segments of which nothing is needed any more: the next ones are made of them.
+    /// Full-size segments that are no longer needed and will be reused.
     pub(super) used: Vec<UsedSegment>,
     pub(super) stopping: bool,
-    /// Bytes of records since the start.
+    /// Bytes of records appended since the start.
     appended_bytes: u64,
-    /// The next segment could not be made, and that was told.
+    /// Whether the next segment could not be created and the journal has been told.
     is_full: bool,
 }
 
-/// A record of a mutation whose head is still to be filled in.
+/// A mutation record whose header is not filled in yet.
 pub(crate) struct MutationRecord(Vec<u8>);
 
-/// Bytes on their way to a segment.
+/// Bytes to be written to a segment.
 struct Chunk {
     segment: Arc<Segment>,
-    /// The records, and zeroes up to a whole page.
+    /// The records, padded with zeroes to a whole page.
     bytes: Vec<u8>,
     at: u32,
-    /// Where the records end.
+    /// End of the records in the segment.
     end: u32,
-    /// Whether the segment is complete with them.
+    /// Whether they complete the segment.
     last: bool,
 }
 
 impl Chunk {
-    /// A write that ends within a page of a segment that is used again would have to read that page first, if it has left
-    /// the system's cache meanwhile. So the page is written whole, and what it holds behind the records is lost: it has no
-    /// meaning any more, and the next chunk begins at `end`.
+    /// A write that ends within a page of a reused segment would have to read that page first, unless it is still
+    /// cached. So the whole page is written. That overwrites the bytes after the records, which have no meaning any
+    /// more; the next chunk begins at `end`.
     fn new(segment: Arc<Segment>, mut bytes: Vec<u8>, at: u32, last: bool) -> Chunk {
         let end = at + bytes.len() as u32;
         let whole = end.next_multiple_of(PAGE_BYTES).min(segment.size).max(end);
@@ -154,13 +156,13 @@ impl Chunk {
 
 pub(super) struct Active {
     pub(super) segment: Arc<Segment>,
-    /// Bytes not yet handed to the operating system, and where they begin in the segment.
+    /// Bytes not yet written, and their offset in the segment.
     buffer: Vec<u8>,
     buffer_at: u32,
-    /// Where in the buffer its timestamp record is, if there is a record: it says how far the records behind it may reach, so it
-    /// is filled in when the buffer is taken.
+    /// Offset of the timestamp record in the buffer, if the buffer has records. It bounds the timestamps of the
+    /// records after it, so it is filled in when the buffer is taken.
     timestamp_at: Option<usize>,
-    /// Layouts already described in this segment: the column numbers below this are.
+    /// The layouts already described in this segment: for each table, the column numbers below this one.
     layouts: BTreeMap<TableId, u16>,
     pub(super) dirty: BTreeMap<TableId, LogPosition>,
 }
@@ -168,15 +170,16 @@ pub(super) struct Active {
 pub(super) struct Closed {
     pub(super) path: PathBuf,
     pub(super) number: u32,
-    /// Of its file.
+    /// Size of the file.
     pub(super) bytes: u64,
     /// Last position of each table with writes here.
     pub(super) dirty: BTreeMap<TableId, LogPosition>,
 }
 
 impl State {
-    /// The size of the segment to be made ahead, if one is due and not under way. Behind a full-grown one come others as
-    /// fast, and their syncs take as long as the disk is busy: it has one ready from its start, and two from its half.
+    /// The size of the next segment to create in advance, if one is due and none is being created. A full-size segment
+    /// wants one ready from its start and two from its middle, because others follow it as fast, and syncs are slow
+    /// while the disk is busy.
     fn wants_spare(&self, segment_bytes: u32) -> Option<u32> {
         let active = self.active.as_ref()?;
         let is_grown = active.segment.size >= segment_bytes;
@@ -187,13 +190,13 @@ impl State {
         due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
     }
 
-    /// Takes a segment of this size that is needed no more.
+    /// Takes a segment of this size that waits for reuse.
     fn take_used(&mut self, size: u32) -> Option<UsedSegment> {
         let at = self.used.iter().position(|used| used.size() == size)?;
         Some(self.used.swap_remove(at))
     }
 
-    /// A number that no segment has had, and that the spare worker does not use.
+    /// A number that no segment has had, and that the spare worker is not using.
     fn number(&mut self) -> u32 {
         let number = self.making.map_or(self.next_number, |making| self.next_number.max(making + 1));
         self.next_number = number + 1;
@@ -217,7 +220,7 @@ impl Active {
         self.buffer.extend_from_slice(content);
     }
 
-    /// Leaves room for the buffer's timestamp record, before the records that it is about.
+    /// Reserves space for the buffer's timestamp record, before the first record of the buffer.
     fn leave_timestamp(&mut self) {
         if self.timestamp_at.is_none() {
             self.timestamp_at = Some(self.buffer.len());
@@ -235,7 +238,8 @@ impl Active {
         }
     }
 
-    /// Puts a record whose head is still to be filled in. A large one is not copied: with all before it, it is `pending`.
+    /// Appends a record whose header is not filled in. A large record is not copied: it goes to `pending`, after all
+    /// bytes before it.
     fn put_record(
         &mut self,
         mut bytes: Vec<u8>,
@@ -257,21 +261,21 @@ impl Active {
     }
 }
 
-/// What the last run left, as `replay` found it.
+/// The state that the last run left, as found by `replay`.
 #[derive(Default)]
 pub(crate) struct LeftOver {
-    /// Segments by number, with their bytes and the last position of each table in them.
+    /// Segments by number, with their size and the last position of each table in them.
     pub(crate) segments: Vec<(u32, u64, BTreeMap<TableId, LogPosition>)>,
-    /// Where the last of them ends.
+    /// End of the last segment.
     pub(crate) end: Option<LogPosition>,
-    /// How far each table is flushed.
+    /// The position up to which each table is flushed.
     pub(crate) flushed: BTreeMap<TableId, LogPosition>,
-    /// The last timestamp of the server's own that the log names; 0 when it names none.
+    /// The last server timestamp in the log; 0 if it has none.
     pub(crate) timestamp_us: i64,
 }
 
 impl CommitLog {
-    /// Opens the log for writing, behind what `replay` read. The first segment is made by the first write.
+    /// Opens the log for writing after the segments that `replay` read. The first write creates the first segment.
     pub(crate) fn open(
         host: &Host,
         options: LogOptions,
@@ -329,11 +333,11 @@ impl CommitLog {
         Ok(log)
     }
 
-    /// The record of a mutation and of what its indexes get, for `append`.
+    /// The record of a mutation and of the index updates derived from it, for `append`.
     pub(crate) fn record(mutation: &Mutation, derived: &[PartitionUpdate]) -> MutationRecord {
         let updates = || mutation.updates.iter().chain(derived);
         let size: usize = updates().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
-        // A large one is padded to a whole page where it is.
+        // A large record is padded to a whole page in its own memory.
         let padding = if size < LARGE_RECORD_BYTES { 0 } else { PAGE_BYTES as usize };
         let mut bytes = Vec::with_capacity(HEAD + 8 + size + padding);
         bytes.resize(HEAD, 0);
@@ -341,7 +345,7 @@ impl CommitLog {
         MutationRecord(bytes)
     }
 
-    /// Appends the record of a mutation, which is of these updates. The ticket says when it may be acknowledged.
+    /// Appends the record of these updates. The ticket tells when the mutation may be acknowledged.
     pub(crate) fn append(
         self: &Arc<Self>,
         MutationRecord(bytes): MutationRecord,
@@ -373,7 +377,7 @@ impl CommitLog {
         Ok(Ticket::new(self.clone(), position))
     }
 
-    /// A ticket for all that has been appended so far: whoever answers what others have just written waits for it.
+    /// A ticket for everything appended so far, for an answer that depends on writes of others.
     pub fn so_far(self: &Arc<Self>) -> Ticket {
         match &self.state.lock().active {
             Some(active) => Ticket::new(self.clone(), LogPosition::new(active.segment.number, active.end())),
@@ -381,8 +385,8 @@ impl CommitLog {
         }
     }
 
-    /// Appends the records that tables were emptied, all or none: their records before these are void. Returns where the last
-    /// one ends.
+    /// Appends the records that tables were truncated, all or none; their earlier records are void. Returns the end of
+    /// the last record.
     pub fn append_truncate(&self, tables: &[TableId]) -> Result<LogPosition> {
         let contents: Vec<Vec<u8>> = tables
             .iter()
@@ -406,7 +410,7 @@ impl CommitLog {
         Ok(end)
     }
 
-    /// Writes down the greatest timestamp given out, and syncs: what older records name counts no more.
+    /// Records the greatest timestamp given out, and syncs. It replaces the timestamps in earlier records.
     ///
     /// # Errors
     /// As `append`; failures of writing and syncing.
@@ -416,7 +420,7 @@ impl CommitLog {
         self.sync_up_to(position)
     }
 
-    /// The position behind the last record.
+    /// The position after the last record.
     pub fn position(&self) -> LogPosition {
         let state = self.state.lock();
         match &state.active {
@@ -425,7 +429,7 @@ impl CommitLog {
         }
     }
 
-    /// What there is to tell of it.
+    /// Status of the log, for `Status`.
     pub(crate) fn status(&self) -> LogStatus {
         let syncs = self.syncs.counted(Span::All);
         let synced = LogPosition(self.synced.load(Ordering::Acquire));
@@ -446,19 +450,19 @@ impl CommitLog {
         }
     }
 
-    /// Segments on disk.
+    /// Number of closed segments, plus the active one.
     pub fn segments_count(&self) -> usize {
         let state = self.state.lock();
         state.closed.len() + usize::from(state.active.is_some())
     }
 
-    /// Tables that keep the oldest segment, for the flush that frees it.
+    /// Tables with unflushed writes in the oldest segment; flushing them frees it.
     pub fn tables_of_oldest_segment(&self) -> Vec<TableId> {
         let state = self.state.lock();
         state.closed.front().map(|segment| segment.dirty.keys().copied().collect()).unwrap_or_default()
     }
 
-    /// Hands all records appended before to the operating system. After this they survive the death of the process.
+    /// Writes all records appended so far to the operating system. After that they survive the death of the process.
     pub fn write_out(&self) -> Result<()> {
         let target = self.position();
         let written = {
@@ -468,8 +472,8 @@ impl CommitLog {
         written.inspect_err(|_| self.settle(&self.syncing.lock()))
     }
 
-    /// Writes out everything up to `target`, and what comes with it: what others append meanwhile they write themselves, in one
-    /// piece and not in many small ones.
+    /// Writes out everything up to `target`, and at most the rest of its chunk: later records are written by their own
+    /// callers, in one piece and not in many small ones.
     fn write_out_alone(&self, _writing: &MutexGuard<'_, ()>, target: LogPosition) -> Result<()> {
         self.check_failure()?;
         while self.written.load(Ordering::Acquire) < target.0 {
@@ -491,7 +495,7 @@ impl CommitLog {
         Ok(())
     }
 
-    /// The next bytes to write; the caller holds `writing`.
+    /// The next chunk to write. The caller holds `writing`.
     fn next_chunk(&self) -> Option<Chunk> {
         let mut state = self.state.lock();
         if let Some(chunk) = state.pending.pop_front() {
@@ -511,7 +515,7 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Writes out and syncs what has been appended so far.
+    /// Writes out and syncs everything appended so far.
     pub(super) fn sync_now(&self) -> Result<()> {
         let syncing = self.syncing.lock();
         self.sync_alone().inspect_err(|_| self.settle(&syncing))
@@ -521,13 +525,13 @@ impl CommitLog {
         let (files, target) = {
             let writing = self.writing.lock();
             self.write_out_alone(&writing, self.position())?;
-            // Everything up to `written` is in one of these: no bytes are on their way while `writing` is held, and a
-            // segment that was closed meanwhile is among the pending ones.
+            // Everything up to `written` is in one of these files: no bytes are being written while `writing` is held,
+            // and a segment that was closed meanwhile is in `pending`.
             let mut state = self.state.lock();
             let mut files = std::mem::take(&mut state.unsynced);
             files.extend(state.pending.iter().map(|chunk| chunk.segment.clone()));
             files.extend(state.active.iter().map(|active| active.segment.clone()));
-            // Large records are chunks of their own, often several in a row of one segment.
+            // Large records are separate chunks, often several in a row of the same segment.
             files.dedup_by(|one, before| Arc::ptr_eq(one, before));
             (files, self.written.load(Ordering::Acquire))
         };
@@ -540,7 +544,7 @@ impl CommitLog {
                 return Err(self.fail(format!("sync {}: {error}", segment.path.display())));
             }
         }
-        // Each is measured: it takes far longer than the clock.
+        // Every sync is measured, because it takes far longer than reading the clock.
         let _sampled = self.syncs.count();
         let now_ns = self.host.clock.monotonic_ns();
         self.syncs.record(now_ns.saturating_sub(begun_ns), now_ns);
@@ -549,13 +553,13 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Whether something appended is not yet synced.
+    /// Whether appended records are not yet synced.
     pub(super) fn has_unsynced(&self) -> bool {
         self.position().0 > self.synced.load(Ordering::Acquire)
             && self.state.lock().active.as_ref().is_some_and(|active| active.end() > SEGMENT_HEAD)
     }
 
-    /// Stops the sync worker after a last sync.
+    /// Stops the workers and syncs a last time.
     pub fn close(&self) -> Result<()> {
         self.stop();
         for task in [&self.sync_task, &self.spare_task].into_iter().filter_map(OnceLock::get) {
@@ -579,10 +583,11 @@ impl CommitLog {
         }
     }
 
-    /// Makes the next segment ahead, if it is due: of one that is needed no more, else of zeroes. Whether another is due.
+    /// Creates the next segment in advance, if one is due: from a segment that waits for reuse, else from zeroes.
+    /// Returns whether another is due.
     ///
     /// # Errors
-    /// `LogFull`: the next append that needs room tries again and says so.
+    /// `LogFull`. The next append that needs a segment tries again and reports the error.
     pub(super) fn make_spare(&self) -> Result<bool> {
         let _making = self.making.lock();
         let (size, number, used) = {
@@ -604,7 +609,7 @@ impl CommitLog {
             state.ready.push_back(segment);
             return Ok(state.wants_spare(self.options.segment_bytes).is_some());
         }
-        // An append needed room before this was there, and went on with a later number.
+        // Meanwhile an append needed a segment and took a later number.
         drop(state);
         self.discard(segment)?;
         Ok(true)
@@ -614,7 +619,7 @@ impl CommitLog {
         self.spare(size, SPARE_NAMES[0], used)?.into_segment(&*self.host.disk, &self.options.dir, number)
     }
 
-    /// What a segment of this size is made of: one that is needed no more, else zeroes under a name.
+    /// A file for a segment of this size: one that waits for reuse, else a new file of zeroes.
     fn spare(&self, size: u32, name: &str, used: Option<UsedSegment>) -> Result<Spare> {
         match used {
             Some(used) => Spare::reuse(&*self.host.disk, used),
@@ -642,10 +647,10 @@ impl CommitLog {
         Ok(position)
     }
 
-    /// Leaves an active segment with room for `bytes` of content in several records.
+    /// Ensures an active segment with room for `bytes` of content in several records.
     fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
         self.check_failure()?;
-        // Room for the record's head, a timestamp and a SYNCED record before it, and the end.
+        // Room for the record's header, a timestamp record and a SYNCED record before it, and the end.
         let wanted = bytes + 4 * HEAD + 64;
         if state.active.as_ref().is_some_and(|a| a.end() as usize + wanted <= a.segment.size as usize) {
             return Ok(());
@@ -658,7 +663,7 @@ impl CommitLog {
         let segment = match state.ready.pop_front() {
             Some(ready) if ready.size as usize >= least => ready,
             small => {
-                // The one made now has a greater number than any of them.
+                // The segment created now gets a greater number than these.
                 let useless = small.into_iter().chain(std::mem::take(&mut state.ready));
                 useless.into_iter().try_for_each(|segment| self.discard(segment))?;
                 let used = state.take_used(size);
@@ -687,7 +692,8 @@ impl CommitLog {
             layouts: BTreeMap::new(),
             dirty: BTreeMap::new(),
         };
-        // What older segments said and may be removed with them. Where the last one ended comes first: replay looks for it there.
+        // Repeats what older segments record, because they may be removed. The end of the previous segment comes
+        // first, where replay looks for it.
         let mut content = Vec::new();
         record::put_continues(state.end_of_last, &mut content);
         active.put_bare(&content);
@@ -699,7 +705,7 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Tells the journal of the first segment that cannot be made; those refused after it say nothing new.
+    /// Notes the first segment that cannot be created in the journal, but not the failures that follow it.
     fn told<T>(&self, state: &mut State, made: Result<T>) -> Result<T> {
         if let Err(error) = &made
             && !std::mem::replace(&mut state.is_full, true)
@@ -709,7 +715,7 @@ impl CommitLog {
         made
     }
 
-    /// Keeps a buffer's memory for the next one.
+    /// Keeps a buffer's memory for the next buffer.
     fn give_back(&self, mut bytes: Vec<u8>) {
         const KEPT_BYTES_MAX: usize = 1 << 20;
         if bytes.capacity() > KEPT_BYTES_MAX {
@@ -735,7 +741,7 @@ impl CommitLog {
 }
 
 impl Active {
-    /// Describes a table's column numbers once a segment, and again when it has new ones.
+    /// Writes a table's column numbers, once per segment, and again when the table has new columns.
     fn describe(&mut self, table: &Table) {
         if self.layouts.get(&table.id).is_some_and(|known| *known >= table.next_column_id) {
             return;
@@ -746,8 +752,9 @@ impl Active {
         self.layouts.insert(table.id, table.next_column_id);
     }
 
-    /// The bytes to write and where, ended by a record of how far the segment is synced: the proof, for a later
-    /// replay, that what stands before that offset was once whole. `next` is the memory of the next buffer.
+    /// Takes the bytes to write, with their offset. They end with a record of the offset up to which the segment is
+    /// synced: it proves to a later replay that everything before that offset was once complete. `next` is memory for
+    /// the next buffer.
     fn take_buffer(&mut self, (synced, last_given): (u32, &LastGiven), next: Vec<u8>) -> Chunk {
         if synced > SEGMENT_HEAD {
             let mut content = Vec::with_capacity(16);

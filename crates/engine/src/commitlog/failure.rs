@@ -1,7 +1,7 @@
-//! How far the log is safe, and what becomes of it when a write or a sync fails.
+//! The position up to which the log is safe, and what happens when a write or a sync fails.
 //!
-//! A failure is final: nothing is appended, written or synced any more (`refusal`). Then what was refused is taken back, and
-//! only then is anybody told (`failure`).
+//! A failure is final: nothing is appended, written or synced any more (`refusal`). Then the refused records are cut
+//! off, and only after that are waiting callers told (`failure`).
 
 use super::append::CommitLog;
 use super::record::{HEAD, LogPosition};
@@ -36,18 +36,19 @@ impl CommitLog {
         }
     }
 
-    /// The first failure, once all that could be done about it is done.
+    /// The first failure, once the refused records are cut off as far as possible.
     pub(super) fn settled_failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 
-    /// Refuses all that is not safe yet, and whatever comes. The caller lets go of `writing`, then calls `settle`.
+    /// Refuses everything that is not safe yet and everything to come. The caller releases `writing`, then calls
+    /// `settle`.
     pub(super) fn fail(&self, reason: String) -> Error {
         let reason = self.refusal.get_or_init(|| reason).clone();
         Error::LogFailed { reason }
     }
 
-    /// A panic of the sync worker fails the log, as an error of its own does: nobody would sync what comes after.
+    /// A panic of the sync worker fails the log as an I/O error does, because nothing would sync later records.
     pub(super) fn fail_after(&self, error: &Error) {
         if matches!(error, Error::Panicked { .. }) {
             let _told = self.fail(error.to_string());
@@ -55,17 +56,18 @@ impl CommitLog {
         }
     }
 
-    /// Takes back what was refused, and tells everybody that waits. Whoever calls `fail` calls this before it returns.
+    /// Cuts the refused records off and tells all waiting callers. Every caller of `fail` calls this before it
+    /// returns.
     ///
-    /// A record that was refused may have got to the operating system all the same: its write was cut short, or its sync
-    /// failed. A later start would find it, and show what was refused. So the log is cut where it is safe, before anybody is
-    /// told: nothing is written or synced any more, and who holds `syncing` knows how far that came. Where the disk does not
-    /// take the cut either, a start may find the records; then they are there for good, in whole, as after an answer that was
-    /// lost.
+    /// A refused record may have reached the operating system: its write was partial, or its sync failed. A later
+    /// start would find the record and show a refused write. So the log is cut at its safe end before anybody is told.
+    /// Nothing is written or synced any more, and the holder of `syncing` knows that end. If the disk does not take
+    /// the cut either, a later start may find the records; then they are complete and permanent, as after a lost
+    /// answer.
     pub(super) fn settle(&self, _syncing: &MutexGuard<'_, ()>) {
         let Some(reason) = self.refusal.get().filter(|_| self.failure.get().is_none()) else { return };
         {
-            // Nobody writes behind the cut.
+            // Nobody may write after the cut.
             let _writing = self.writing.lock();
             let reached = if self.options.mode.waits_for_sync() { &self.synced } else { &self.written };
             self.cut(LogPosition(reached.load(Ordering::Acquire)));
@@ -76,8 +78,8 @@ impl CommitLog {
         self.announcer.announce();
     }
 
-    /// Ends the log at a place, as far as the disk lets it. The last segment first: replay takes what it finds up to the first
-    /// place without a record.
+    /// Cuts the log at a position, as far as the disk allows. The last segment first: replay reads up to the first
+    /// position without a record.
     fn cut(&self, end: LogPosition) {
         let disk = &*self.host.disk;
         let numbers = end.segment()..self.state.lock().next_number;
@@ -88,10 +90,10 @@ impl CommitLog {
                 continue;
             }
             let Ok(file) = disk.open_write(&path) else { continue };
-            // Where the size cannot be set, a head of zeroes ends the records as well.
+            // If the size cannot be set, a record header of zeroes ends the records as well.
             let shortened = file.set_size(u64::from(offset));
             let ended = shortened.or_else(|_| file.write_all_at(&[0; HEAD], u64::from(offset)));
-            // The process may go on to live for long, and the machine be cut then.
+            // The process may live on for long before a power cut.
             let _ = ended.and_then(|()| file.sync());
         }
     }

@@ -1,4 +1,4 @@
-//! The commit log: what makes an acknowledged write survive.
+//! The commit log: makes acknowledged writes durable.
 //!
 //! A write's record goes into a buffer in memory (`append`), from there to the operating system (`write_out`, many
 //! records in one call), and to the disk (the sync worker). An acknowledgement waits for the second step in `periodic`

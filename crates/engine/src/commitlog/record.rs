@@ -1,8 +1,8 @@
-//! Records of the commit log, to bytes and back.
+//! Encodes and decodes records of the commit log.
 //!
 //! A record is replayed whole or not at all. On disk: length u32, CRC32 u32 (over the segment's number, the length and
-//! the content), content; the content's first byte is its kind. A length of zero ends the segment: segments are made
-//! of zeroes.
+//! the content), content. The content's first byte is the kind. A length of zero ends the segment if only zeroes
+//! follow.
 
 use helenus_model::cell::ColumnId;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
@@ -10,12 +10,12 @@ use helenus_model::schema::{Table, TableId};
 use helenus_sstable::checksum::Crc32;
 use uuid::Uuid;
 
-/// A place in the log: segments in order, bytes within.
+/// A position in the log: segment number and byte offset. Positions are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
 
 impl LogPosition {
-    /// The beginning of all time.
+    /// Before all records.
     pub const START: LogPosition = LogPosition(0);
 
     /// From a segment's number and an offset in it.
@@ -34,7 +34,7 @@ impl LogPosition {
     }
 }
 
-/// Bytes before a record's content.
+/// Bytes of the header before a record's content.
 pub(super) const HEAD: usize = 8;
 
 const MUTATION: u8 = 1;
@@ -48,30 +48,30 @@ const CONTINUES: u8 = 7;
 /// Bytes of a timestamp record's content.
 pub(super) const TIMESTAMP_BYTES: usize = 9;
 
-/// Marks a SYNCED record, so that it can be found behind damage.
+/// Marks a SYNCED record, so that it can be found after damaged bytes.
 pub(super) const SYNCED_MAGIC: [u8; 8] = *b"\x03syncd\xA5\x5A";
 
-/// What a record says, read back.
+/// A decoded record.
 #[derive(Debug)]
 pub enum Record<'a> {
-    /// Updates to apply, tables by id.
+    /// Updates to apply, with tables by id.
     Mutation(LoggedUpdates<'a>),
     /// The column numbers that records after this one use for a table.
     Layout(TableId, Vec<(ColumnId, String)>),
-    /// Everything up to this offset of the segment was on disk when this was written.
+    /// Everything before this offset of the segment was on disk when the record was written.
     Synced(u32),
-    /// A table was emptied: records of it before this one are void.
+    /// The table was truncated: its earlier records are void.
     Truncate(TableId),
-    /// Writes of a table up to this position are in its SSTables.
+    /// The writes of these tables up to these positions are in their SSTables.
     Flushed(Vec<(TableId, LogPosition)>),
-    /// The greatest timestamp that the server had given to its own writes when the records behind this one were handed to the
-    /// system, microseconds. The last one counts.
+    /// The greatest timestamp that the server had given to its own writes when the records after this one were written
+    /// to the operating system, microseconds. The last such record counts.
     Timestamp(i64),
-    /// Where the segment before this one ended.
+    /// End of the previous segment.
     Continues(LogPosition),
 }
 
-/// The updates of a record, one after another: nothing is copied.
+/// Iterates over the updates of a record without copying them.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedUpdates<'a>(&'a [u8]);
 
@@ -97,7 +97,7 @@ impl<'a> Iterator for LoggedUpdates<'a> {
     }
 }
 
-/// Builds the content of a mutation record, behind `HEAD` bytes left free.
+/// Appends the content of a mutation record to `out`, which begins with `HEAD` reserved bytes.
 pub(super) fn put_mutation(mutation: &Mutation, derived: &[PartitionUpdate], out: &mut Vec<u8>) {
     out.push(MUTATION);
     put_len(out, mutation.updates.len() + derived.len());
@@ -152,7 +152,7 @@ pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
     out.extend_from_slice(&end.0.to_le_bytes());
 }
 
-/// What stands before a record's content in a segment.
+/// The header of a record in a segment.
 pub(super) fn head(segment: u32, content: &[u8]) -> [u8; HEAD] {
     let [a, b, c, d] = (content.len() as u32).to_le_bytes();
     let [e, f, g, h] = checksum(segment, content).to_le_bytes();
@@ -178,7 +178,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads a record's content; `None` if it is not one, though its checksum was right.
+/// Decodes a record's content; `None` if it is invalid although its checksum was right.
 pub(super) fn parse(content: &[u8]) -> Option<Record<'_>> {
     let (&kind, rest) = content.split_first()?;
     let mut input = Input(rest);

@@ -1,8 +1,8 @@
-//! Column numbers of the last run, to those of this one.
+//! Translates column numbers of the last run to those of this one.
 //!
-//! Numbers are stable within a process only. A segment describes, before a table's first record, which name each
-//! number meant; replay turns them into today's. A column that is gone takes its cells with it, and one that was dropped
-//! and made again those written before the drop.
+//! Numbers are stable within a process only. A segment describes, before a table's first record, the name of each
+//! column number; replay translates them to the present numbers. Cells of a column that no longer exists are dropped.
+//! If a column was dropped and added again, cells written before the drop are dropped.
 
 use super::record::LoggedUpdate;
 use crate::storable::{Extent, Problem, check_changes};
@@ -14,7 +14,7 @@ use helenus_model::schema::{Table, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the numbers in the log mean, as described so far.
+/// The meaning of column numbers in the log, as described so far.
 #[derive(Default)]
 pub(crate) struct Layouts {
     tables: HashMap<TableId, Described>,
@@ -27,12 +27,12 @@ struct Described {
     present: Option<Present>,
 }
 
-/// What is known of a table as it is now; looked up once, not at each record.
+/// Data about the present table, looked up once and not for each record.
 struct Present {
     table: Arc<Table>,
-    /// Today's numbers, and when the column of that name was dropped the last time.
+    /// The present number of each logged number, and the time when the column of that name was last dropped.
     numbers: HashMap<ColumnId, (ColumnId, Option<i64>)>,
-    /// Every number means what it meant.
+    /// Whether every number still has its old meaning.
     is_same: bool,
 }
 
@@ -48,7 +48,7 @@ impl Present {
         Present { table: table.clone(), numbers, is_same }
     }
 
-    /// Today's number of a cell's column, unless it is gone or was written before a drop.
+    /// The present number of a cell's column; `None` if the column is gone or the cell was written before a drop.
     fn number(&self, old: ColumnId, timestamp_us: i64) -> Option<ColumnId> {
         let (id, dropped_us) = self.numbers.get(&old)?;
         dropped_us.is_none_or(|dropped_us| timestamp_us > dropped_us).then_some(*id)
@@ -56,17 +56,17 @@ impl Present {
 }
 
 impl Layouts {
-    /// Takes note of a description.
+    /// Records a layout description.
     pub(crate) fn note(&mut self, table: TableId, columns: &[(ColumnId, String)]) {
         let described = self.tables.entry(table).or_default();
         described.names.extend(columns.iter().map(|(id, name)| (*id, name.clone())));
         described.present = None;
     }
 
-    /// An update's changes with the numbers of `table`: a copy, checked as a write is.
+    /// A copy of an update's changes with the column numbers of `table`, checked as a write is.
     ///
     /// # Errors
-    /// Why they cannot be stored.
+    /// The reason why they cannot be stored.
     pub(crate) fn renumber(
         &mut self,
         update: &LoggedUpdate<'_>,
@@ -86,7 +86,7 @@ impl Layouts {
     }
 }
 
-/// The changes with today's numbers.
+/// The changes with the present column numbers.
 fn renumbered(logged: &Changes, present: &Present) -> Result<Changes, Damaged> {
     let clustering = present.table.clustering.len();
     let mut changes = Changes::default();

@@ -1,4 +1,4 @@
-//! Which segments are still needed: those with writes that are not in SSTables yet. The others are used again, or removed.
+//! Finds the segments that are no longer needed, because all their writes are in SSTables, and reuses or removes them.
 
 use super::append::{Closed, CommitLog, State, USED_MAX};
 use super::record::{self, LogPosition};
@@ -8,9 +8,10 @@ use helenus_model::schema::TableId;
 use std::sync::Arc;
 
 impl CommitLog {
-    /// Records that the writes of tables up to a position each are in their SSTables, and removes segments no longer needed.
+    /// Records that the writes of these tables up to these positions are in SSTables, and removes segments that are no
+    /// longer needed.
     ///
-    /// Returns when the record is synced: only then may what was flushed be compacted.
+    /// Returns when the record is synced: only then may the flushed SSTables be compacted.
     pub fn mark_flushed(self: &Arc<Self>, tables: &[(TableId, LogPosition)]) -> Result<()> {
         let mut content = Vec::new();
         record::put_flushed(tables.iter().copied(), &mut content);
@@ -20,7 +21,7 @@ impl CommitLog {
         self.remove_segments()
     }
 
-    /// Forgets a dropped table: its writes no longer keep segments.
+    /// Forgets a dropped table, so that its writes no longer keep segments.
     pub fn forget(&self, table: TableId) -> Result<()> {
         let mut state = self.state.lock();
         state.flushed.remove(&table);
@@ -32,7 +33,7 @@ impl CommitLog {
         self.remove_segments()
     }
 
-    /// Forgets the writes of all tables but these: the others were dropped in an earlier run.
+    /// Forgets the writes of tables that do not exist: they were dropped in an earlier run.
     pub fn keep_tables(&self, exists: impl Fn(TableId) -> bool) {
         let mut state = self.state.lock();
         state.flushed.retain(|table, _| exists(*table));
@@ -41,7 +42,7 @@ impl CommitLog {
         }
     }
 
-    /// Removes segments from the oldest on, as long as all their tables are flushed beyond them.
+    /// Removes or sets aside the oldest segments, up to the first that holds writes which are not flushed.
     fn remove_segments(&self) -> Result<()> {
         let end = {
             let mut state = self.state.lock();
@@ -53,11 +54,12 @@ impl CommitLog {
                 Some(active) if closed.front().is_some_and(|segment| segment.dirty.is_empty()) => {
                     LogPosition::new(active.segment.number, active.end())
                 }
-                // Without an active segment nothing else says what the last of these say of flushes and timestamps.
+                // The last of these segments holds the only record of flushes and timestamps if there is no active
+                // one.
                 _ => return Ok(()),
             }
         };
-        // The active segment says it too, at its head: that must last before they go.
+        // The start of the active segment repeats those records. It must be durable before the old ones go.
         self.sync_up_to(end)?;
         let removed: Vec<Closed> = {
             let closed = &mut self.state.lock().closed;
@@ -81,7 +83,7 @@ impl CommitLog {
             }
         }
         disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
-        // Only now: what a segment becomes must not be found under its old name.
+        // Only after the sync: a reused segment must not be found under its old name.
         self.state.lock().used.append(&mut used);
         Ok(())
     }

@@ -1,13 +1,13 @@
-//! Replay: reading the log that the last run left.
+//! Replay: reads the log that the last run left.
 //!
-//! What is replayed is a beginning of what was logged, without holes. A place that cannot be read, or the end of a
-//! segment that the next one says was further on, is judged by what stands behind it. If a later record proves that
-//! the place was once synced (a `Synced` record of a greater offset, or one in a later segment), it is damage: refused
-//! with segment and offset, or skipped when told to. Otherwise it is the torn end of what no one was promised, and so is
-//! all that follows: it is removed.
+//! Replay yields a prefix of the logged records, without holes. Reading stops at a position that cannot be read, and
+//! at the end of a segment that the next segment says was longer. If a later record proves that the position was once
+//! synced (a `Synced` record of a greater offset, or one in a later segment), the log is damaged: replay fails with
+//! segment and offset, or skips the rest of the segment when told to. Otherwise this is a torn end of records that
+//! were never acknowledged, and it is removed with everything after it.
 //!
-//! What is read here may only have been written by a process that died, not synced. It is synced before anything is
-//! done with it: what a reader sees, or a flush makes last, must not be taken back by the next power cut.
+//! Records that are read here may have been written but not synced by a process that died. They are synced before they
+//! are used: a later power cut must not take back what a reader has seen or a flush has stored.
 
 use super::append::LeftOver;
 use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
@@ -20,47 +20,47 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// How to treat what cannot be read.
+/// How to treat records that cannot be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplayOptions {
     /// Lose a damaged record and the rest of its segment instead of refusing to start.
     pub skip_damaged: bool,
 }
 
-/// Enough of a segment for its first record.
+/// Bytes that are enough for a segment's first record.
 const FRONT_BYTES: u64 = 128;
 
-/// What was found. The records themselves are read again, a segment at a time, when they are applied: a log may be larger
-/// than the memory there is.
+/// The result of reading the log. The records are read again when they are applied, one segment at a time, because a
+/// log may be larger than memory.
 #[derive(Debug, Default)]
 pub struct Replay {
     /// Segments in order.
     pub segments: Vec<SoundSegment>,
-    /// Records in all of them.
+    /// Number of records in all of them.
     pub records: u64,
-    /// Bytes of records.
+    /// Bytes of these records.
     pub bytes: u64,
     /// Damage that was skipped with the rest of its segment: segment and offset.
     pub skipped: Vec<(PathBuf, u64)>,
 }
 
-/// A segment of the last run, as far as it holds records.
+/// The valid part of a segment of the last run.
 #[derive(Debug)]
 pub struct SoundSegment {
     number: u32,
     path: PathBuf,
     end: usize,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u64,
-    /// The tables it has writes of, and the last position of each.
+    /// The tables with writes in it, and the last position of each.
     pub tables: BTreeMap<TableId, LogPosition>,
 }
 
 impl SoundSegment {
-    /// Gives each record to `each`, with its place and its bytes; `memory` is for the segment's bytes.
+    /// Calls `each` for every record, with its position and its bytes. `memory` is a buffer for the segment.
     ///
     /// # Errors
-    /// `LogDamaged` where something else stands now than when it was looked at first.
+    /// `LogDamaged` if the bytes have changed since the segment was first read.
     pub fn read(
         &self,
         disk: &dyn Disk,
@@ -88,24 +88,24 @@ impl SoundSegment {
     }
 }
 
-/// Where a record stands in the log.
+/// The position of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Byte of its segment that the record begins at.
+    /// Offset of the record in its segment, bytes.
     pub offset: u64,
-    /// Behind it.
+    /// Position after the record.
     pub end: LogPosition,
 }
 
-/// Reads the first `len` bytes of a file into memory that is used again.
+/// Reads the first `len` bytes of a file into a reused buffer.
 fn fill<'a>(file: &dyn File, len: u64, memory: &'a mut Vec<u8>) -> std::io::Result<&'a [u8]> {
     memory.resize(len as usize, 0);
     file.read_exact_at(memory, 0)?;
     Ok(memory)
 }
 
-/// Reads every segment of a folder. The records that must be applied are those of mutations beyond what their table
-/// has flushed; the caller knows both.
+/// Reads every segment of a folder. The caller must apply those mutations whose position is beyond the flushed
+/// position of their table; the caller knows both.
 pub(crate) fn read_log(
     disk: &dyn Disk,
     dir: &Path,
@@ -136,18 +136,18 @@ pub(crate) fn read_log(
         let mut bytes = sizes.get(index).copied().unwrap_or_default();
         let continued = log.continued_behind(index)?;
         if continued.is_some_and(|end| end.segment() < *number) {
-            // Made ahead and never used: the next one goes on where the one before this ended.
+            // Created in advance and never used: the next segment continues the one before this one.
             left.segments.push((*number, bytes, BTreeMap::new()));
             OpenProgress::add(&progress.log_bytes_read, bytes);
             continue;
         }
         let (noted, mut stop) = reader.read(is_last);
         if continued == Some(LogPosition::new(*number, stop.at as u32)) {
-            // What follows is left of the file's life as an earlier segment.
+            // The bytes after it belong to the file's earlier life as another segment.
             stop.problem = None;
         }
         if let Some(hole) = noted.hole_before(left.end) {
-            // What is missing stood at the end of the segment before this one.
+            // The missing records were at the end of the segment before this one.
             let (hole_index, problem) = (index.saturating_sub(1), "records are missing at the segment's end");
             if !log.is_proven(hole_index)? {
                 log.remove_from(index)?;
@@ -159,12 +159,12 @@ pub(crate) fn read_log(
         if let Some(problem) = stop.problem {
             if reader.was_synced_beyond(stop.at) || log.is_proven(index)? {
                 log.damaged((index, stop.at), problem, options, &mut replay)?;
-                // That the next segment continues further on is known already.
+                // The hole that the next segment will show is already reported.
                 left.end = None;
             } else {
                 log.remove_from(index + 1)?;
                 reader.trim(disk, stop.at)?;
-                // Too small to be used again: the blocks behind are gone.
+                // The file cannot be reused as a full-size segment, because its last blocks are gone.
                 bytes = stop.at as u64;
                 stop.ends_log = true;
             }
@@ -198,7 +198,8 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
-    /// Whether a segment after this one proves that all of this one was synced. Read only when in doubt.
+    /// Whether a later segment proves that all of this one was synced. Reads those segments, so it is called only when
+    /// in doubt.
     fn is_proven(&self, index: usize) -> Result<bool> {
         for (number, path) in self.segments.iter().skip(index + 1) {
             let mut memory = Vec::new();
@@ -210,14 +211,14 @@ impl Log<'_> {
         Ok(false)
     }
 
-    /// Where the log ended before the next segment that has records; `None` if there is none. Segments that were made ahead
-    /// and never used may stand between.
+    /// The end of the log before the next segment that has records; `None` if there is none. Segments that were
+    /// created in advance and never used may lie between.
     fn continued_behind(&self, index: usize) -> Result<Option<LogPosition>> {
         let mut behind = self.segments.iter().skip(index + 1);
         behind.find_map(|segment| self.continued_by(segment).transpose()).transpose()
     }
 
-    /// Where a segment says that the one before it ended; `None` if there is nothing in it.
+    /// The end of the previous segment according to this one; `None` if this one is empty.
     fn continued_by(&self, (number, path): &(u32, PathBuf)) -> Result<Option<LogPosition>> {
         let file = self.disk.open_own(path).map_err(Error::io("open", path))?;
         let size = file.size().map_err(Error::io("read", path))?.min(FRONT_BYTES);
@@ -233,7 +234,7 @@ impl Log<'_> {
         })
     }
 
-    /// Removes segments behind the end, the last first: a cut in between leaves no hole.
+    /// Removes the segments from `index` on, the last one first, so that a power cut in between leaves no hole.
     fn remove_from(&self, index: usize) -> Result<()> {
         for (_, path) in self.segments.iter().skip(index).rev() {
             self.disk.remove(path).map_err(Error::io("remove", path))?;
@@ -258,15 +259,15 @@ impl Log<'_> {
     }
 }
 
-/// What the records of a segment say of flushes and timestamps, and the tables with writes.
+/// The contents of a segment's records: flushes, timestamps, and tables with writes.
 #[derive(Default)]
 struct Noted {
     records: u64,
     dirty: BTreeMap<TableId, LogPosition>,
     flushed: Vec<(TableId, LogPosition)>,
-    /// The last timestamp that it names.
+    /// The last timestamp in it.
     timestamp_us: Option<i64>,
-    /// Where the segment before this one ended.
+    /// End of the previous segment.
     continues: Option<LogPosition>,
 }
 
@@ -287,13 +288,13 @@ impl Noted {
         }
     }
 
-    /// The place in the segment before where records are missing, by what this segment's head says of it.
+    /// The offset in the previous segment at which records are missing, according to this segment's first record.
     fn hole_before(&self, before: Option<LogPosition>) -> Option<usize> {
         let (before, continues) = (before?, self.continues?);
         (continues.segment() == before.segment() && continues > before).then_some(before.offset() as usize)
     }
 
-    /// Adds to what is known of the log, and gives the tables with writes.
+    /// Adds flushes and timestamp to `left`, and returns the tables with writes.
     fn tell(self, left: &mut LeftOver) -> BTreeMap<TableId, LogPosition> {
         for (table, flushed) in self.flushed {
             let known = left.flushed.entry(table).or_insert(LogPosition::START);
@@ -310,7 +311,7 @@ struct SegmentReader<'a> {
     bytes: &'a [u8],
 }
 
-/// Where the records of a segment end, and why, if not by zeroes.
+/// The end of a segment's records, and the problem found there; no problem if only zeroes follow.
 struct Stop {
     at: usize,
     problem: Option<&'static str>,
@@ -330,7 +331,7 @@ impl<'a> SegmentReader<'a> {
         Ok(SegmentReader { number, path: path.to_owned(), bytes })
     }
 
-    /// Notes the records up to the first place that holds none.
+    /// Reads the records up to the first position without one.
     fn read(&self, is_last: bool) -> (Noted, Stop) {
         let mut noted = Noted::default();
         match check_head(self.bytes, self.number) {
@@ -358,7 +359,7 @@ impl<'a> SegmentReader<'a> {
         (noted, Stop { at, problem, ends_log: false })
     }
 
-    /// Cuts what no one was promised off the segment: later it would look like damage.
+    /// Cuts the unacknowledged end off the segment: later it would look like damage.
     fn trim(&self, disk: &dyn Disk, end: usize) -> Result<()> {
         let file = disk.open_write(&self.path).map_err(Error::io("open", &self.path))?;
         file.set_size(end as u64).and_then(|()| file.sync()).map_err(Error::io("cut", &self.path))
@@ -386,7 +387,7 @@ impl<'a> SegmentReader<'a> {
         }
     }
 
-    /// Whether something in this segment behind `at` proves that this place was synced.
+    /// Whether a record of this segment after `at` proves that `at` was synced.
     fn was_synced_beyond(&self, at: usize) -> bool {
         let mut from = at;
         while let Some(found) = find(self.bytes.get(from..).unwrap_or_default(), &SYNCED_MAGIC) {

@@ -1,4 +1,4 @@
-//! Logs made by hand, of segments that a run leaves only when it ends at a certain moment.
+//! Replay of handmade logs, with segments that a run leaves only if it ends at certain moments.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -18,19 +18,19 @@ const DIR: &str = "/db/commitlog";
 const SEGMENT_BYTES: usize = 4096;
 const TABLE: TableId = TableId(Uuid::from_u128(7));
 
-/// The bytes of a segment on their way to its file.
+/// The bytes of a segment before they are written to its file.
 struct Made {
     number: u32,
     bytes: Vec<u8>,
 }
 
 impl Made {
-    /// A segment that was made ahead: a head, and nothing yet.
+    /// A segment that was created in advance: a header only.
     fn unused(number: u32) -> Made {
         Made { number, bytes: head(number, VERSION) }
     }
 
-    /// One that goes on where another ended.
+    /// A segment that continues another one.
     fn behind(number: u32, end: LogPosition) -> Made {
         let mut content = Vec::new();
         record::put_continues(end, &mut content);
@@ -44,7 +44,7 @@ impl Made {
         self
     }
 
-    /// With a record that a replay has to keep.
+    /// Adds a record that a replay has to keep.
     fn truncating(self) -> Made {
         let mut content = Vec::new();
         record::put_truncate(TABLE, &mut content);
@@ -55,7 +55,8 @@ impl Made {
         LogPosition::new(self.number, self.bytes.len() as u32)
     }
 
-    /// Fills it up, and puts it into the folder. `before` is what the file held as an earlier segment.
+    /// Pads the segment to full size and writes it to the folder. `before` is the byte that the file held as an
+    /// earlier segment.
     fn put(mut self, host: &Host, before: u8) {
         self.bytes.resize(SEGMENT_BYTES, before);
         let file = host.disk.create(&segment_path(Path::new(DIR), self.number)).unwrap();
@@ -105,7 +106,7 @@ fn unused_segments_are_passed_over_wherever_they_stand() {
         assert_eq!(truncations(&host, &replay), [1, 4, 6], "filled with {before}");
         assert!(replay.skipped.is_empty());
         let kept: Vec<u32> = left.segments.iter().map(|(number, ..)| *number).collect();
-        // What a file held before looks like a torn end, behind which nothing is kept.
+        // Bytes of an earlier life look like a torn end, and everything after that is removed.
         let last = if before == 0 { 7 } else { 6 };
         assert_eq!(kept, Vec::from_iter(1..=last), "numbers of segments with records do not come back");
         assert!(left.end >= Some(end));
@@ -117,7 +118,7 @@ fn a_record_missing_before_unused_segments_is_damage_if_it_was_synced_and_else_t
     for synced in [false, true] {
         let (_machine, host) = host();
         let first = Made::behind(1, LogPosition::START);
-        // The third says that another record stood at the end of the first.
+        // The third segment states that the first one had another record at its end.
         let beyond = LogPosition::new(1, first.end().offset() + 40);
         let mut third = Made::behind(3, beyond).truncating();
         if synced {

@@ -1,7 +1,10 @@
-//! Segments: the files of the log, made of zeroes before they are written, or of segments that are needed no more: those
-//! have their blocks and their pages already, and what they still hold is no record of the new number.
+//! Segments: the files of the log.
 //!
-//! Names are `helenus-<number>.log`, numbers never come back. Head: magic, format version, number, CRC32.
+//! A segment is created in advance, as a file of zeroes or from a segment that is no longer needed. A reused file
+//! already has its disk blocks and cached pages; its old records do not match the new segment number.
+//!
+//! Names are `helenus-<number>.log`; numbers are never reused. A segment begins with magic, format version, number and
+//! CRC32.
 
 use super::record::HEAD;
 use crate::error::{Error, Result};
@@ -10,17 +13,17 @@ use helenus_sstable::checksum::crc32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Begins every segment.
+/// The first bytes of every segment.
 const MAGIC: &[u8; 8] = b"HELENUSL";
 /// Version of the format.
 pub(super) const VERSION: u32 = 2;
-/// Versions that are read. In the first one zeroes follow the last record.
+/// Versions that are read. In version 1, zeroes follow the last record.
 const VERSIONS_READ: [u32; 2] = [1, VERSION];
-/// Names of files of zeroes that become segments: made ahead, and made when none was ahead.
+/// Names of files that become segments: created in advance, and created when none was ready.
 pub(super) const SPARE_NAMES: [&str; 2] = ["spare.log", "next.log"];
-/// Begins the names of segments that wait to be used again.
+/// Prefix of the names of segments that wait for reuse.
 const USED_PREFIX: &str = "used-";
-/// Bytes of a segment's head.
+/// Bytes of a segment's header.
 pub(crate) const SEGMENT_HEAD: u32 = 20;
 
 /// A segment file.
@@ -39,7 +42,7 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// Makes a file of zeroes. A full disk shows here, and leaves nothing behind.
+    /// Creates a file of zeroes. A full disk is noticed here, and no file remains then.
     pub(super) fn create(disk: &dyn Disk, path: PathBuf, size: u32) -> Result<Spare> {
         let full = |source| Error::LogFull { path: path.clone(), source };
         if disk.exists(&path) {
@@ -50,20 +53,20 @@ impl Spare {
             Ok(()) => Ok(Spare { path, file, size }),
             Err(source) => {
                 drop(file);
-                // What is left of it is removed before the next try.
+                // An unremoved file is removed before the next attempt.
                 let _ = disk.remove(&path);
                 Err(Error::LogFull { path, source })
             }
         }
     }
 
-    /// A segment that was set aside.
+    /// Opens a segment that was set aside.
     pub(super) fn reuse(disk: &dyn Disk, used: UsedSegment) -> Result<Spare> {
         let file = disk.open_write(&used.path).map_err(Error::io("open", &used.path))?;
         Ok(Spare { path: used.path, file, size: used.size })
     }
 
-    /// Makes it the segment of a number: head, name, both durable.
+    /// Turns the file into the segment of this number: writes its header and renames it, both durably.
     pub(super) fn into_segment(self, disk: &dyn Disk, dir: &Path, number: u32) -> Result<Segment> {
         let path = segment_path(dir, number);
         let full = |source| Error::LogFull { path: path.clone(), source };
@@ -73,21 +76,21 @@ impl Spare {
     }
 }
 
-/// A segment that was set aside, to be used again.
+/// A segment that was set aside for reuse.
 pub(super) struct UsedSegment {
     path: PathBuf,
     size: u32,
 }
 
 impl UsedSegment {
-    /// Gives a segment a name that is none of the log's. It is gone from the log once the folder is synced.
+    /// Renames a segment to a name outside the log. It has left the log once the folder is synced.
     pub(super) fn set_aside(disk: &dyn Disk, (dir, number): (&Path, u32), size: u32) -> Result<UsedSegment> {
         let (from, path) = (segment_path(dir, number), dir.join(format!("{USED_PREFIX}{number:010}.log")));
         disk.rename(&from, &path).map_err(Error::io("rename", &from))?;
         Ok(UsedSegment { path, size })
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub(super) fn size(&self) -> u32 {
         self.size
     }
@@ -115,7 +118,7 @@ pub(super) fn segment_number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix("helenus-")?.strip_suffix(".log")?.parse().ok()
 }
 
-/// What a segment of this number begins with.
+/// The header of the segment of this number.
 pub(super) fn head(number: u32, version: u32) -> Vec<u8> {
     let mut head = Vec::with_capacity(SEGMENT_HEAD as usize);
     head.extend_from_slice(MAGIC);
@@ -126,17 +129,17 @@ pub(super) fn head(number: u32, version: u32) -> Vec<u8> {
     head
 }
 
-/// What the head of a segment file says of it.
+/// The state of a segment's header.
 pub(super) enum HeadState {
-    /// A head of this format and number.
+    /// A header of this format and number.
     Good,
-    /// All zeroes or cut: the segment was being made when the machine stopped, and holds nothing.
+    /// All zeroes or too short: the machine stopped while the segment was being created, and it holds no records.
     Unfinished,
-    /// Something else.
+    /// Any other bytes.
     Bad,
 }
 
-/// Judges the head of a segment that was read.
+/// Checks the header of a segment that was read.
 pub(super) fn check_head(bytes: &[u8], number: u32) -> HeadState {
     match bytes.get(..SEGMENT_HEAD as usize) {
         Some(found) if VERSIONS_READ.iter().any(|version| found == head(number, *version)) => HeadState::Good,

@@ -1,11 +1,12 @@
-//! The worker that makes the next segment before it is needed: filling it with zeroes takes long, and so do its syncs.
+//! The worker that creates the next segment before it is needed, because filling it with zeroes and syncing it takes
+//! long.
 
 use super::append::CommitLog;
 use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
-/// Makes the next segments before the active one is full.
+/// Creates the next segments before the active one is full.
 pub(super) struct SpareWorker {
     log: Weak<CommitLog>,
 }
@@ -24,7 +25,8 @@ impl Worker for SpareWorker {
         }
         match Error::contain(|| log.make_spare()) {
             Ok(true) => Next::Again,
-            // A failure is not told here: the append that finds no spare makes its own, and reports why it cannot.
+            // Failures are not reported here: an append that finds no spare segment creates one, and reports why it
+            // cannot.
             Ok(false) | Err(_) => Next::Wait,
         }
     }

@@ -5,9 +5,9 @@ use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
-/// Syncs when writes wait (`batch`, `group`) or when the period has passed (`periodic`).
+/// Syncs when writes are waiting (`batch`, `group`) or when the period has passed (`periodic`).
 ///
-/// It holds the log weakly: a log that nobody uses any more ends it.
+/// It holds a weak reference to the log, and ends once the log is dropped.
 pub(super) struct SyncWorker {
     log: Weak<CommitLog>,
     /// Monotonic time of the next periodic sync.
@@ -28,7 +28,7 @@ impl Worker for SyncWorker {
         }
         if !log.has_unsynced() {
             return match log.options.mode {
-                // Appending wakes nobody in this mode: a write costs no more than its copy.
+                // In this mode a mutation's append does not wake the worker, so that a write costs only its copy.
                 SyncMode::Periodic { period_ms } => Next::WaitAtMost(period_ms * 1_000_000),
                 SyncMode::Batch | SyncMode::Group => Next::Wait,
             };
@@ -40,7 +40,7 @@ impl Worker for SyncWorker {
             }
             self.due_ns = now + period_ms * 1_000_000;
         }
-        // A failure is kept in the log, which tells every writer; nothing more to do with it here.
+        // The log keeps a failure and reports it to every writer, so nothing else is done here.
         match Error::contain(|| log.sync_now()) {
             Ok(()) => Next::Again,
             Err(error) => {

@@ -1,4 +1,4 @@
-//! A ticket: the promise of an acknowledgement.
+//! A ticket tells when a write may be acknowledged, or a read answered.
 
 use super::append::CommitLog;
 use super::record::LogPosition;
@@ -9,22 +9,22 @@ use helenus_host::{Signal, Tasks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says when a write may be acknowledged. A door asks `is_ready` when the database's listener calls; the embedded API
-/// blocks in `wait`.
+/// Tells when a write may be acknowledged. An event loop asks `is_ready` when the database's listener is called; the
+/// embedded API blocks in `wait`.
 #[must_use = "a write is acknowledged only once its ticket is ready"]
 #[derive(Default)]
 pub struct Ticket {
-    /// `None` when the log needs not be waited for.
+    /// The log and the position that must be safe; `None` if nothing in the log is awaited.
     logged: Option<(Arc<CommitLog>, LogPosition)>,
-    /// `None` when there is memory enough.
+    /// `None` if there was enough memory.
     room: Option<Room>,
-    /// Whether it is of a read, whose answer tells of the writes up to its place.
+    /// Whether this is a ticket of a read, whose answer shows writes up to the position.
     is_of_read: bool,
-    /// Of a backend that is not this engine.
+    /// For a ticket of a backend other than this engine: whether it is ready, and the signal of changes.
     foreign: Option<(Arc<AtomicBool>, Arc<Signal>)>,
 }
 
-/// Memory that must become free first: how a writer that outruns the disk is slowed.
+/// Memory that must be freed first. It slows down writers that are faster than the disk.
 pub(crate) struct Room {
     pub(crate) account: MemoryAccount,
     pub(crate) bytes_max: usize,
@@ -37,12 +37,12 @@ impl Ticket {
         Ticket { logged: Some((log, position)), ..Ticket::default() }
     }
 
-    /// A ticket for the answer of a read that has seen writes up to this place.
+    /// A ticket for the answer of a read that has seen writes up to this position.
     pub(crate) fn of_read(log: Arc<CommitLog>, position: LogPosition) -> Ticket {
         Ticket { logged: Some((log, position)), is_of_read: true, ..Ticket::default() }
     }
 
-    /// Of two reads for one answer, the ticket that is ready last.
+    /// Of the tickets of two reads for one answer, the later one.
     pub fn later_of(self, other: Option<Ticket>) -> Ticket {
         match other {
             Some(other) if other.position() > self.position() => other,
@@ -50,13 +50,13 @@ impl Ticket {
         }
     }
 
-    /// Whether a read waits for it, and not a write.
+    /// Whether a read waits for it, not a write.
     pub fn is_of_read(&self) -> bool {
         self.is_of_read
     }
 
-    /// A ticket of another backend (a gateway, a server of canned answers): ready once `done` is set, which is told to
-    /// `changed`.
+    /// A ticket of another backend (a gateway, a server of canned answers): ready once `done` is set; `changed`
+    /// signals that.
     pub fn when(done: Arc<AtomicBool>, changed: Arc<Signal>) -> Ticket {
         Ticket { foreign: Some((done, changed)), ..Ticket::default() }
     }
@@ -66,17 +66,18 @@ impl Ticket {
         Ticket::default()
     }
 
-    /// The ticket, ready only once there is room.
+    /// The ticket, ready only once memory is free as well.
     pub(crate) fn with_room(self, room: Room) -> Ticket {
         Ticket { room: Some(room), ..self }
     }
 
-    /// The write's place in the log.
+    /// The write's position in the log.
     pub fn position(&self) -> Option<LogPosition> {
         self.logged.as_ref().map(|(_, position)| *position)
     }
 
-    /// Whether the write may be acknowledged, or the read answered. `Err` if the log has failed before it was safe.
+    /// Whether the write may be acknowledged, or the read answered. `Err` if the log failed before the position was
+    /// safe.
     pub fn is_ready(&self) -> Result<bool> {
         if self.room.as_ref().is_some_and(|room| room.account.bytes() >= room.bytes_max) {
             return Ok(false);
@@ -84,7 +85,7 @@ impl Ticket {
         self.is_logged()
     }
 
-    /// Whether the write is as safe as it will be, and only waits because memory is full. `Err` as `is_ready`.
+    /// Whether the position is safe; the ticket may still wait for memory. `Err` as for `is_ready`.
     pub fn is_logged(&self) -> Result<bool> {
         let Some((log, position)) = &self.logged else {
             return Ok(self.foreign.as_ref().is_none_or(|(done, _)| done.load(Ordering::Acquire)));
@@ -94,7 +95,7 @@ impl Ticket {
         }
         match log.settled_failure() {
             None => Ok(false),
-            // It may have become safe just before.
+            // It may have become safe just before the failure.
             Some(_) if log.is_safe(*position) => Ok(true),
             Some(reason) if self.is_of_read => Err(Error::Unlogged { reason: reason.to_owned() }),
             Some(reason) => Err(Error::LogFailed { reason: reason.to_owned() }),
@@ -106,7 +107,7 @@ impl Ticket {
         let mut ready = || self.is_ready().unwrap_or(true);
         if let Some((log, _)) = &self.logged {
             if !log.options.mode.waits_for_sync() {
-                // A log that has failed says so below.
+                // `is_ready` below reports a failure of the log.
                 let _told = log.write_out();
             }
             log.host.tasks.wait_until(&log.announcer.changed, &mut ready);

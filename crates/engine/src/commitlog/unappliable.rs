@@ -1,4 +1,4 @@
-//! Records that cannot be applied, kept in files of their own: a start that goes on without them loses nothing for good.
+//! Keeps records that cannot be applied in files of their own, so that a start that skips them loses nothing for good.
 
 use super::replay::Place;
 use super::segment::segment_path;
@@ -7,25 +7,25 @@ use crate::folder::make_folder_below;
 use helenus_host::Disk;
 use std::path::{Path, PathBuf};
 
-/// Folder of the files, in the log's.
+/// The folder of these files, within the log's folder.
 const FOLDER: &str = "unappliable";
 
-/// A record that was kept, and why.
+/// A record that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnappliableRecord {
-    /// Keyspace and table that it cannot be applied to.
+    /// The keyspace and table of the update that cannot be applied.
     pub table: String,
-    /// The segment that it stands in.
+    /// The segment that holds the record.
     pub segment: PathBuf,
-    /// Byte of the segment that it begins at.
+    /// Offset of the record in the segment, bytes.
     pub offset: u64,
     /// Why it cannot be applied.
     pub problem: &'static str,
-    /// The file that holds it, with its head, as the segment does.
+    /// The file that holds the record with its header, as it was in the segment.
     pub kept: PathBuf,
 }
 
-/// Keeps a record of the log in `dir`, durably. A file of an earlier start is written anew.
+/// Writes a record to a file in `dir`, durably. A file of an earlier start is replaced.
 pub(crate) fn keep(
     disk: &dyn Disk,
     dir: &Path,

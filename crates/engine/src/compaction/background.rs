@@ -1,7 +1,8 @@
-//! The workers that compact: what was asked for first, then what strategies choose, within the throttle.
+//! The compaction workers: they run requested compactions first, then those that the strategies choose, within the
+//! throttle.
 //!
-//! A worker has one compaction at a time and does a bounded piece of it a step, so that closing, a truncate or a request
-//! is noticed soon. Which table is next goes round: after a compaction of one the others are looked at first.
+//! A worker runs one compaction at a time and does a bounded part of it in each step, so that it soon notices a
+//! shutdown, a truncate or a request. Tables take turns: after a compaction of one table the others are checked first.
 
 use super::choose::{self, Choice, CompactionOptions, Decision, History, Reason, Source};
 use super::describe::describe;
@@ -27,21 +28,23 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-/// How often a table is looked at in which nothing changes: tombstones and expiring data grow old by themselves.
+/// Nanoseconds after which an unchanged table is checked again: tombstones and expiring data become purgeable with
+/// time.
 const LOOK_NS: u64 = 60_000_000_000;
-/// Pause of a table after a failed compaction: a full disk is not asked without end.
+/// Nanoseconds for which a table is skipped after a failed compaction, so that a full disk is not tried all the time.
 const PAUSE_NS: u64 = 10_000_000_000;
-/// Pause when somebody else is changing a table's files, or a compaction of everything waits for others to end.
+/// Nanoseconds to wait while another operation changes the table's files, or while a major compaction waits for others
+/// to end.
 const LATER_NS: u64 = 5_000_000;
 
-/// How a database compacts.
+/// The compaction settings of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionSettings {
-    /// Compactions at a time, at least one.
+    /// Concurrent compactions, at least one.
     pub threads: usize,
-    /// Bytes a second that all of them read together; 0 for no bound.
+    /// Bytes per second that all of them read together; 0 for no limit.
     pub bytes_per_s: u64,
-    /// Whether tables are compacted by themselves; if not, only when asked for.
+    /// Whether tables are compacted automatically. Otherwise only requested compactions run.
     pub automatic: bool,
     /// How long tombstones are kept.
     pub purge: PurgeOptions,
@@ -59,7 +62,7 @@ impl Default for CompactionSettings {
     }
 }
 
-/// What the compactions of a database share.
+/// The state that all compactions of a database share.
 pub(crate) struct Compactions {
     pub(super) throttle: Throttle,
     pub(super) past: PastCompactions,
@@ -92,12 +95,12 @@ impl Compactions {
         let _ = shared.compactions.workers.set(workers);
     }
 
-    /// Makes the workers look.
+    /// Wakes the workers to look for work.
     pub(crate) fn wake(&self) {
         self.workers.get().into_iter().flatten().for_each(|worker| worker.wake());
     }
 
-    /// Waits for the workers to end, which they do once the database is closing.
+    /// Waits for the workers to end, which they do when the database is closing.
     pub(crate) fn join(&self) {
         self.wake();
         self.workers.get().into_iter().flatten().for_each(|worker| worker.join());
@@ -108,30 +111,30 @@ impl Compactions {
         self.wake();
     }
 
-    /// Compactions under way.
+    /// The running compactions.
     pub(crate) fn running(&self) -> Vec<CompactionStatus> {
         self.running.lock().iter().map(|progress| progress.status()).collect()
     }
 
-    /// Why the last compaction failed, if it did.
+    /// The error of the last compaction, if it failed.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.lock().clone()
     }
 }
 
-/// How long a step waits for memory before it goes on without.
+/// Time that a step waits for memory before it goes on without.
 const MEMORY_WAIT: Duration = Duration::from_secs(30);
 
-/// A worker.
+/// A compaction worker.
 struct Compactor {
     shared: Weak<Shared>,
     job: Option<Job>,
-    /// What the job holds on the account of memory, from its first step to its last.
+    /// The job's share of the memory account, from its first step to its last.
     scope: Option<Scope>,
     major: Option<Major>,
-    /// Not before this, by the monotonic clock: the throttle.
+    /// The monotonic time until which the throttle pauses this worker.
     paused_ns: u64,
-    /// The table compacted last.
+    /// The table of the last compaction.
     last: Option<TableId>,
 }
 
@@ -176,7 +179,7 @@ impl Worker for Compactor {
         }
         match self.choose(&shared) {
             Some(job) => self.begin(&shared, job),
-            // After a failure its table is tried again.
+            // After a failure, the table is tried again after its pause.
             None if shared.compactions.failure().is_some() => Next::WaitAtMost(PAUSE_NS),
             None => Next::WaitAtMost(LOOK_NS),
         }
@@ -195,7 +198,7 @@ impl Compactor {
         Next::Again
     }
 
-    /// Goes on with the compaction in hand.
+    /// Continues the current compaction.
     fn go_on(&mut self, shared: &Shared) -> Next {
         let Some(mut job) = self.job.take() else { return Next::Again };
         let step = job.step(shared);
@@ -220,7 +223,7 @@ impl Compactor {
                     shared.compactions.past.done(job.past(shared.host.clock.wall_us() / 1000));
                 }
                 self.ended(shared, &job, Ok(()));
-                // Others may have waited for what this one had.
+                // Other compactions may have waited for the SSTables of this one.
                 shared.compactions.wake();
                 Next::Again
             }
@@ -250,7 +253,7 @@ impl Compactor {
         }
     }
 
-    /// Begins what a strategy chooses, of the first table with something to do.
+    /// Begins the compaction that a strategy chooses, in the first table that has one.
     fn choose(&mut self, shared: &Shared) -> Option<Job> {
         if !shared.options.compaction.automatic {
             return None;
@@ -262,7 +265,7 @@ impl Compactor {
             let may = !store.is_dropped() && !store.compaction.is_resting();
             may && store.compaction.is_due(now_ns, LOOK_NS)
         });
-        // Those behind the last first, then from the start.
+        // Tables after the last compacted one come first, then the others from the start.
         stores.sort_by_key(|(id, _)| (self.last.is_some_and(|last| *id <= last), *id));
         for (_, store) in stores {
             match Error::contain(|| begin_chosen(shared, &store, now_ns)) {
@@ -278,7 +281,7 @@ impl Compactor {
         None
     }
 
-    /// Ends for good: what is under way is thrown away.
+    /// Ends the worker and discards the current compaction.
     fn close(&mut self, shared: &Shared) {
         if let Some(mut job) = self.job.take() {
             job.abort(shared);
@@ -333,12 +336,12 @@ fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result
     }
 }
 
-/// Tombstones of a table with a local deletion time before this may go, seconds.
+/// Tombstones of a table with a local deletion time before this may be purged, seconds.
 pub(crate) fn gc_before_s(shared: &Shared, table: &Table) -> i64 {
     PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.purge_now_s(), false).gc_before_s
 }
 
-/// The SSTable that an error found damaged.
+/// The SSTable that the error reports as damaged.
 fn damaged(error: &Error) -> Option<Descriptor> {
     match error {
         Error::Table(helenus_sstable::Error::Corrupt { file, .. }) => {
@@ -348,7 +351,7 @@ fn damaged(error: &Error) -> Option<Descriptor> {
     }
 }
 
-/// A table as choosing sees it at one moment.
+/// The input of the strategies: a table's SSTables and options at one moment.
 pub(super) struct Look {
     pub(super) sources: Vec<Source>,
     pub(super) options: CompactionOptions,
@@ -377,7 +380,7 @@ impl Look {
         history: &'a History,
     ) -> choose::Situation<'a> {
         let sources = (self.sources.as_slice(), self.elsewhere_us_min);
-        // Any draw will do; the time's is never the same for long.
+        // Any seed will do; the time is never the same for long.
         situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))
     }
 
@@ -385,7 +388,7 @@ impl Look {
         choose::choose(&self.situation(busy, history), &self.options)
     }
 
-    /// Everything that is not busy.
+    /// Major compactions of all SSTables that are not busy.
     pub(super) fn maximal(&self, busy: &BTreeSet<Descriptor>, history: &History) -> Vec<Choice> {
         let choices = choose::maximal(&self.situation(busy, history), &self.options);
         debug_assert!(choices.iter().all(|choice| choice.reason == Reason::Major));

@@ -1,20 +1,20 @@
-//! A view's SSTables as choosing sees them.
+//! Describes the SSTables of a view for the strategies.
 
 use super::choose::Source;
 use helenus_sstable::names::SsTableId;
 use helenus_sstable::table::SsTable;
 
-/// Milliseconds from 1582-10-15, where the time UUIDs of names begin, to 1970.
+/// Milliseconds from 1582-10-15, the epoch of the time UUIDs in names, to 1970.
 const UUID_EPOCH_MS: i64 = 12_219_292_800_000;
 
-/// What choosing knows of an SSTable when tombstones from before `gc_before_s` may go.
+/// Describes an SSTable; tombstones from before `gc_before_s` count as droppable.
 pub(super) fn describe(table: &SsTable, gc_before_s: i64) -> Source {
     let stats = table.stats();
     let created_ms = match table.descriptor().id {
         SsTableId::Time { ticks, .. } => (ticks / 10_000) as i64 - UUID_EPOCH_MS,
         SsTableId::Sequence(_) => 0,
     };
-    // As StatsMetadata.getEstimatedDroppableTombstoneRatio, which cuts the mean to a whole number.
+    // Like StatsMetadata.getEstimatedDroppableTombstoneRatio, which truncates the mean to a whole number.
     let cells = stats.partition_cells.mean().floor() * stats.partition_cells.count() as f64;
     let droppable = if cells > 0.0 { stats.tombstone_drop_times.sum_until(gc_before_s) / cells } else { 0.0 };
     Source {

@@ -1,19 +1,19 @@
-//! Compactions that are over, for whoever asks what happened.
+//! The list of finished compactions, for administrators.
 //!
-//! Kept in memory: a restart forgets them.
+//! It is kept in memory, so a restart clears it.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use uuid::Uuid;
 
-/// Compactions that are kept one by one.
+/// The most entries of the list.
 const KEPT_MAX: usize = 1000;
 
-/// What is kept of the compactions of a database.
+/// The last finished compactions of a database.
 #[derive(Default)]
 pub(super) struct PastCompactions(Mutex<VecDeque<PastCompaction>>);
 
-/// A compaction that is over.
+/// A finished compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastCompaction {
     /// Its own id, a time UUID of its beginning.
@@ -22,7 +22,7 @@ pub struct PastCompaction {
     pub keyspace: String,
     /// Its table.
     pub table: String,
-    /// What it was for, as in [`CompactionStatus`](super::CompactionStatus).
+    /// Its kind, as in [`CompactionStatus`](super::CompactionStatus).
     pub kind: &'static str,
     /// When it ended, milliseconds since 1970.
     pub ended_ms: i64,
@@ -30,9 +30,9 @@ pub struct PastCompaction {
     pub sstables_in: u64,
     /// SSTables that it wrote.
     pub sstables_out: u64,
-    /// Bytes of Data.db of the former.
+    /// Bytes of Data.db of the replaced SSTables.
     pub bytes_in: u64,
-    /// Bytes of Data.db of the latter.
+    /// Bytes of Data.db of the written SSTables.
     pub bytes_out: u64,
 }
 
@@ -45,7 +45,7 @@ impl PastCompactions {
         last.push_front(past);
     }
 
-    /// The last first.
+    /// The list, the latest first.
     pub(super) fn list(&self) -> Vec<PastCompaction> {
         self.0.lock().iter().cloned().collect()
     }

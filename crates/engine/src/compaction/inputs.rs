@@ -1,4 +1,4 @@
-//! The SSTables of a compaction as one run of partitions: those of equal key together, their rows merged.
+//! Reads the SSTables of a compaction as one sequence of partitions: merges the rows of partitions with equal keys.
 
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
@@ -14,21 +14,22 @@ use helenus_sstable::data::Scan;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 
-/// The scans, each at its next partition. Between two calls of `next` the scans of the partition in hand are lent to it.
+/// The scans, each at its next partition. Between two calls of `next`, the current partition holds the scans that
+/// contain it.
 pub(super) struct Inputs {
     scans: Vec<Input>,
-    /// Ordered position of the partition in hand.
+    /// Byte-comparable position of the current partition.
     decorated: Vec<u8>,
 }
 
 struct Input {
-    /// `None` while lent.
+    /// `None` while the current partition holds the scan.
     scan: Option<Box<Scan>>,
     ready: bool,
     ended: bool,
 }
 
-/// A scan lent for the length of a partition.
+/// A scan while a partition holds it.
 pub(super) struct Lent {
     index: usize,
     scan: Box<Scan>,
@@ -58,15 +59,15 @@ impl Source<ReadContext> for Lent {
     }
 }
 
-/// A partition in hand.
+/// The current partition.
 pub(super) struct Partition {
     pub(super) key: Vec<u8>,
     pub(super) hash: KeyHash,
-    /// The strongest deletion of the whole.
+    /// The newest partition deletion of all inputs.
     pub(super) deletion: DeletionTime,
-    /// What the deletion leaves of the static rows; may be empty.
+    /// The merged static row without the cells that the deletion covers; may be empty.
     pub(super) static_row: RowBuf,
-    /// Rows and markers; advance it to the first.
+    /// Rows and markers; `advance` moves it to the first one.
     pub(super) rows: Merge<Lent>,
 }
 
@@ -80,7 +81,7 @@ impl Inputs {
         Ok(Inputs { scans, decorated: Vec::new() })
     }
 
-    /// The next partition of all, by the present definition of the table.
+    /// The next partition of all inputs, with the current definition of the table.
     pub(super) fn next(&mut self, table: &Arc<Table>, cx: &mut ReadContext) -> Result<Option<Partition>> {
         for input in self.scans.iter_mut().filter(|input| !input.ready && !input.ended) {
             let Some(scan) = &mut input.scan else { continue };
@@ -120,7 +121,7 @@ impl Inputs {
         Some(Partition { hash: KeyHash::of(&key), key, deletion, static_row, rows })
     }
 
-    /// Takes the scans of a partition back, read to its end or not.
+    /// Takes the scans back from a partition, which may be read to its end or not.
     pub(super) fn give_back(&mut self, rows: Merge<Lent>) {
         for Lent { index, scan } in rows.into_sources() {
             if let Some(input) = self.scans.get_mut(index) {
@@ -129,12 +130,12 @@ impl Inputs {
         }
     }
 
-    /// Ordered position of the partition in hand.
+    /// Byte-comparable position of the current partition.
     pub(super) fn decorated(&self) -> &[u8] {
         &self.decorated
     }
 
-    /// Bytes of data passed, before compression, with the partition that scans are lent to.
+    /// Uncompressed bytes read so far, including the scans that `partition` holds.
     pub(super) fn passed_bytes(&self, partition: Option<&Partition>) -> u64 {
         let here = self.scans.iter().filter_map(|input| input.scan.as_ref()).map(|scan| scan.position());
         let lent = partition.into_iter().flat_map(|partition| partition.rows.sources());

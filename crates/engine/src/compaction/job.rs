@@ -1,18 +1,21 @@
-//! One compaction, step by step: merge, purge, write, and then replace the old SSTables by the new ones at once.
+//! Runs one compaction step by step: merges, purges, writes, and then replaces the old SSTables by the new ones at
+//! once.
 //!
-//! 1. The SSTables are claimed: no other compaction takes them. A transaction log begins with the first new SSTable.
-//! 2. Partition after partition is merged and what nothing needs any more purged; the rest goes into new SSTables. Nothing
-//!    holds a partition whole: a step ends after so many rows, wherever it stands.
-//! 3. The old SSTables are noted in the transaction log as going, the commit log is synced (an SSTable must not outlast the
-//!    records that say its columns and that earlier ones are flushed).
-//! 4. `TableStore::replace`: COMMIT, then the view. Whoever holds an older view goes on reading the old files, which have
-//!    no names any more.
+//! 1. The SSTables are claimed, so that no other compaction takes them. The transaction log begins with the first new
+//!    SSTable.
+//! 2. Partition after partition is merged and purged of unneeded data; the rest goes into new SSTables. A partition is
+//!    never in memory as a whole: a step ends after a number of rows, even within a partition.
+//! 3. The transaction log records the removal of the old SSTables. The commit log is synced, because no SSTable may be
+//!    durable before the records that define its columns and mark earlier SSTables as flushed.
+//! 4. `TableStore::replace`: COMMIT, then the view changes. Readers with an older view still read the old files, which
+//!    have no names any more.
 //!
-//! Cut off anywhere, `recover` finds a COMMIT and removes the old files, or none and removes the new ones.
+//! After a crash at any point, `recover` finds COMMIT and removes the old files, or finds none and removes the new
+//! ones.
 //!
-//! **Why replay brings nothing back.** A write that replay would apply again is one whose table is not marked as flushed up
-//! to it. Marks are synced before a flushed SSTable gets into the view, so every write in an SSTable that a compaction
-//! reads is marked as flushed already: what compaction purges with its tombstone, replay passes over.
+//! **Replay does not bring purged data back.** Replay repeats a write only if its table is not marked as flushed up to
+//! it. The marks are synced before a flushed SSTable is added to the view. So every write in an SSTable that a
+//! compaction reads is marked as flushed, and replay skips what the compaction has purged together with its tombstone.
 
 use super::choose::{self, Choice, Reason, Source};
 use super::describe::describe;
@@ -35,16 +38,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// There is more to do.
+    /// More steps are needed.
     More,
-    /// Somebody else changes the table's files at this moment: try again soon.
+    /// Another operation is changing the table's files: try again soon.
     Later,
     /// The new SSTables are in the view.
     Done,
-    /// The table was emptied or something greater came: the result was thrown away.
+    /// The table was truncated or dropped, or a major compaction was requested: the result was discarded.
     Discarded,
 }
 
@@ -54,7 +57,7 @@ enum Phase {
     Replacing,
 }
 
-/// A compaction under way.
+/// A running compaction.
 pub(super) struct Job {
     store: Arc<TableStore>,
     table: Arc<Table>,
@@ -64,12 +67,13 @@ pub(super) struct Job {
     transaction: Option<TransactionLog>,
     log: PathBuf,
     pub(super) progress: Arc<Progress>,
-    /// When it began, by the monotonic clock.
+    /// The monotonic time at its beginning.
     pub(super) begun_ns: u64,
 }
 
 impl Job {
-    /// Begins what was chosen; `None` when it is no longer possible. Of the partitions `forced`, tombstones go whatever their age.
+    /// Begins the chosen compaction; `None` if it is no longer possible. In the partitions with `forced` keys,
+    /// tombstones are purged whatever their age.
     pub(super) fn begin(
         shared: &Shared,
         store: &Arc<TableStore>,
@@ -81,8 +85,7 @@ impl Job {
         let Some(claim) = store.compaction.claim(&view, &ids, choice.reason == Reason::Major) else {
             return Ok(None);
         };
-        // Waits for the writes that are between their log record and their memtable: after this, what is to be purged is
-        // compared with them.
+        // Waits for the writes between their log record and their memtable, so that purging takes them into account.
         drop(shared.gate.close());
         let table = store.table();
         let rule = rule(shared, &table, &claim);
@@ -116,12 +119,12 @@ impl Job {
         }))
     }
 
-    /// Whose compaction it is.
+    /// The table's storage.
     pub(super) fn store(&self) -> &Arc<TableStore> {
         &self.store
     }
 
-    /// What is to be kept of it, now that it is over.
+    /// The entry for the list of finished compactions.
     pub(super) fn past(&self, ended_ms: i64) -> PastCompaction {
         let status = self.progress.status();
         let written = self.written();
@@ -139,7 +142,7 @@ impl Job {
         }
     }
 
-    /// The SSTables that it reads.
+    /// The SSTables that it replaces.
     pub(super) fn sources(&self) -> &[Arc<SsTable>] {
         &self.claim.inputs
     }
@@ -149,12 +152,12 @@ impl Job {
         self.merging.outputs.written()
     }
 
-    /// Bytes read from files since this was last asked.
+    /// Bytes read from files since the last call.
     pub(super) fn take_bytes_read(&mut self) -> u64 {
         self.merging.take_bytes_read()
     }
 
-    /// Does a bounded piece. After an error or an end nothing is left to do with it: files and claims are in order.
+    /// Does a bounded part of the work. After an error or the end, files and claims are cleaned up.
     pub(super) fn step(&mut self, shared: &Shared) -> Result<Step> {
         if self.store.is_dropped() || !self.store.compaction.goes_on(&self.claim) {
             self.abort(shared);
@@ -167,7 +170,7 @@ impl Job {
             Ok(Step::Discarded) => self.abort(shared),
             Ok(Step::More | Step::Later) => {}
             Err(_) if self.transaction.is_some() => self.abort(shared),
-            // It is not known whether COMMIT counts: the store has taken over claim and files.
+            // It is unknown whether COMMIT took effect: the store has taken over the claim and the files.
             Err(_) => self.store.compaction.end(&self.log, true),
         }
         step
@@ -207,7 +210,7 @@ impl Job {
         }
     }
 
-    /// Throws the result away.
+    /// Discards the result.
     pub(super) fn abort(&mut self, shared: &Shared) {
         let undone = Error::contain(|| {
             self.merging.outputs.abandon();
@@ -218,14 +221,14 @@ impl Job {
         });
         let undone = undone.is_ok();
         if undone && self.store.is_dropped() {
-            // The folder of a table that is gone does no harm if it stays.
+            // The empty folder of a dropped table does no harm if it stays.
             let _ = self.store.remove_empty_folder(shared);
         }
         self.end(!undone);
     }
 
     fn end(&mut self, left: bool) {
-        // After COMMIT the old files go, still under the log, so that nobody else tidies them up meanwhile.
+        // After COMMIT the old files are removed while the log is still registered, so that no clean-up interferes.
         let finish = |transaction: TransactionLog| Error::contain(|| Ok(transaction.finish()?)).is_ok();
         let removed = self.transaction.take().is_none_or(finish);
         self.store.compaction.end(&self.log, left || !removed);
@@ -233,13 +236,13 @@ impl Job {
     }
 }
 
-/// The table's rule now.
+/// The table's purge rule at this time.
 fn rule(shared: &Shared, table: &Table, claim: &Claim) -> PurgeRule {
     let is_repaired = claim.inputs.iter().all(|input| input.stats().repaired_at_ms > 0);
     PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.purge_now_s(), is_repaired)
 }
 
-/// The claimed SSTables that must be read: the others hold nothing but what is over, and go as they are.
+/// The claimed SSTables that must be read. The others contain only expired data and are dropped unread.
 fn without_expired(shared: &Shared, store: &TableStore, claim: &Claim, rule: PurgeRule) -> Vec<Arc<SsTable>> {
     let view = store.view();
     let sources: Vec<Source> =

@@ -1,4 +1,4 @@
-//! The heart of a compaction: partitions merged, purged and written, in steps of so many rows.
+//! The main loop of a compaction: merges, purges and writes partitions, in steps of a fixed number of rows.
 
 use super::inputs::{Inputs, Partition};
 use super::output::{Outputs, Place};
@@ -14,10 +14,10 @@ use helenus_sstable::table::SsTable;
 use helenus_sstable::transaction_log::TransactionLog;
 use std::sync::Arc;
 
-/// Rows, markers and partitions of a step.
+/// Rows, markers and partitions in one step.
 const STEP_ELEMENTS: u32 = 2048;
 
-/// A merge under way.
+/// A running merge.
 pub(super) struct Merging {
     inputs: Inputs,
     open: Option<Open>,
@@ -26,10 +26,10 @@ pub(super) struct Merging {
     cx: ReadContext,
 }
 
-/// The partition in hand.
+/// The current partition.
 struct Open {
     partition: Partition,
-    /// What remains of its deletion and of its static row; written with whatever comes first.
+    /// What purging leaves of its deletion and its static row. Written when the partition begins in the output.
     deletion: DeletionTime,
     static_row: RowBuf,
     begun: bool,
@@ -40,17 +40,17 @@ impl Merging {
         Merging { inputs, open: None, outputs, purger, cx }
     }
 
-    /// Bytes read from files since this was last asked.
+    /// Bytes read from files since the last call.
     pub(super) fn take_bytes_read(&mut self) -> u64 {
         std::mem::take(&mut self.cx.touched.bytes_read)
     }
 
-    /// Bytes of data passed, before compression.
+    /// Uncompressed bytes of data read so far.
     pub(super) fn passed_bytes(&self) -> u64 {
         self.inputs.passed_bytes(self.open.as_ref().map(|open| &open.partition))
     }
 
-    /// Goes on for a step; whether everything is written.
+    /// Runs a step. Returns whether everything is written.
     pub(super) fn step(
         &mut self,
         place: Place<'_>,
@@ -84,7 +84,7 @@ impl Merging {
         Ok(false)
     }
 
-    /// Purges what concerns a partition as a whole.
+    /// Begins a partition: purges its deletion and its static row.
     fn begin(&mut self, partition: Partition, place: Place<'_>, compacted: &[Arc<SsTable>]) -> Open {
         let decorated = self.inputs.decorated();
         let outside =
@@ -101,7 +101,7 @@ impl Merging {
         Open { partition, deletion, static_row, begun: false }
     }
 
-    /// Writes what remains of rows and markers; whether the partition has ended.
+    /// Writes what purging leaves of rows and markers. Returns whether the partition has ended.
     fn rows(
         &mut self,
         open: &mut Open,
@@ -142,8 +142,8 @@ impl Merging {
     }
 }
 
-/// The smallest timestamp that anything may have for a partition in memtables and in SSTables that are not compacted with
-/// it; `None` when there is nothing (`CompactionController.getPurgeEvaluator`). What nobody can read may have any.
+/// The smallest timestamp that data of a partition may have in memtables and in SSTables outside the compaction; `None`
+/// if there is no such data (`CompactionController.getPurgeEvaluator`). Unreadable SSTables may have any timestamp.
 fn outside_us(
     view: &View,
     compacted: &[Arc<SsTable>],

@@ -1,8 +1,9 @@
-//! Compaction: SSTables become fewer, and what is deleted or overwritten goes.
+//! Compaction: merges SSTables into fewer ones, and removes deleted and overwritten data.
 //!
-//! `background` has the workers; they ask `choose` what to do and do it as a `job`, whose heart is `merging`: `inputs` are
-//! read partition by partition, `purge` takes out what nothing needs any more, `output` writes the rest. `state` is what
-//! each table's storage keeps of all this, `history` what is kept of those that are over; `control` is the administrator's hand.
+//! `background` has the workers. They ask `choose` for the next compaction and run it as a `job`. Its main loop is
+//! `merging`: `inputs` are read partition by partition, `purge` removes unneeded data, and `output` writes the rest.
+//! `state` is what each table keeps for its compactions, `history` the list of finished ones; `request` has requested
+//! compactions, `control` the administrator's functions.
 
 mod background;
 mod choose;

@@ -1,4 +1,4 @@
-//! The SSTables that a compaction writes, cut as its choice says: only ever between partitions.
+//! Writes the SSTables of a compaction, split as its choice says: only between partitions.
 
 use super::choose::{Boundaries, Output, range_spanned};
 use crate::database::Shared;
@@ -17,38 +17,38 @@ use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Where output goes.
+/// The destination of the output.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) shared: &'a Shared,
     pub(super) store: &'a TableStore,
-    /// The definition that it is written by.
+    /// The definition with which it is written.
     pub(super) table: &'a Arc<Table>,
 }
 
-/// What has been written, and what is being written.
+/// The finished output SSTables and the one being written.
 pub(super) struct Outputs {
     plan: Output,
-    /// Whether somebody asked for the compaction.
+    /// Whether the compaction was requested.
     was_asked_for: bool,
     boundaries: Boundaries,
-    /// Level of the SSTable under way.
+    /// Level of the current SSTable.
     level: usize,
     /// Bytes on that level so far, for `Output::Levels`.
     level_bytes: u64,
-    /// Partitions that an SSTable will have, about.
+    /// Estimated partitions of each SSTable.
     keys_each: u64,
     encoding: EncodingStats,
     /// Names of the columns, static and regular, that any input has.
     columns: BTreeSet<Vec<u8>>,
-    /// The table with these columns alone, once it is known.
+    /// The table's definition with only these columns; `None` before the first SSTable.
     definition: Option<Arc<Table>>,
     current: Option<SsTableWriter>,
     written: Vec<Arc<SsTable>>,
 }
 
 impl Outputs {
-    /// For a compaction of `inputs`, which are not empty.
+    /// The outputs of a compaction of `inputs`, which are not empty.
     pub(super) fn new(plan: Output, was_asked_for: bool, inputs: &[Arc<SsTable>]) -> Outputs {
         let level = match plan {
             Output::Whole | Output::Shards(_) => 0,
@@ -71,7 +71,7 @@ impl Outputs {
         }
     }
 
-    /// The writer for a partition with this token, which has not begun.
+    /// The writer for the next partition, which has this token.
     pub(super) fn writer(
         &mut self,
         place: Place<'_>,
@@ -88,7 +88,7 @@ impl Outputs {
         Ok(self.current.insert(writer))
     }
 
-    /// The writer of the partition that has begun.
+    /// The writer of the current partition.
     pub(super) fn current(&mut self) -> Option<&mut SsTableWriter> {
         self.current.as_mut()
     }
@@ -97,7 +97,7 @@ impl Outputs {
         let bytes = self.current.as_ref().map(SsTableWriter::stored_bytes);
         match self.plan {
             Output::Whole => false,
-            // The boundaries move on whether or not something has been written.
+            // The boundaries move on even if nothing has been written.
             Output::Shards(_) => self.boundaries.advance_to(token) && bytes.is_some(),
             Output::Sized { bytes: most, .. } => bytes.is_some_and(|bytes| bytes > most),
             Output::Levels { bytes: most, fanout } => {
@@ -105,7 +105,7 @@ impl Outputs {
                 self.level_bytes += bytes;
                 let level_max = (fanout as f64).powi(self.level as i32) * most as f64;
                 if self.level_bytes as f64 > level_max {
-                    // From the next SSTable on.
+                    // The next SSTable begins the next level.
                     self.level_bytes = 0;
                 }
                 true
@@ -130,7 +130,7 @@ impl Outputs {
         Ok(SsTableWriter::create(disk, place.store.folder(), descriptor, options)?)
     }
 
-    /// Finishes the SSTable under way and opens it.
+    /// Finishes the current SSTable and opens it.
     pub(super) fn finish_current(&mut self, place: Place<'_>) -> Result<()> {
         if let Some(writer) = self.current.take() {
             let descriptor = writer.finish()?.descriptor;
@@ -139,23 +139,23 @@ impl Outputs {
         Ok(())
     }
 
-    /// What has been finished.
+    /// The finished SSTables.
     pub(super) fn written(&self) -> &[Arc<SsTable>] {
         &self.written
     }
 
-    /// Lets go of the files. The transaction removes them.
+    /// Closes the files. The transaction removes them.
     pub(super) fn abandon(&mut self) {
         self.current = None;
         self.written.clear();
     }
 }
 
-/// The bases of what the inputs hold, by their statistics, which are exact, where headers of merged files are not
+/// The base values of the encoding, from the inputs' statistics. These are exact; the headers of merged files are not
 /// (`SerializationHeader.make`).
 fn encoding_of(inputs: &[Arc<SsTable>]) -> EncodingStats {
     let stats = || inputs.iter().map(|input| &input.statistics().stats);
-    // Files without any timestamp have none to tell.
+    // Files without timestamps are ignored.
     let timestamps =
         stats().map(|stats| stats.timestamp_us_min).filter(|timestamp_us| *timestamp_us != i64::MIN);
     EncodingStats::new(
@@ -171,7 +171,8 @@ fn columns_of(inputs: &[Arc<SsTable>]) -> BTreeSet<Vec<u8>> {
     columns.map(|column| column.name.clone()).collect()
 }
 
-/// The definition without columns that no input has: rows tell the columns that they lack, and those need not be told.
+/// The definition without the columns that no input has. Rows encode which columns they lack, and this avoids encoding
+/// those.
 fn with_columns(table: &Arc<Table>, names: &BTreeSet<Vec<u8>>) -> Arc<Table> {
     let is_there = |column: &Column| names.contains(column.name.as_bytes());
     if table.statics.iter().chain(&table.regulars).all(is_there) {
@@ -183,7 +184,7 @@ fn with_columns(table: &Arc<Table>, names: &BTreeSet<Vec<u8>>) -> Arc<Table> {
     Arc::new(fewer)
 }
 
-/// About how many partitions the inputs have, each counted once.
+/// The estimated number of distinct partitions in the inputs.
 fn keys(inputs: &[Arc<SsTable>]) -> u64 {
     if inputs.is_empty() {
         return 1;
@@ -194,7 +195,7 @@ fn keys(inputs: &[Arc<SsTable>]) -> u64 {
     counted.map_or(most, |counted| counted.estimate().clamp(least, most))
 }
 
-/// Into how many SSTables the inputs go, about.
+/// The estimated number of output SSTables.
 fn pieces(plan: Output, inputs: &[Arc<SsTable>]) -> u64 {
     match plan {
         Output::Whole => 1,

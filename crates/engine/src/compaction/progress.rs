@@ -1,4 +1,4 @@
-//! How far a compaction has come.
+//! The progress of a compaction.
 
 use super::choose::Reason;
 use helenus_model::schema::Table;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
-/// Shared by the compaction and whoever looks.
+/// Shared by the compaction and the status reports.
 pub(super) struct Progress {
     id: Uuid,
     keyspace: Arc<str>,
@@ -19,7 +19,7 @@ pub(super) struct Progress {
     bytes_done: AtomicU64,
 }
 
-/// A compaction under way.
+/// The status of a running compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionStatus {
     /// Its own id, a time UUID of its beginning.
@@ -28,20 +28,21 @@ pub struct CompactionStatus {
     pub keyspace: String,
     /// Its table.
     pub table: String,
-    /// What it is for: `compaction`, `tombstones`, `major`; `secondary index build` where it is none.
+    /// Its kind: `compaction`, `tombstones` or `major`; `secondary index build` for an index build, which is listed
+    /// too.
     pub kind: &'static str,
     /// SSTables that it replaces.
     pub sstables: u64,
-    /// Bytes of data to read, before compression.
+    /// Uncompressed bytes to read.
     pub bytes_total: u64,
-    /// Bytes of the files that hold them; 0 of an index's build.
+    /// Bytes of the files that contain them; 0 for an index build.
     pub stored_bytes_total: u64,
     /// Bytes read so far.
     pub bytes_done: u64,
 }
 
 impl Progress {
-    /// Of a compaction that replaces `inputs` and reads `read`.
+    /// The progress of a compaction that replaces `inputs` and reads `read`.
     pub(super) fn new(
         id: Uuid,
         table: &Table,

@@ -1,9 +1,9 @@
-//! What of a merged partition goes for good: tombstones and expired cells that nothing needs any more.
+//! Purges merged partitions: removes tombstones and expired cells that nothing needs any more.
 //!
-//! One of them goes when (1) nothing outside the compaction may hold anything of its partition that is as old as it, and
-//! (2) it is older than a grace. On one machine no replica brings deleted data back, so the grace is short and only for
-//! client timestamps, retries and clocks that jump. Cassandra's own rule (`PurgeFunction`, `Cell.purge`) has
-//! `gc_grace_seconds` for it, and makes tombstones of expired cells, counted from when they were written.
+//! A tombstone is removed when (1) no data of its partition outside the compaction can be as old as it, and (2) it is
+//! older than a grace period. On a single machine no replica brings deleted data back, so the grace period is short,
+//! and only covers client timestamps, retries and clock jumps. Cassandra's own rule (`PurgeFunction`, `Cell.purge`)
+//! uses `gc_grace_seconds`, and turns expired cells into tombstones, whose age counts from the time of the write.
 
 use super::choose::CompactionOptions;
 use helenus_model::cell::{Cell, Span};
@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// How long tombstones are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgeOptions {
-    /// Seconds that a tombstone is kept at least.
+    /// Least seconds that a tombstone is kept.
     pub grace_s: i64,
-    /// Whether `gc_grace_seconds` of the table counts instead, as on a node of a cluster. Counters always obey it.
+    /// Whether the table's `gc_grace_seconds` counts instead, as on a node of a cluster. Counter tables always use it.
     pub obey_gc_grace: bool,
 }
 
@@ -31,20 +31,20 @@ impl Default for PurgeOptions {
     }
 }
 
-/// The rule for one table at one moment.
+/// The purge rule of a table at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PurgeRule {
-    /// The moment, seconds.
+    /// The time, seconds.
     pub(super) now_s: i64,
-    /// Deletions of before this may go, seconds.
+    /// Deletions before this time may be purged, seconds.
     pub(super) gc_before_s: i64,
     /// Whether expired cells become tombstones, as in Cassandra.
     converts: bool,
 }
 
 impl PurgeRule {
-    /// By Cassandra's rule a table may ask that only what has been repaired is purged; then nothing is, unless all that is
-    /// compacted `is_repaired`.
+    /// Under Cassandra's rule, a table may allow purging only in repaired SSTables. Then nothing is purged unless
+    /// `is_repaired`: all inputs of the compaction are repaired.
     pub(super) fn new(options: PurgeOptions, table: &Table, now_s: i64, is_repaired: bool) -> PurgeRule {
         let obeys = options.obey_gc_grace || table.is_counter();
         let grace_s = if obeys { i64::from(table.options.gc_grace_seconds) } else { options.grace_s };
@@ -55,18 +55,18 @@ impl PurgeRule {
     }
 }
 
-/// The smallest timestamp that anything outside the compaction may have for a partition; `None`: there is nothing.
+/// Returns the smallest timestamp that data of the partition may have outside the compaction; `None` if there is none.
 pub(super) type Outside<'a> = &'a dyn Fn() -> Option<i64>;
 
-/// Applies the rule to one partition after the other.
+/// Applies the rule to partition after partition.
 pub(super) struct Purger {
     rule: PurgeRule,
     table: Arc<Table>,
-    /// Keys of the partitions whose tombstones go whatever their age.
+    /// Keys of the partitions whose tombstones are purged whatever their age.
     forced: Arc<BTreeSet<Vec<u8>>>,
     is_forced: bool,
-    /// What `Outside` answered for this partition. One answer for all of a partition: the two ends of a range must fare
-    /// alike. Asked for only when there is something to purge.
+    /// The result of `Outside` for this partition, asked for only when there is something to purge. It is asked once
+    /// for a partition, because both ends of a range tombstone must have the same outcome.
     outside_us: Option<Option<i64>>,
     row: RowBuf,
     marker: MarkerBuf,
@@ -95,13 +95,13 @@ impl Purger {
         is_old && self.outside_us.get_or_insert_with(outside).is_none_or(|least_us| timestamp_us < least_us)
     }
 
-    /// What remains of a deletion.
+    /// What purging leaves of a deletion.
     pub(super) fn deletion(&mut self, deletion: DeletionTime, outside: Outside<'_>) -> DeletionTime {
         let goes = !deletion.is_live() && self.may_go(deletion.timestamp_us, deletion.local_s, outside);
         if goes { DeletionTime::LIVE } else { deletion }
     }
 
-    /// What remains of a row or marker, if anything does.
+    /// What purging leaves of a row or marker, if anything.
     pub(super) fn unfiltered<'a>(
         &'a mut self,
         element: Unfiltered<'a>,
@@ -124,7 +124,7 @@ impl Purger {
         self.marker.kind().map(|_| self.marker.view())
     }
 
-    /// What remains of a row, static ones included.
+    /// What purging leaves of a row, which may be static.
     pub(super) fn row<'a>(&'a mut self, row: RowView<'a>, outside: Outside<'_>) -> Option<RowView<'a>> {
         if !self.concerns(row) {
             return Some(row);
@@ -172,7 +172,7 @@ impl Purger {
         (!self.may_go(tombstone.timestamp_us, written_s, outside)).then_some(tombstone)
     }
 
-    /// Whether the rule has anything to say of a row: most have nothing that is deleted or over.
+    /// Whether a row may have something to purge. Most rows have no deleted or expired data.
     fn concerns(&self, row: RowView<'_>) -> bool {
         let now_s = self.rule.now_s;
         let RowBuf { liveness, deletion, complex_deletions, cells, .. } = row.row;
@@ -183,7 +183,7 @@ impl Purger {
             || (!self.table.dropped.is_empty() && cells.iter().any(|cell| !self.exists(cell.column)))
     }
 
-    /// Cells of columns that the table no longer has go with whatever is written anew.
+    /// Whether the table still has a column. Cells of dropped columns are removed in every rewrite.
     fn exists(&self, column: helenus_model::cell::ColumnId) -> bool {
         self.table.dropped.is_empty() || self.table.column_by_id(column).is_some()
     }

@@ -1,5 +1,5 @@
-//! Compactions that an administrator asks for, table after table: of everything, each as its strategy cuts it, or of each
-//! SSTable alone, to write it anew.
+//! Compactions that an administrator requests, table by table: of everything, as the strategy groups it; of each
+//! SSTable alone, to rewrite it; or of the SSTables with given keys.
 
 use super::background::Look;
 use super::choose::{Choice, History, Output, Reason, Source};
@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A request, under way or over.
+/// A request, running or finished.
 pub struct CompactionRequest {
     tables: Vec<TableId>,
     scope: Scope,
@@ -26,49 +26,50 @@ pub struct CompactionRequest {
     tasks: Arc<dyn Tasks>,
 }
 
-/// What is compacted of a table.
+/// Which SSTables of a table are compacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Scope {
-    /// Everything, together.
+    /// All of them, together.
     Everything,
-    /// Each SSTable alone, into one of the present version on its level.
+    /// Each SSTable alone, rewritten in the current format version on its level.
     Each {
-        /// Those of the present version too.
+        /// Whether SSTables of the current version are rewritten too.
         current: bool,
     },
-    /// The SSTables that hold any of these keys, together. Their tombstones go whatever their age.
+    /// The SSTables that may contain any of these keys, together. The tombstones of these partitions are purged
+    /// whatever their age.
     OfKeys(Arc<BTreeSet<Vec<u8>>>),
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestStatus {
-    /// Compactions that have ended.
+    /// Finished compactions.
     pub compactions: u64,
-    /// Tables not begun yet.
+    /// Tables that have not begun.
     pub tables_left: u64,
-    /// Whether it is over, and the first failure.
+    /// The result when it is finished: success, or the first failure.
     pub ended: Option<std::result::Result<(), String>>,
 }
 
 impl Database {
-    /// Asks for everything in these tables to be compacted, in the background and within the throttle. What is in memory
-    /// is not flushed first.
+    /// Requests a compaction of all SSTables of these tables, in the background and within the throttle. Memtables are
+    /// not flushed before.
     pub fn compact(&self, tables: Vec<TableId>) -> Arc<CompactionRequest> {
         self.request(tables, Scope::Everything)
     }
 
-    /// Asks for the SSTables of these tables to be written anew, each for itself: those of versions before the one that is
-    /// written, or `current` ones too.
+    /// Requests a rewrite of each SSTable of these tables: of those with an older format version, or with `current` of
+    /// all.
     pub fn rewrite(&self, tables: Vec<TableId>, current: bool) -> Arc<CompactionRequest> {
         self.request(tables, Scope::Each { current })
     }
 
-    /// Asks for the SSTables that hold some partitions to be compacted together, and for the tombstones of these partitions to be
-    /// dropped though the grace for them is not over. What is in memory is flushed first.
+    /// Requests a compaction of the SSTables that contain these partitions, which purges the partitions' tombstones
+    /// before the end of their grace period. Memtables are flushed before.
     pub fn compact_keys(&self, tables: Vec<TableId>, keys: BTreeSet<Vec<u8>>) -> Arc<CompactionRequest> {
         for table in &tables {
-            // What fails to be written stays in memory, and what it deletes is kept by the compaction.
+            // If the flush fails, the data stays in memory, and the compaction keeps the tombstones that cover it.
             let _ = self.flush(*table);
         }
         self.request(tables, Scope::OfKeys(Arc::new(keys)))
@@ -84,7 +85,7 @@ impl Database {
             tasks: self.shared.host.tasks.clone(),
         });
         self.shared.compactions.request(request.clone());
-        // Workers that have seen it end too what is in the queue; they may have looked there before.
+        // A closing worker ends the requests in the queue, but it may have done so before this one was added.
         if self.shared.closing.load(Ordering::Acquire) {
             request.end(Err(Error::Closed.to_string()));
         }
@@ -93,15 +94,12 @@ impl Database {
 }
 
 impl CompactionRequest {
-    /// How far it is.
+    /// The progress.
     pub fn status(&self) -> RequestStatus {
         self.state.lock().clone()
     }
 
-    /// Blocks until it is over.
-    ///
-    /// # Errors
-    /// The first failure's text, after everything was tried.
+    /// Blocks until it is finished.
     pub fn wait(&self) -> std::result::Result<(), String> {
         self.tasks.wait_until(&self.changed, &mut || self.state.lock().ended.is_some());
         self.state.lock().ended.clone().unwrap_or(Ok(()))
@@ -113,7 +111,7 @@ impl CompactionRequest {
     }
 }
 
-/// Each SSTable that may be chosen, alone and on its level.
+/// One choice for each SSTable that is not busy, alone and on its level.
 fn each(sources: &[Source], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<Choice> {
     let is_wanted =
         |source: &Source| !busy.contains(&source.id) && (current || source.id.version != Version::CURRENT);
@@ -126,7 +124,7 @@ fn each(sources: &[Source], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<C
     wanted.map(choice).collect()
 }
 
-/// The SSTables that may hold any of some keys, together; nothing while one of them is taken.
+/// One choice of all SSTables that may contain any of the keys and are not in `busy`.
 fn of_keys(
     (sources, view): (&[Source], &View),
     busy: &BTreeSet<Descriptor>,
@@ -146,40 +144,40 @@ fn of_keys(
     vec![Choice { inputs, output: Output::Sized { bytes: u64::MAX, level: 0 }, reason: Reason::Major }]
 }
 
-/// SSTables to compact together, by name: others change meanwhile.
+/// SSTables to compact together. They are kept by name, because the set of SSTables changes meanwhile.
 type Part = (Vec<Descriptor>, Output);
 
-/// A request in a worker's hands.
+/// A request that a worker is executing.
 pub(super) struct Major {
     request: Arc<CompactionRequest>,
     stores: VecDeque<Arc<TableStore>>,
-    /// The table under way, and what is left to do in it.
+    /// The current table and its remaining compactions.
     table: Option<(Arc<TableStore>, VecDeque<Part>)>,
     failure: Option<String>,
     is_over: bool,
 }
 
 impl Major {
-    /// Takes a request: from now on its tables are left alone by strategies.
+    /// Begins a request. From now on the strategies leave its tables alone.
     pub(super) fn new(shared: &Shared, request: Arc<CompactionRequest>) -> Major {
         let stores: VecDeque<_> = request.tables.iter().filter_map(|id| shared.table(*id)).collect();
         stores.iter().for_each(|store| store.compaction.count_major(true));
         Major { request, stores, table: None, failure: None, is_over: false }
     }
 
-    /// Whether all is done.
+    /// Whether the request is finished.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The next compaction; `None` when all is over, or when a table's other compactions have to end first.
+    /// The next compaction; `None` if the request is finished, or while other compactions of the table must end first.
     pub(super) fn next(&mut self, shared: &Shared) -> Result<Option<Job>> {
         loop {
             if let Some((store, choices)) = &mut self.table {
                 let look = Look::new(shared, store);
                 while let Some((ids, output)) = choices.pop_front() {
                     let index = |id: &Descriptor| look.sources.iter().position(|source| source.id == *id);
-                    // Gone since: truncated.
+                    // The SSTables are gone: the table was truncated.
                     let Some(inputs) = ids.iter().map(index).collect::<Option<Vec<_>>>() else { continue };
                     let choice = Choice { inputs, output, reason: Reason::Major };
                     let forced = match &self.request.scope {
@@ -227,7 +225,7 @@ impl Major {
         }
     }
 
-    /// Leaves out the table under way, whose part has panicked: it would do so again.
+    /// Skips the current table after a panic, which would happen again.
     pub(super) fn leave_out(&mut self, failure: String) {
         let store = self.table.take().map(|(store, _)| store).or_else(|| self.stores.pop_front());
         if let Some(store) = store {
@@ -237,7 +235,7 @@ impl Major {
         self.failure.get_or_insert(failure);
     }
 
-    /// Notes the end of a compaction of its own.
+    /// Records the end of one of the request's compactions.
     pub(super) fn ended(&mut self, result: std::result::Result<(), String>) {
         self.request.state.lock().compactions += 1;
         if let Err(failure) = result {
@@ -245,7 +243,7 @@ impl Major {
         }
     }
 
-    /// Ends before it is over.
+    /// Ends the request early, because the database is closing.
     pub(super) fn close(mut self) {
         if let Some((store, _)) = self.table.take() {
             self.stores.push_back(store);

@@ -1,7 +1,7 @@
-//! What a table's storage keeps about its compactions: which SSTables are in one, which files are being written, what
-//! strategies remember.
+//! The compaction state of a table: which SSTables are being compacted, which files are being written, and the
+//! strategies' history.
 //!
-//! Its lock is held for moments and never while another is taken.
+//! Its lock is held only briefly, and never while another lock is taken.
 
 use super::choose::{Decision, History, Situation};
 use crate::table::View;
@@ -13,41 +13,41 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// One table's part in compaction.
+/// The compaction state of one table.
 #[derive(Default)]
 pub(crate) struct CompactionState {
     inner: Mutex<Inner>,
-    /// Counts changes of the set of SSTables.
+    /// The number of changes of the set of SSTables.
     revision: AtomicU64,
-    /// Counts the times that everything was thrown away: a compaction begun before has nothing to replace.
+    /// The number of times that the table was emptied. A compaction of an earlier epoch has nothing to replace.
     epoch: AtomicU64,
-    /// A compaction could not remove what it had to.
+    /// Whether a compaction failed to remove its files.
     left_files: AtomicBool,
-    /// Strategies leave the table alone, until somebody says otherwise or the server starts again.
+    /// Whether automatic compaction is turned off, until it is turned on again or the server restarts.
     is_resting: AtomicBool,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// In a compaction.
+    /// SSTables in a compaction.
     busy: BTreeSet<Descriptor>,
-    /// Found damaged by a compaction: left alone until a restart.
+    /// SSTables that a compaction found damaged: they are not compacted until a restart.
     damaged: BTreeSet<Descriptor>,
-    /// Transaction logs of compactions under way, and the SSTables that each has begun.
+    /// Transaction logs of running compactions, and the SSTables that each has begun to write.
     running: BTreeMap<PathBuf, BTreeSet<Descriptor>>,
     history: History,
-    /// Mean size of flushed SSTables, newer ones counting more.
+    /// Mean size of flushed SSTables; newer ones count more.
     flush_mean: Option<f64>,
-    /// Compactions of everything that were asked for and are not done.
+    /// Requested major compactions that are not finished.
     majors: u32,
-    /// After a failure: not before this, by the monotonic clock.
+    /// After a failure: the monotonic time of the next attempt.
     retry_ns: u64,
-    /// Revision and time of the last look that found nothing to do.
+    /// Revision and monotonic time of the last check that found nothing to do.
     idle_at: Option<(u64, u64)>,
     pending: u64,
 }
 
-/// SSTables that one compaction has for itself.
+/// SSTables that are reserved for one compaction.
 pub(crate) struct Claim {
     pub(crate) epoch: u64,
     pub(crate) inputs: Vec<Arc<SsTable>>,
@@ -55,12 +55,12 @@ pub(crate) struct Claim {
 }
 
 impl CompactionState {
-    /// To be called after the set of SSTables has changed.
+    /// Must be called after the set of SSTables has changed.
     pub(crate) fn changed(&self) {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
-    /// To be called with the change that empties the table, by whoever may change the set of SSTables.
+    /// Must be called together with the change that empties the table, while no other change is possible.
     pub(crate) fn emptied(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.changed();
@@ -70,8 +70,9 @@ impl CompactionState {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Notes the size of a flushed SSTable: the mean moves by a part that makes a thousand flushes count
-    /// (`ExpMovingAverage.decayBy1000`), and what strategies use of it, whole MiB, only follows when it is off by half.
+    /// Records the size of a flushed SSTable in a moving mean over about a thousand flushes
+    /// (`ExpMovingAverage.decayBy1000`). The value that strategies use, in whole MiB, follows only when it is off by
+    /// half.
     pub(crate) fn flushed(&self, bytes: u64) {
         const ALPHA: f64 = 0.0046;
         let mut inner = self.inner.lock();
@@ -83,7 +84,7 @@ impl CompactionState {
         }
     }
 
-    /// Takes SSTables for a compaction; `None` when one of them is gone or taken, or everything is about to be compacted.
+    /// Claims SSTables for a compaction; `None` if one of them is gone or taken, or if a major compaction is requested.
     pub(crate) fn claim(&self, view: &View, ids: &[Descriptor], is_major: bool) -> Option<Claim> {
         let epoch = self.epoch();
         let find = |id: &Descriptor| view.sstables.iter().find(|sstable| sstable.descriptor() == id).cloned();
@@ -97,7 +98,7 @@ impl CompactionState {
         Some(Claim { epoch, inputs, is_major })
     }
 
-    /// Gives SSTables back.
+    /// Releases SSTables.
     pub(crate) fn release(&self, inputs: &[Arc<SsTable>]) {
         let mut inner = self.inner.lock();
         for input in inputs {
@@ -105,25 +106,25 @@ impl CompactionState {
         }
     }
 
-    /// Whether a compaction goes on: what it reads is still there, and it is not in the way of one of everything.
+    /// Whether a compaction may go on: its inputs are still there, and no major compaction is waiting for it.
     pub(crate) fn goes_on(&self, claim: &Claim) -> bool {
         self.epoch() == claim.epoch && (claim.is_major || self.inner.lock().majors == 0)
     }
 
-    /// Says that a transaction is under way, before its log is created.
+    /// Registers a transaction, before its log is created.
     pub(crate) fn begin(&self, log: &Path) {
         self.inner.lock().running.insert(log.to_owned(), BTreeSet::new());
     }
 
-    /// Says that an SSTable is about to be created under a log.
+    /// Registers an SSTable that is about to be created in a transaction.
     pub(crate) fn add_output(&self, log: &Path, descriptor: Descriptor) {
         if let Some(outputs) = self.inner.lock().running.get_mut(log) {
             outputs.insert(descriptor);
         }
     }
 
-    /// Says that a transaction is over. Only after its SSTables are in the view or removed; or `left`, and then whoever next
-    /// changes the set tidies up.
+    /// Removes a transaction, after its SSTables were added to the view or removed. With `left`, files remain, and the
+    /// next change of the set removes them.
     pub(crate) fn end(&self, log: &Path, left: bool) {
         if left {
             self.left_files.store(true, Ordering::Release);
@@ -131,33 +132,33 @@ impl CompactionState {
         self.inner.lock().running.remove(log);
     }
 
-    /// Whether a log is that of a compaction under way.
+    /// Whether a log belongs to a running compaction.
     pub(crate) fn is_running(&self, log: &Path) -> bool {
         self.inner.lock().running.contains_key(log)
     }
 
-    /// SSTables that compactions under way have begun.
+    /// SSTables that running compactions have begun to write.
     pub(crate) fn outputs(&self) -> BTreeSet<Descriptor> {
         self.inner.lock().running.values().flatten().copied().collect()
     }
 
-    /// Whether a compaction left files since this was last asked.
+    /// Whether a compaction has left files since the last call.
     pub(crate) fn take_left_files(&self) -> bool {
         self.left_files.swap(false, Ordering::AcqRel)
     }
 
-    /// Has strategies leave the table alone, or look at it again.
+    /// Turns automatic compaction of the table off or on.
     pub(crate) fn rest(&self, is_resting: bool) {
         self.is_resting.store(is_resting, Ordering::Release);
         self.changed();
     }
 
-    /// Whether strategies leave the table alone.
+    /// Whether automatic compaction is turned off.
     pub(crate) fn is_resting(&self) -> bool {
         self.is_resting.load(Ordering::Acquire)
     }
 
-    /// Whether a look at the table is worth it: something changed since the last, or `often_ns` have passed.
+    /// Whether the table should be checked: something changed since the last check, or `often_ns` have passed.
     pub(super) fn is_due(&self, now_ns: u64, often_ns: u64) -> bool {
         let inner = self.inner.lock();
         let changed = match inner.idle_at {
@@ -173,7 +174,7 @@ impl CompactionState {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Chooses with what is busy and remembered, and remembers what came out.
+    /// Calls a strategy with the busy SSTables and the history, and records its decision.
     pub(super) fn decide(
         &self,
         situation: impl FnOnce(&BTreeSet<Descriptor>, &History) -> Decision,
@@ -199,7 +200,7 @@ impl CompactionState {
         decision
     }
 
-    /// The situation without anything busy, for a compaction of everything; `None` while something is.
+    /// Calls `choose` for a major compaction; `None` while any SSTable is busy.
     pub(super) fn when_free<T>(
         &self,
         choose: impl FnOnce(&BTreeSet<Descriptor>, &History) -> T,
@@ -214,7 +215,7 @@ impl CompactionState {
         Some(choose(&damaged, &history))
     }
 
-    /// Counts a compaction of everything that is asked for, or is done.
+    /// Counts a major compaction that is requested (`asked`) or finished.
     pub(super) fn count_major(&self, asked: bool) {
         let mut inner = self.inner.lock();
         inner.majors = if asked { inner.majors + 1 } else { inner.majors.saturating_sub(1) };
@@ -222,7 +223,7 @@ impl CompactionState {
         self.changed();
     }
 
-    /// After a failure: leaves the table alone for a while, and a damaged SSTable for good.
+    /// Records a failure: the table is skipped until `retry_ns`, and a damaged SSTable until a restart.
     pub(super) fn failed(&self, retry_ns: u64, damaged: Option<Descriptor>) {
         let mut inner = self.inner.lock();
         inner.retry_ns = retry_ns;
@@ -230,13 +231,13 @@ impl CompactionState {
         inner.damaged.extend(damaged);
     }
 
-    /// About how many compactions are due.
+    /// The estimated number of compactions that are due.
     pub(crate) fn pending(&self) -> u64 {
         self.inner.lock().pending
     }
 }
 
-/// Builds a situation; the part that is the same for every use.
+/// Builds a situation.
 pub(super) fn situation<'a>(
     (sources, elsewhere_us_min): (&'a [super::choose::Source], i64),
     (busy, history): (&'a BTreeSet<Descriptor>, &'a History),

@@ -1,16 +1,16 @@
-//! The rate of compaction: bytes a second read from files by all compactions together.
+//! The throttle of compaction: limits the bytes per second that all compactions together read from files.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Debts below this are carried on: a thread that sleeps for less sleeps too long.
+/// Pauses below this are postponed and added to the next one, because a sleep this short takes too long.
 const CARRIED_NS: u64 = 5_000_000;
 
 /// Shared by all compactions.
 pub(super) struct Throttle {
-    /// Bytes a second; 0 for no bound.
+    /// Bytes per second; 0 for no limit.
     bytes_per_s: AtomicU64,
-    /// When what has been read so far is paid for, by the monotonic clock.
+    /// The monotonic time at which the bytes read so far are within the rate.
     paid_ns: Mutex<u64>,
 }
 
@@ -19,19 +19,19 @@ impl Throttle {
         Throttle { bytes_per_s: AtomicU64::new(bytes_per_s), paid_ns: Mutex::new(0) }
     }
 
-    /// Bytes a second; 0 for no bound.
+    /// Bytes per second; 0 for no limit.
     pub(super) fn bytes_per_s(&self) -> u64 {
         self.bytes_per_s.load(Ordering::Relaxed)
     }
 
-    /// Another rate, from now on.
+    /// Changes the rate.
     pub(super) fn set(&self, bytes_per_s: u64) {
         self.bytes_per_s.store(bytes_per_s, Ordering::Relaxed);
-        // What was read at the old rate is no debt at the new one.
+        // Bytes read at the old rate do not count against the new one.
         *self.paid_ns.lock() = 0;
     }
 
-    /// Counts bytes; until when, by the monotonic clock, whoever read them is to pause.
+    /// Counts bytes. Returns the monotonic time until which the reader must pause, if it must.
     pub(super) fn count(&self, bytes: u64, now_ns: u64) -> Option<u64> {
         let bytes_per_s = self.bytes_per_s();
         if bytes_per_s == 0 || bytes == 0 {

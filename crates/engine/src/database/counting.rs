@@ -1,9 +1,9 @@
-//! Counters: an update reads what its counters have counted, and writes what they come to.
+//! Counter updates: read the present count of each counter, and write the new one.
 //!
-//! A mutation that counts carries, in each cell of a counter, the number to be added: eight bytes, where a counter's cell
-//! has a context. `Database::count` takes the turn of its partitions, reads the shard of this server in each counter, and
-//! logs the RESULT: the server's global shard with a later clock, never the number added, so that a record replayed twice
-//! counts once. Shards of other servers, which files may bring, stay where they are and are summed by reads.
+//! In a counter mutation, the value of a counter cell is the number to add: eight bytes, in place of a counter
+//! context. `Database::count` locks the partitions, reads this server's shard of each counter, and logs the RESULT:
+//! the server's global shard with a later clock. The number added is never logged, so a record that is replayed twice
+//! counts once. Shards of other servers, which imported files may contain, stay unchanged and are summed by reads.
 //!
 //! Source: Cassandra's `CounterMutation`.
 
@@ -24,14 +24,14 @@ use helenus_model::schema::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of a number to be added.
+/// Bytes of a number to add.
 const NUMBER_BYTES: usize = 8;
 
 impl Database {
-    /// Applies a mutation whose counter cells carry numbers to be added. The ticket says when it may be acknowledged.
+    /// Applies a mutation whose counter cells carry numbers to add. The ticket tells when it may be acknowledged.
     ///
     /// # Errors
-    /// As a read, `WouldBlock` included, and as `write`. Nothing was applied then.
+    /// Those of a read, `WouldBlock` included, and of `write`. Nothing was applied then.
     pub fn count(
         &self,
         mutation: &Mutation,
@@ -64,23 +64,23 @@ impl Database {
             };
             self.read(&command, &view, request, &mut sink, probe)?;
         }
-        // No time of the machine's clock, which may stand still or be set back: a shard counted after a deletion must be later
-        // than those that the deletion hides, or it would not count where the two meet before they are merged with it.
+        // Not from the wall clock, which may stand still or be set back. A shard counted after a deletion must be
+        // later than the shards that the deletion hides: otherwise it would not count where both are merged first.
         let now_us = self.next_timestamp_unrefused();
         let changes = additions.written(update, (now_us, *self.shared.host_id.as_bytes()))?;
         Ok(PartitionUpdate { table: update.table.clone(), key: update.key.clone(), changes })
     }
 }
 
-/// One counter of a partition: the index of its row (`None`: the static row), its column, and its place in a map of counters,
-/// which those in a super column of the old interface have.
+/// One counter of a partition: the index of its row (`None`: the static row), its column, and its path in a map of
+/// counters (counters of a Thrift super column have one).
 type Counter = (Option<usize>, ColumnId, Option<Vec<u8>>);
 
 fn counter(row: Option<usize>, cell: &Cell, data: &[u8]) -> Counter {
     (row, cell.column, cell.path.get(data).map(<[u8]>::to_vec))
 }
 
-/// What is to be added to one counter, and what this server has counted in it so far.
+/// The number to add to one counter, and this server's present shard of it.
 #[derive(Default)]
 struct Addition {
     by: i64,
@@ -91,7 +91,7 @@ struct Addition {
 
 /// The additions of one partition.
 struct Additions {
-    /// Ordered clusterings of their rows, ascending.
+    /// Ordered clusterings of the rows with additions, ascending.
     rows: Vec<Vec<u8>>,
     all: BTreeMap<Counter, Addition>,
 }
@@ -138,7 +138,7 @@ impl Additions {
         }
     }
 
-    /// Notes what this server's shards in a row have counted.
+    /// Records this server's shards in a row.
     fn note(&mut self, row: Option<usize>, found: RowView<'_>, id: &[u8; 16]) {
         for cell in found.row.cells.iter().filter(|cell| !cell.is_tombstone()) {
             let Some(addition) = self.all.get_mut(&counter(row, cell, found.data)) else { continue };
@@ -148,7 +148,7 @@ impl Additions {
         }
     }
 
-    /// The update with contexts in the place of numbers. A counter that is added to several times is written once.
+    /// The update with contexts in place of numbers. A counter with several additions is written once.
     fn written(&mut self, update: &PartitionUpdate, (now_us, id): (i64, [u8; 16])) -> Result<Changes> {
         let mut out = Changes::default();
         let mut row = RowBuf::default();
@@ -247,7 +247,7 @@ fn row_key(table: &Table, row: RowView<'_>) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-/// Takes this server's shards out of the rows that are read.
+/// Collects this server's shards from the rows that are read.
 struct OwnShards<'a> {
     table: &'a Table,
     id: [u8; 16],
@@ -275,7 +275,7 @@ impl RowSink for OwnShards<'_> {
     }
 
     fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
-        // What is written for what was read is logged behind it.
+        // The resulting write is logged after the writes that were read, so its ticket covers them.
         None
     }
 

@@ -1,4 +1,4 @@
-//! Changes of the schema: one log record each, no flush.
+//! Schema changes: one log record each, without a flush.
 
 use super::shared::{Database, Tables};
 use crate::commitlog::Ticket;
@@ -10,12 +10,12 @@ use crate::table::TableStore;
 use helenus_model::schema::{Schema, Table};
 use std::sync::Arc;
 
-/// Why a change of the schema did not happen.
+/// Why a schema change failed.
 #[derive(Debug)]
 pub enum DdlError<E> {
-    /// Whoever asked for it found it wrong.
+    /// The caller's `change` refused it.
     Refused(E),
-    /// The engine could not.
+    /// The engine failed.
     Engine(Error),
 }
 
@@ -31,17 +31,17 @@ impl Database {
         self.shared.schema.load_full()
     }
 
-    /// The epoch of the present schema: for those who ask at each request whether what they know of it still holds, and
-    /// take no part in counting who holds it.
+    /// The epoch of the present schema. For callers that check at each request whether the schema has changed: it
+    /// takes no reference.
     pub fn schema_epoch(&self) -> u64 {
         self.shared.schema.load().epoch
     }
 
-    /// Changes the schema: `change` makes the next one from the present one, alone with it. Nothing happens when both
-    /// are equal in content.
+    /// Changes the schema: `change` makes the next schema from the present one. Changes run one at a time. Nothing
+    /// happens if both have the same content.
     ///
     /// # Errors
-    /// What `change` returns; the errors of a write.
+    /// The error of `change`; the errors of a write.
     pub fn change_schema<E>(
         &self,
         change: impl FnOnce(&Schema, i64) -> Result<Schema, E>,
@@ -60,28 +60,29 @@ impl Database {
         next.epoch = present.epoch + 1;
         let (added, dropped) = self.stores_after(&next)?;
         let ticket = shared.write(&mutation)?;
-        // Nobody sees a schema that may yet be refused.
+        // A schema that may still be refused is not shown to anybody.
         if let (Some(log), Some(position)) = (&shared.log, ticket.position()) {
             log.secure(position)?;
         }
-        // Only now: a definition that the log has not taken must not get into a file.
+        // Only after that: a definition that is not in the log must not be stored in a file.
         for (table, _) in stored_tables(&next) {
             if let Some(store) = added.get(&table.id) {
                 store.redefine(&table);
             }
         }
         let new_indexes = {
-            // A write either knows of a new index or is in the memtable that its build reads.
+            // Every write either knows of a new index, or is in the memtable that the index's build reads.
             let _gate = shared.gate.close();
             let new_indexes = attach(&next, &added);
             shared.tables.store(Arc::new(added));
             shared.schema.store(Arc::new(next));
             new_indexes
         };
-        // Before anything that can fail: nobody else would have them built.
+        // Before anything that can fail, because nothing else would start these builds.
         new_indexes.into_iter().for_each(|index| shared.index_builds.add(shared, index, true));
         if !dropped.is_empty() {
-            // Files go only once their record is on the disk, in every mode: a table must not come back empty.
+            // Files are removed only once the record is on disk, in every mode: otherwise the table could come back
+            // empty.
             match (&shared.log, ticket.position()) {
                 (Some(log), Some(position)) => log.sync_up_to(position)?,
                 _ => ticket.wait()?,
@@ -99,7 +100,7 @@ impl Database {
         Ok((changes, ticket))
     }
 
-    /// Empties a table.
+    /// Truncates a table.
     ///
     /// # Errors
     /// `UnknownTable`; the errors of a write; failures of removing files.
@@ -115,7 +116,7 @@ impl Database {
         Ok(())
     }
 
-    /// The stores that a new schema needs: present ones, new ones opened, and those that go.
+    /// The stores that a schema needs, present or newly opened, and the stores of dropped tables.
     #[allow(clippy::type_complexity, reason = "a pair used once, by the function above")]
     fn stores_after(&self, next: &Schema) -> Result<(Tables, Vec<Arc<TableStore>>), Error> {
         let present = self.shared.tables.load();
@@ -130,7 +131,7 @@ impl Database {
         let dropped =
             present.iter().filter(|(id, _)| !stores.contains_key(id)).map(|(_, store)| store.clone());
         let mut dropped: Vec<Arc<TableStore>> = dropped.collect();
-        // Folders of indexes stand in those of their tables, and go before them.
+        // Folders of indexes lie in those of their tables, and are removed before them.
         dropped.sort_by_key(|store| std::cmp::Reverse(store.folder().components().count()));
         Ok((stores, dropped))
     }

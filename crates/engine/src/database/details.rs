@@ -1,4 +1,4 @@
-//! What is known of one table: for an administrator who asks for it, not for each look at the whole.
+//! Details of one table, for an administrator who asks for it. They are not part of the status.
 
 use super::shared::Database;
 use crate::compaction::gc_before_s;
@@ -18,14 +18,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How values are spread, in a few numbers: what nodetool shows of a histogram. Known to a fifth.
+/// A distribution in a few numbers, as nodetool shows a histogram. Values are accurate to a fifth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// Events, all of them.
+    /// Number of all events.
     pub count: u64,
-    /// Mean; of a sample, where only a sample is measured. NaN where events are known and none of them is recent.
+    /// Mean, or mean of the sample if only a sample is measured. NaN if there are events but no recent ones.
     pub mean: f64,
-    /// The values that 50, 75, 95, 98 and 99 of a hundred do not exceed.
+    /// Percentiles 50, 75, 95, 98 and 99.
     pub percentiles: [u64; 5],
     /// Least value, rounded down.
     pub min: u64,
@@ -33,69 +33,69 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// What is known of one table, or of what is stored for an index. Times in nanoseconds.
+/// Details of one table, or of the hidden table of an index. Times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct TableDetails {
     /// Its keyspace.
     pub keyspace: String,
-    /// Its name; of what is stored for an index, the table's and the index's with a dot between.
+    /// Its name; for an index's hidden table, the table's and the index's with a dot between.
     pub table: String,
-    /// Whether it is what is stored for an index.
+    /// Whether it is the hidden table of an index.
     pub is_index: bool,
-    /// SSTables.
+    /// Number of SSTables.
     pub sstables: u64,
-    /// Those of versions before the one that is written.
+    /// Number of SSTables of formats older than the present one.
     pub sstables_old: u64,
-    /// Bytes of the largest one.
+    /// Bytes of the largest SSTable.
     pub sstable_bytes_max: u64,
-    /// SSTables and bytes of Data.db a level; empty unless the table is compacted by levels.
+    /// Number of SSTables and bytes of Data.db for each level; empty unless the table uses leveled compaction.
     pub levels: Vec<(u64, u64)>,
     /// Bytes of all files.
     pub disk_bytes: u64,
-    /// Bytes of memory that filters, indexes and chunk offsets take, about.
+    /// Approximate memory of filters, indexes and chunk offsets, bytes.
     pub index_memory_bytes: u64,
-    /// Bytes of the filters' files.
+    /// Bytes of the filter files.
     pub filter_bytes: u64,
-    /// Stored over unpacked bytes of compressed SSTables; `None` without any.
+    /// Compressed divided by uncompressed bytes of the compressed SSTables; `None` if there are none.
     pub compression_ratio: Option<f64>,
-    /// Partitions in files and memory, about: one that is in several files counts once.
+    /// Approximate number of partitions in files and memtables; a partition in several files counts once.
     pub partitions: u64,
     /// Rows in memtables.
     pub memtable_rows: u64,
     /// Bytes of memtables.
     pub memtable_bytes: u64,
-    /// Memtables that wait to be written.
+    /// Memtables that wait for their flush.
     pub flushes_pending: u64,
-    /// Memtables written since the start.
+    /// Memtables flushed since the start.
     pub flushes: u64,
-    /// Unpacked bytes of SSTables that say they are repaired, are waiting for it, and are neither.
+    /// Uncompressed bytes of SSTables that are marked repaired, pending repair, and neither.
     pub repaired_bytes: [u64; 3],
-    /// Bytes of partitions, in each file for itself.
+    /// Bytes of partitions; each file counts its part of a partition.
     pub partition_bytes: Spread,
-    /// Cells of partitions likewise.
+    /// Cells of partitions, counted likewise.
     pub partition_cells: Spread,
-    /// Part of the cells that are tombstones old enough to go, about.
+    /// Approximate fraction of cells that are droppable tombstones.
     pub droppable: f64,
-    /// Reads of partitions by key; this and those below of recent events, their counts of all since the start.
+    /// Reads of partitions by key. Here and below: recent events, but `count` covers all since the start.
     pub reads: Spread,
-    /// Reads over partitions.
+    /// Reads over ranges of partitions.
     pub scans: Spread,
-    /// Writes into a partition.
+    /// Writes to a partition.
     pub writes: Spread,
-    /// Rows that a read gave.
+    /// Rows returned by a read.
     pub rows: Spread,
-    /// Dead rows and markers that a read passed.
+    /// Tombstones (dead rows and markers) that a read passed.
     pub tombstones: Spread,
-    /// SSTables that a read by key asked, a partition.
+    /// SSTables that a read by key accessed, per partition.
     pub sstables_read: Spread,
-    /// Time of all reads by key since the start, from those that were measured.
+    /// Total time of reads by key since the start, extrapolated from the measured ones.
     pub read_ns_total: f64,
-    /// That of all writes.
+    /// Total time of writes, likewise.
     pub write_ns_total: f64,
 }
 
 impl Database {
-    /// What is known of these tables and of what is stored for their indexes; those that are gone are left out.
+    /// Details of these tables and of the hidden tables of their indexes. Tables that no longer exist are left out.
     pub fn details(&self, tables: &[TableId]) -> Vec<TableDetails> {
         let stores = tables.iter().filter_map(|id| self.shared.table(*id));
         let with_indexes = stores.flat_map(|store| {
@@ -161,7 +161,7 @@ impl Database {
         self.shared.host.disk.open(&path).and_then(|file| file.size()).unwrap_or_default()
     }
 
-    /// The folder of a table's files, if there is such a table.
+    /// The folder of a table's files, if the table exists.
     pub fn table_folder(&self, table: &Table) -> Option<PathBuf> {
         self.shared.table(table.id).map(|store| store.folder().to_owned())
     }
@@ -188,7 +188,7 @@ impl Database {
         Ok(found)
     }
 
-    /// The SSTables of a table at this moment, to be looked at one after the other.
+    /// The present SSTables of a table.
     ///
     /// # Errors
     /// `UnknownTable`.
@@ -199,7 +199,7 @@ impl Database {
         Ok(opened.chain(view.unreadable.iter().filter_map(|unreadable| unreadable.descriptor)).collect())
     }
 
-    /// Reads all of an SSTable of a table and says what is wrong, if it is; `None` when it is sound, or no longer the table's.
+    /// Verifies an SSTable of a table: returns the problem, or `None` if it is sound or no longer the table's.
     ///
     /// # Errors
     /// `UnknownTable`.
@@ -213,15 +213,15 @@ impl Database {
             return Ok(unreadable.map(|unreadable| unreadable.error.to_string()));
         };
         let Err(error) = sstable.verify(&*self.shared.host.disk, store.folder()) else { return Ok(None) };
-        // Its names go when a compaction has replaced it.
+        // A compaction that replaced it has removed its files.
         let is_there = store.view().sstables.iter().any(|other| Arc::ptr_eq(other, sstable));
         Ok(is_there.then(|| error.to_string()))
     }
 
-    /// Builds the indexes of a table anew, in the background. Reads through them are refused until it is done.
+    /// Rebuilds the indexes of a table in the background. Until that is done, reads through them are refused.
     ///
     /// # Errors
-    /// `UnknownTable`; the errors of a write, after which they are built anew all the same.
+    /// `UnknownTable`; the errors of a write, after which they are rebuilt all the same.
     pub fn rebuild_indexes(&self, table: &Table) -> Result<()> {
         let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
         let forgotten = crate::index::forget_built(&self.shared, &store);
@@ -229,7 +229,7 @@ impl Database {
         forgotten
     }
 
-    /// Whether a table holds nothing at all.
+    /// Whether a table has no data at all.
     pub fn is_empty(&self, table: &Table) -> bool {
         self.shared.table(table.id).is_none_or(|store| {
             let view = store.view();
@@ -243,7 +243,7 @@ fn sum(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
     view.sstables.iter().map(|sstable| of(sstable)).sum()
 }
 
-/// Levels that Cassandra shows (`LeveledGenerations.MAX_LEVEL_COUNT`).
+/// Number of levels that Cassandra shows (`LeveledGenerations.MAX_LEVEL_COUNT`).
 const LEVELS: usize = 9;
 
 fn levels(table: &Table, view: &View) -> Vec<(u64, u64)> {

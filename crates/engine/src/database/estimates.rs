@@ -1,4 +1,5 @@
-//! How many partitions a table has in ranges of the ring, and how large they are: by these, Spark and Trino split their reads.
+//! Estimates the number and size of a table's partitions in ranges of the ring, by which Spark and Trino split their
+//! reads.
 
 use super::shared::Database;
 use crate::table::View;
@@ -6,19 +7,19 @@ use helenus_model::schema::TableId;
 use helenus_model::token::Token;
 use helenus_sstable::table::SsTable;
 
-/// What a table has in a range of tokens.
+/// An estimate for a range of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeEstimate {
-    /// Partitions in SSTables, each SSTable by itself.
+    /// Partitions in SSTables. A partition in several SSTables counts in each.
     pub partitions: u64,
-    /// Mean uncompressed bytes of the table's partitions; 0 without any.
+    /// Mean uncompressed size of the table's partitions in bytes; 0 if there are none.
     pub partition_bytes_mean: u64,
 }
 
 impl Database {
-    /// Estimates of a table for ranges of tokens, each without its start and with its end. Tokens are hashes, so that those
-    /// of an SSTable are taken to lie evenly between its first and its last. What is in memory is not counted, as in Cassandra
-    /// (`SizeEstimatesRecorder`).
+    /// Estimates of a table for token ranges, which exclude their start and include their end. Tokens are hashes, so
+    /// the tokens of an SSTable are assumed to be evenly spread between its first and its last. Memtables are not
+    /// counted, as in Cassandra (`SizeEstimatesRecorder`).
     pub fn range_estimates(&self, table: TableId, ranges: &[(Token, Token)]) -> Vec<RangeEstimate> {
         let Some(store) = self.shared.table(table) else {
             return vec![RangeEstimate::default(); ranges.len()];
@@ -47,8 +48,8 @@ fn partitions_within(sstable: &SsTable, start: Token, end: Token) -> u64 {
     partitions_up_to(end, (first, last), count).saturating_sub(partitions_up_to(start, (first, last), count))
 }
 
-/// How many of the partitions between two tokens have a token up to this one. The difference of two such numbers adds up to
-/// `count` over ranges that cover the ring.
+/// The number of partitions between the two tokens that have a token up to this one. Over ranges that cover the ring,
+/// the differences of these numbers add up to `count`.
 fn partitions_up_to(token: Token, (first, last): (Token, Token), count: u64) -> u64 {
     if token < first {
         return 0;
@@ -57,7 +58,7 @@ fn partitions_up_to(token: Token, (first, last): (Token, Token), count: u64) -> 
         return count;
     }
     let distance = |from: Token, to: Token| (i128::from(to.0) - i128::from(from.0)) as f64;
-    // The first partition stands at the first token, the others are spread behind it.
+    // The first partition is at the first token; the others are spread after it.
     let behind = (count.saturating_sub(1)) as f64 * distance(first, token) / distance(first, last);
     1 + behind as u64
 }

@@ -1,7 +1,7 @@
-//! Who this server is: `DIR/host-id`, made at the first start. Clients see it as `host_id` in `system.local`.
+//! The server's identity: `DIR/host-id`, created at the first start. Clients see it as `host_id` in `system.local`.
 //!
-//! A line of text: the id, a space, the CRC32 of the id's digits. A bit that flips in an id leaves an id, and a server with another
-//! identity; hence the checksum. Called by `open` before anything else is read.
+//! The file is a line of text: the id, a space, the CRC32 of the id's digits. Without the checksum, a flipped bit
+//! would give the server another valid identity. `open` calls this before it reads anything else.
 
 use crate::error::{Error, Result};
 use helenus_host::{Disk, Host};
@@ -9,12 +9,12 @@ use helenus_sstable::checksum::crc32;
 use std::path::Path;
 use uuid::Uuid;
 
-/// Bytes of an id's digits, all that the file had before it had a checksum.
+/// Bytes of an id's digits. Older files hold nothing else.
 const DIGITS: usize = 36;
 /// Bytes of the line: digits, space, checksum, end of line.
 const LINE: usize = DIGITS + 1 + 8 + 1;
 
-/// The id in a directory; a new one if there is none.
+/// Reads the id of a directory; creates one if there is none.
 ///
 /// # Errors
 /// Failures of the disk, and a file that holds something else.
@@ -54,7 +54,7 @@ fn line(id: Uuid) -> String {
     format!("{digits} {:08x}\n", crc32(digits.as_bytes()))
 }
 
-/// Writes it beside its place and puts it there when it is whole.
+/// Writes the file under another name and renames it when it is complete.
 fn write(disk: &dyn Disk, dir: &Path, id: Uuid) -> Result<()> {
     let (path, new) = (dir.join("host-id"), dir.join("host-id.new"));
     if disk.exists(&new) {

@@ -1,4 +1,4 @@
-//! Background work and the end: flushes by size, flushes asked for, closing.
+//! Background flushes, requested flushes, and closing.
 
 use super::shared::{Database, Shared};
 use crate::error::Result;
@@ -9,14 +9,15 @@ use helenus_model::schema::TableId;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// How often the flusher looks at the memory in use.
+/// How often the flusher checks the memory in use.
 const LOOK_NS: u64 = 100_000_000;
-/// Segments of the log after which the tables that keep the oldest are flushed, so that a replay stays short.
+/// Number of log segments beyond which the tables that keep the oldest segment are flushed, so that a replay stays
+/// short.
 const SEGMENTS_MAX: usize = 32;
-/// Segments of the log after which tables with little in memory together are flushed if they alone keep the oldest: else the log would
-/// grow to `SEGMENTS_MAX` behind a few rows, and every segment up to there would be a new one.
+/// Number of log segments beyond which tables with little in memory are flushed if they alone keep the oldest segment.
+/// Otherwise a few rows would let the log grow to `SEGMENTS_MAX` segments, each of them a new file.
 const SEGMENTS_BEHIND_LITTLE_MAX: usize = 8;
-/// Memory of tables whose flushes together cost next to nothing, in bytes.
+/// Size of memtables in bytes that together cost next to nothing to flush.
 const LITTLE_BYTES: usize = 1 << 20;
 
 impl Database {
@@ -28,10 +29,10 @@ impl Database {
         self.shared.flush_all()
     }
 
-    /// Flushes one table and its indexes. Returns the SSTables written.
+    /// Flushes one table and its indexes. Returns the number of SSTables written.
     ///
     /// # Errors
-    /// Failures of writing; what was in memory stays there.
+    /// Failures of writing; the unwritten data stays in memory.
     pub fn flush(&self, table: TableId) -> Result<u64> {
         let Some(store) = self.shared.table(table) else { return Ok(0) };
         let mut written = store.flush(&self.shared)?;
@@ -41,19 +42,19 @@ impl Database {
         Ok(written)
     }
 
-    /// Ends: no write is taken any more, everything is flushed and the log closed, so that the next start replays
-    /// nothing.
+    /// Closes the database: refuses further writes, flushes everything and closes the log, so that the next start
+    /// replays nothing.
     ///
     /// # Errors
     /// The first failure; the log then still has what was not flushed.
     pub fn close(&self) -> Result<()> {
         let drained = self.drain();
-        // Handles of tables may outlive the database; the directory is free for the next one all the same.
+        // Handles of tables may outlive the database, but the directory is free for the next one.
         *self.shared.lock.lock() = None;
         drained
     }
 
-    /// As `close`, but the directory stays this process's, and reads go on.
+    /// As `close`, but this process keeps the directory, and reads go on.
     ///
     /// # Errors
     /// As `close`.
@@ -71,7 +72,7 @@ impl Database {
         self.shared.compactions.join();
         self.shared.index_builds.join();
         let flushed = match &self.shared.log {
-            // Without a log nothing is to survive, so nothing needs to be written.
+            // Without a log nothing is meant to survive, so nothing is flushed.
             None => Ok(0),
             Some(_) => self.shared.flush_all(),
         };
@@ -101,7 +102,7 @@ impl Shared {
         flush_together(self, &stores)
     }
 
-    /// Why a table's last flush failed, if any did and was not made good.
+    /// Why a table's last flush failed, if one did.
     pub(super) fn first_flush_failure(&self) -> Option<String> {
         self.tables.load().values().filter(|store| !store.is_dropped()).find_map(|store| {
             let table = store.table();
@@ -110,7 +111,7 @@ impl Shared {
         })
     }
 
-    /// The table whose flush helps most, if one is due. One whose flush has just failed is passed over.
+    /// The table whose flush helps most, if a flush is due. A table whose flush has just failed is skipped.
     fn due(&self, now_ns: u64) -> Option<Arc<TableStore>> {
         let tables = self.tables.load();
         let may = |store: &&Arc<TableStore>| !store.troubles.is_flush_paused(now_ns);
@@ -131,8 +132,8 @@ impl Shared {
         if in_use < limit / 2 {
             return None;
         }
-        // Reads still hold memtables that were flushed already, and no flush gives their memory back. Half of the rest is
-        // much.
+        // Reads still hold memtables that are flushed already, and no flush frees their memory. A flush is due when
+        // the others take half of the rest.
         let live = tables.values().map(bytes).sum::<usize>();
         let held_by_reads = in_use.saturating_sub(live);
         let is_much = live >= limit.saturating_sub(held_by_reads) / 2;
@@ -145,7 +146,7 @@ impl Shared {
     }
 }
 
-/// Flushes when memory or log grow too large.
+/// Flushes when memtables or the log grow too large.
 pub(super) struct Flusher {
     shared: Weak<Shared>,
     /// Whether writes waited for memory at the last step.
@@ -168,7 +169,7 @@ impl Worker for Flusher {
         shared.timestamps.look(&mut |jump| journal.note(&Event::ClockJumped(jump)));
         let is_full = shared.memory.bytes() >= shared.options.memory.memtables;
         if std::mem::replace(&mut self.was_full, is_full) && !is_full {
-            // A read has let go of a flushed memtable: writes go on without a flush.
+            // A read has released a flushed memtable: writes continue without a flush.
             shared.announcer.announce();
         }
         let Some(store) = shared.due(shared.host.clock.monotonic_ns()) else {
@@ -181,7 +182,7 @@ impl Worker for Flusher {
         let flushed = store.make_room(&shared);
         *shared.flush_failure.lock() = shared.first_flush_failure();
         match flushed {
-            // There was nothing to write: without a pause this would go round and round.
+            // Nothing was written: without a pause the flusher would run in a busy loop.
             Ok(0) => Next::WaitAtMost(LOOK_NS),
             Ok(_) => {
                 shared.announcer.announce();

@@ -1,8 +1,10 @@
 //! The database: tables, schema and log of one directory, behind one value.
 //!
-//! `open` brings a directory to life (lock, schema, replay), `write` and `read` are the two paths, `ddl` changes the
-//! schema, `maintenance` flushes in the background and closes, `clocks` says how the clocks are, `details` tells all of one table, `estimates` how much it has in ranges of the ring, `progress` says how far opening is, `turns` keeps those
-//! apart who read before they write, `counting` is one of them: the updates of counters. `host_id` is the identity.
+//! `open` opens the directory (lock, schema, replay) and `replaying` applies the log, `progress` reports how far it
+//! is. `writing` and `reading` are the two paths; `timeouts` limits reads. `turns` locks partitions for writes that
+//! read first, and `counting` is one of these: counter updates. `ddl` changes the schema, `maintenance` flushes in the
+//! background and closes. `status` and `details` report, `estimates` counts partitions in ranges of the ring, `clocks`
+//! checks the clocks, `host_id` keeps the server's identity.
 
 mod clocks;
 mod counting;

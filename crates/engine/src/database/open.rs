@@ -1,4 +1,4 @@
-//! Opening: lock, log, schema, tables, replay.
+//! Opens a database: lock, log, schema, tables, replay.
 
 use super::host_id::host_id;
 use super::maintenance::Flusher;
@@ -45,28 +45,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
-/// What opening found and did.
+/// The result of opening a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// Updates replayed from the log.
+    /// Number of updates replayed from the log.
     pub replayed: u64,
     /// Bytes of log read.
     pub log_bytes: u64,
     /// Damage that was skipped with the rest of its segment: segment and offset.
     pub skipped: Vec<(std::path::PathBuf, u64)>,
-    /// Records that were passed over because they cannot be applied, and the files that they are kept in.
+    /// Records that were skipped because they cannot be applied, and the files that keep them.
     pub unappliable: Vec<UnappliableRecord>,
-    /// Tables that cannot be read because one of their SSTables is damaged: keyspace and table, and what is wrong where.
+    /// Tables that cannot be read because one of their SSTables is damaged: keyspace and table, and the error.
     pub unreadable: Vec<(String, String)>,
-    /// Folders that others could enter, and cannot any more.
+    /// Folders that other users could enter, and that were made private.
     pub made_private: Vec<std::path::PathBuf>,
 }
 
 impl Database {
-    /// Opens the database of a directory, which is made if it is not there.
+    /// Opens the database in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// `InUse` when another process has it; `LogDamaged` and `Unappliable` unless told to skip; damage of files.
+    /// `InUse` if another process has it open; `LogDamaged` and `Unappliable` unless told to skip; damaged files.
     pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
         let disk = host.disk.clone();
         make_folder(&*disk, &options.dir)?;
@@ -135,7 +135,7 @@ impl Database {
         };
         self.open_stores()?;
         OpenProgress::add(&shared.options.progress.records, replay.records);
-        // The schema's own tables first: the others can only be named once they are read.
+        // The schema's own tables first, because they name the other tables.
         let first: HashSet<TableId> = shared.tables.load().keys().copied().collect();
         let of_schema = |table: &TableId| first.contains(table);
         Replayer::new(shared, flushed, &of_schema, false).run(&replay.segments, &mut report)?;
@@ -159,7 +159,7 @@ impl Database {
         Ok(report)
     }
 
-    /// Attaches the indexes to their tables, and has those built that are not known to be.
+    /// Attaches the indexes to their tables, and starts a build of every index that is not recorded as built.
     fn bring_up_indexes(&self) -> Result<()> {
         let shared = &self.shared;
         let schema = shared.schema.load_full();
@@ -191,7 +191,7 @@ impl Database {
         found
     }
 
-    /// Opens the store of every table of the schema that has none.
+    /// Opens the store of every table of the schema that has no store yet.
     fn open_stores(&self) -> Result<()> {
         let shared = &self.shared;
         let mut stores = Tables::clone(&shared.tables.load());
@@ -204,7 +204,7 @@ impl Database {
         Ok(())
     }
 
-    /// Writes the rows that describe the system keyspaces, once in a directory's life and when they change.
+    /// Writes the rows that describe the system keyspaces, if one of their tables has no row yet.
     fn describe_system_tables(&self) -> Result<()> {
         let schema = self.shared.schema.load_full();
         let Some(table) = schema.table("system_schema", "tables") else { return Ok(()) };
@@ -220,7 +220,7 @@ impl Database {
             return Ok(());
         }
         let empty = Schema { keyspaces: BTreeMap::new(), version: Uuid::nil(), epoch: 0 };
-        // From the schema in use: users may have changed the replication of some.
+        // From the schema in use: users may have changed the replication of system keyspaces.
         let mut system = Schema::clone(&schema);
         system.keyspaces.retain(|name, _| is_system_keyspace(name));
         let (mutation, _) = changes_between(&empty, &system, self.next_timestamp_unrefused());
@@ -228,12 +228,12 @@ impl Database {
         Ok(())
     }
 
-    /// All rows of a small table, whole.
+    /// Reads all rows of a small table.
     pub(crate) fn read_rows(&self, table: &Arc<Table>) -> Result<Vec<SchemaRow>> {
         self.read_rows_of(table, &*self.view(table)?)
     }
 
-    /// The same over sources that need not be the table's.
+    /// The same from a given view.
     pub(crate) fn read_rows_of(&self, table: &Arc<Table>, view: &View) -> Result<Vec<SchemaRow>> {
         let command = ReadCommand {
             table: table.clone(),
@@ -263,7 +263,6 @@ fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     })
 }
 
-/// The server's identity, made once and kept in the directory.
 /// Collects rows as maps from column name to value.
 struct RowCollector<'a> {
     table: &'a Table,

@@ -1,4 +1,4 @@
-//! Options of a database. The binary fills them from its own options; nothing here reads a file.
+//! Options of a database. The binary fills them from its own options; this module reads no file.
 
 use super::progress::OpenProgress;
 use super::timeouts::ReadTimeouts;
@@ -8,14 +8,14 @@ use crate::journal::JournalSlot;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How a database is opened.
+/// Options of opening a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     /// The directory of data, commit log and lock.
     pub dir: PathBuf,
-    /// When writes are acknowledged; `None`: no commit log, for databases that nothing needs to survive.
+    /// When writes are acknowledged; `None`: no commit log, for databases that need not survive.
     pub sync: Option<SyncMode>,
-    /// Size of a full-grown segment of the log, bytes.
+    /// Size of a full-size log segment, bytes.
     pub segment_bytes: u32,
     /// Lose a damaged record and the rest of its segment instead of refusing to open.
     pub skip_damaged_log: bool,
@@ -25,18 +25,18 @@ pub struct DatabaseOptions {
     pub memory: MemoryShares,
     /// Compaction: how many at a time, how fast, and what is purged.
     pub compaction: CompactionSettings,
-    /// How long reads may take that bring no deadline of their own.
+    /// Timeouts of reads that have no deadline of their own.
     pub timeouts: ReadTimeouts,
-    /// Where opening says how far it is.
+    /// Receives the progress of opening.
     pub progress: Arc<OpenProgress>,
-    /// Who is told what happens, if anybody.
+    /// Receives events.
     pub journal: JournalSlot,
 }
 
-/// Parts of the memory limit that the engine keeps.
+/// The parts of the memory limit that the engine uses.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryShares {
-    /// Memtables of all tables, bytes; a flush begins at half of it, writers are slowed at all of it.
+    /// Memtables of all tables, bytes. A flush begins at half of it; writers are slowed at all of it.
     pub memtables: usize,
     /// The block cache, bytes.
     pub cache: u64,
@@ -50,7 +50,7 @@ impl MemoryShares {
     }
 }
 
-/// Default size of the log's segments.
+/// Default size of log segments.
 pub const SEGMENT_BYTES_DEFAULT: u32 = 32 << 20;
 /// Default `max_mutation_size`: half a segment, as in Cassandra.
 pub const MUTATION_BYTES_MAX_DEFAULT: usize = 16 << 20;

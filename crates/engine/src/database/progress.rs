@@ -1,33 +1,33 @@
-//! How far opening has got: written while a database opens, read by whoever tells a person.
+//! The progress of opening a database: written by `open`, read by the caller that reports it to a person.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Figures of an opening under way. All begin at zero; totals are known before the first step towards them.
+/// Counters of an opening under way. All begin at zero. A total is known before the first step towards it.
 #[derive(Debug, Default)]
 pub struct OpenProgress {
-    /// Bytes of commit log there are.
+    /// Bytes of the commit log.
     pub log_bytes: AtomicU64,
-    /// Bytes of them that were read and checked.
+    /// Bytes of the log that were read and checked.
     pub log_bytes_read: AtomicU64,
-    /// Records in them, known when all are read.
+    /// Records in the log; known when all of it is read.
     pub records: AtomicU64,
-    /// Records that were replayed or passed over.
+    /// Records that were replayed or skipped.
     pub records_done: AtomicU64,
 }
 
-/// What an opening is doing.
+/// The present stage of opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenStage {
-    /// Reading and checking the commit log: bytes done, and of how many.
+    /// Reading and checking the commit log: bytes done, bytes in all.
     ReadingLog(u64, u64),
-    /// Replaying it: records done, and of how many.
+    /// Replaying the log: records done, records in all.
     Replaying(u64, u64),
-    /// Opening files, before or after.
+    /// Opening files, before or after that.
     Files,
 }
 
 impl OpenProgress {
-    /// What is being done now.
+    /// The present stage.
     pub fn stage(&self) -> OpenStage {
         let get = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let (read, bytes) = (get(&self.log_bytes_read), get(&self.log_bytes));

@@ -1,4 +1,4 @@
-//! The read path's door: a command over the present view of its table.
+//! The entry of the read path: runs a read command over the present view of its table.
 
 use super::shared::Database;
 use crate::commitlog::{LogPosition, Ticket};
@@ -13,26 +13,27 @@ use helenus_sstable::stopwatch::{Stage, Stopwatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a read may take that may not wait for the disk, nanoseconds: whoever does not want to wait for the disk does not
-/// want to wait for a long scan of memory either. It is run again where it may take its time, and be watched.
+/// How long a read that may not wait for the disk may take, nanoseconds. Its thread should not do a long scan of
+/// memory either. The read then answers `WouldBlock`, and runs again on a thread where it may take longer.
 const PATIENCE_NS: u64 = 20_000_000;
 
-/// What a read may do, and how long.
+/// What a read may do, and how long it may take.
 #[derive(Clone, Copy, Default)]
 pub struct ReadRequest<'a> {
-    /// Whether it may wait for the disk; if not, it answers `WouldBlock` where it would have to, and when it takes long.
+    /// Whether it may wait for the disk. If not, it answers `WouldBlock` when it would have to wait, and when it takes
+    /// long.
     pub may_block: bool,
-    /// Monotonic time at which it is given up, nanoseconds of the host's clock.
+    /// Monotonic time at which the read times out, nanoseconds of the host's clock.
     pub deadline_ns: Option<u64>,
     /// Set when nobody waits for the answer any more.
     pub cancelled: Option<&'a AtomicBool>,
 }
 
 impl Database {
-    /// The sources of a table at this moment, for several reads of one picture.
+    /// The present sources of a table. Several reads of one view see the same sources.
     ///
     /// # Errors
-    /// `UnknownTable` when it was dropped, `Unreadable` when one of its SSTables could not be opened.
+    /// `UnknownTable` if it was dropped, `Unreadable` if one of its SSTables could not be opened.
     pub fn view(&self, table: &Table) -> Result<Arc<View>> {
         let view = self.shared.tables.load().get(&table.id).map(|store| store.view());
         let view = view.ok_or_else(|| Error::UnknownTable {
@@ -43,11 +44,11 @@ impl Database {
         Ok(view)
     }
 
-    /// Runs a read over a view. With a probe it is counted and timed (`read::Probe` says how to use one).
+    /// Runs a read over a view. With a probe its sources are counted and timed (see `read::Probe`).
     ///
     /// # Errors
-    /// `WouldBlock` (run it again with `may_block`), `TimedOut`, `Cancelled`, damage of a file. `Unlogged` when it has seen
-    /// writes that were refused since the log failed.
+    /// `WouldBlock` (run it again with `may_block`), `TimedOut`, `Cancelled`, a damaged file. `Unlogged` if it has
+    /// seen writes that were refused because the log failed.
     pub fn read(
         &self,
         command: &ReadCommand,
@@ -56,7 +57,7 @@ impl Database {
         sink: &mut dyn RowSink,
         probe: Option<&mut Probe>,
     ) -> Result<ReadEnd> {
-        // A scan reads past the cache: it would push out what single reads keep coming back to.
+        // A scan does not fill the cache: it would evict the blocks that reads by key use again.
         let fill_cache = matches!(command.partitions, crate::read::Partitions::Keys(_));
         let mut scratch = self.shared.scratches.take();
         let cx = &mut scratch.cx;
@@ -110,7 +111,7 @@ impl Database {
             Err(error @ Error::Panicked { .. }) => {
                 self.read_failed(&command.table, error);
                 self.mark_panicked(&command.table, error);
-                // What it left in the scratch is not known.
+                // The state of the scratch is unknown after a panic.
                 return end;
             }
             Ok(_) | Err(_) => {}
@@ -124,7 +125,7 @@ impl Database {
         }
     }
 
-    /// Keeps an answer back that tells of writes which may yet be refused.
+    /// Holds an answer back while it depends on writes that may still be refused.
     pub(crate) fn hold_until_safe(
         &self,
         logged: LogPosition,
@@ -156,9 +157,9 @@ impl Database {
         }
     }
 
-    /// What is known of a read without running it: which sources it would ask and which it would leave out, from what
-    /// is in memory; no block is read. Whatever only the files know (a partition that the Bloom filter did not deny
-    /// though it is not there, a partition deletion in an SSTable) is missing, so a run may leave out more.
+    /// A forecast of a read (EXPLAIN): the sources it would read and those it would skip, according to what is in
+    /// memory. No block is read. Facts that only the files know are missing (false positives of the Bloom filter, a
+    /// partition deletion in an SSTable), so a run may skip more.
     pub fn foresee(&self, command: &ReadCommand, view: &View) -> Probe {
         foresee(command, view)
     }

@@ -1,4 +1,4 @@
-//! Replay: the records of the last run's log into the memtables.
+//! Replay: applies the records of the last run's log to the memtables.
 
 use super::open::OpenReport;
 use super::progress::OpenProgress;
@@ -13,21 +13,21 @@ use helenus_model::token::Token;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Applies the records of the log that are not in SSTables yet, of some tables.
+/// Applies those records of the log that are not in SSTables yet, for some of the tables.
 pub(super) struct Replayer<'a> {
     shared: &'a Shared,
     flushed: &'a BTreeMap<TableId, LogPosition>,
     is_for: &'a dyn Fn(&TableId) -> bool,
-    /// Whether nothing is left of a record after it: what progress counts.
+    /// Whether this is the last pass over the log: only its records count as progress.
     is_last: bool,
     layouts: Layouts,
-    /// The updates of the record in hand, as far as they were checked.
+    /// The updates of the current record that are checked so far.
     sound: Vec<Sound>,
-    /// Those of records before it that are still to be applied.
+    /// Updates of earlier records that are still to be applied.
     waiting: VecDeque<Sound>,
 }
 
-/// An update that a table can keep.
+/// An update that passed its check.
 struct Sound {
     memtable: Arc<Memtable>,
     token: Token,
@@ -35,15 +35,15 @@ struct Sound {
     extent: Extent,
 }
 
-/// A record's place in the log, and its bytes.
+/// A record's position and its bytes.
 type Found<'a> = (Place, &'a [u8]);
 
-/// Updates between asking for a partition's memory and using it: partitions are written anywhere, and memory takes as long to
-/// answer as some of them take to be read.
+/// Number of updates between the prefetch of a partition's memory and its use: partitions lie at random addresses, and
+/// a cache miss takes as long as reading some updates.
 const AHEAD: usize = 8;
 
 impl<'a> Replayer<'a> {
-    /// For the tables that `is_for` names, beyond what they have `flushed`.
+    /// A replayer for the tables that `is_for` accepts, beyond the positions in `flushed`.
     pub(super) fn new(
         shared: &'a Shared,
         flushed: &'a BTreeMap<TableId, LogPosition>,
@@ -54,10 +54,10 @@ impl<'a> Replayer<'a> {
         Replayer { shared, flushed, is_for, is_last, layouts, sound, waiting }
     }
 
-    /// Applies what is theirs in these segments. One in which there is nothing is not read.
+    /// Applies the records of its tables in these segments. A segment without any is not read.
     ///
     /// # Errors
-    /// `Unappliable` for a record that no table could keep, unless told to pass it over; files that cannot be read.
+    /// `Unappliable` for a record that its table cannot store, unless told to skip it; files that cannot be read.
     pub(super) fn run(mut self, segments: &[SoundSegment], report: &mut OpenReport) -> Result<()> {
         let progress = &self.shared.options.progress;
         let mut memory = Vec::new();
@@ -101,7 +101,7 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    /// All of them or none: they are checked first, by the rule that they were checked by before they were logged.
+    /// Applies all updates of a record or none: all are checked first, by the same rule as before they were logged.
     fn apply_updates(
         &mut self,
         found: Found<'_>,
@@ -113,7 +113,7 @@ impl<'a> Replayer<'a> {
             if !(self.is_for)(&update.table) || self.is_flushed(&update.table, found.0.end) {
                 continue;
             }
-            // A table that is gone was dropped later in the log.
+            // A table that does not exist was dropped later in the log.
             let Some(store) = self.shared.table(update.table) else { continue };
             let table = store.table();
             let (changes, extent) = match self.layouts.renumber(&update, &table) {
@@ -130,7 +130,7 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    /// Applies what waits, in its order, but for the last `kept`.
+    /// Applies the waiting updates in order, except the last `kept`.
     fn apply_waiting(&mut self, kept: usize, report: &mut OpenReport) {
         while self.waiting.len() > kept
             && let Some(Sound { memtable, token, update, extent }) = self.waiting.pop_front()
@@ -140,8 +140,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// A record that was logged by a writer with another rule, or by one in error: kept in a file, and refused, or passed over
-    /// when told to.
+    /// Handles a record from a writer with another rule, or with a bug: keeps it in a file, and then fails, or skips
+    /// the record when told to.
     #[cold]
     fn unappliable(
         &self,

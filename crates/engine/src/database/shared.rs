@@ -1,4 +1,4 @@
-//! What the parts of a database share.
+//! The state that all parts of a database share.
 
 use super::options::DatabaseOptions;
 use super::timeouts::LiveTimeouts;
@@ -36,19 +36,20 @@ pub struct Database {
 /// The storage of tables by their ids.
 pub(crate) type Tables = HashMap<TableId, Arc<TableStore>, foldhash::fast::RandomState>;
 
-/// What writers, readers and background work share.
+/// State shared by writers, readers and background work.
 pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) options: DatabaseOptions,
-    /// Those of `options` until they are set anew.
+    /// At first those of `options`.
     pub(crate) timeouts: LiveTimeouts,
     pub(crate) log: Option<Arc<CommitLog>>,
     pub(crate) schema: ArcSwap<Schema>,
-    /// Hidden tables of indexes among them.
+    /// Stores of all tables, the hidden tables of indexes included.
     pub(crate) tables: ArcSwap<Tables>,
-    /// Shared by writes between their log record and their memtable; exclusive to fix a log position to a memtable.
+    /// Entered by a write from its log record until it is in the memtable; closed to relate a log position to a
+    /// memtable.
     pub(crate) gate: Gate,
-    /// Changes of the schema, one at a time.
+    /// Held by a schema change: one at a time.
     pub(crate) ddl: Mutex<()>,
     pub(crate) cache: Arc<SharedCache>,
     pub(crate) scratches: ScratchPool,
@@ -57,9 +58,9 @@ pub(crate) struct Shared {
     pub(crate) timestamps: Line<Timestamps>,
     pub(crate) host_id: Uuid,
     pub(crate) closing: AtomicBool,
-    /// Flushes that failed since the last that did not, and the last failure: shown by `status`, cleared by success.
+    /// The failure of a table's last flush, if any; cleared when all succeed. Writes that find memory full report it.
     pub(crate) flush_failure: Mutex<Option<String>>,
-    /// Sums since the start.
+    /// Counters since the start.
     pub(crate) work: Work,
     pub(crate) compactions: Compactions,
     pub(crate) index_builds: IndexBuilds,
@@ -75,7 +76,7 @@ impl Shared {
         self.options.dir.join("data")
     }
 
-    /// The recent events, for figures.
+    /// The span of recent events, for metrics.
     pub(crate) fn recently(&self) -> Span {
         Span::Recent { now_ns: self.host.clock.monotonic_ns() }
     }

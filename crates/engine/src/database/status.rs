@@ -1,4 +1,4 @@
-//! Figures of a running database, for `admin status` and metrics.
+//! Metrics of a running database, for `admin status` and the metrics endpoint.
 
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
@@ -12,53 +12,53 @@ use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A database's figures.
+/// The status of a database.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Identity of the server.
     pub host_id: uuid::Uuid,
     /// Bytes of all memtables.
     pub memtable_bytes: u64,
-    /// Bytes that they may hold: writers wait then.
+    /// Limit of memtable bytes; writers wait beyond it.
     pub memtable_bytes_max: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
-    /// Bytes it may hold.
+    /// Capacity of the block cache in bytes.
     pub cache_bytes_max: u64,
-    /// Blocks in it.
+    /// Blocks in the block cache.
     pub cache_blocks: u64,
-    /// Segments of the commit log.
+    /// Number of commit log segments.
     pub log_segments: u64,
-    /// The commit log; `None` where nothing is to survive.
+    /// The commit log; `None` if the database has none.
     pub log: Option<LogStatus>,
-    /// The clocks.
+    /// The status of the clocks.
     pub clock: ClockStatus,
-    /// What was done since the start.
+    /// Work done since the start.
     pub work: WorkDone,
-    /// Why the last flush failed, if it did.
+    /// Why a table's last flush failed, if one did.
     pub flush_failure: Option<String>,
-    /// Compactions under way, and builds of indexes.
+    /// Running compactions and index builds.
     pub compactions: Vec<CompactionStatus>,
     /// Why the last compaction failed, if it did.
     pub compaction_failure: Option<String>,
-    /// A line a table, by keyspace and name.
+    /// The tables, by keyspace and name.
     pub tables: Vec<TableStatus>,
 }
 
-/// A table's figures.
+/// The status of a table.
 #[derive(Clone, Debug)]
 pub struct TableStatus {
     /// Its keyspace.
     pub keyspace: String,
-    /// Its name; of what is stored for an index, the table's and the index's with a dot between.
+    /// Its name; for an index's hidden table, the table's and the index's with a dot between.
     pub table: String,
-    /// Whether it is what is stored for an index.
+    /// Whether it is the hidden table of an index.
     pub is_index: bool,
-    /// SSTables.
+    /// Number of SSTables.
     pub sstables: u64,
-    /// Compactions that are due, about.
+    /// Approximate number of compactions that are due.
     pub pending_compactions: u64,
-    /// Bytes of their files.
+    /// Bytes of its SSTables' files.
     pub disk_bytes: u64,
     /// Bytes of its memtables.
     pub memtable_bytes: u64,
@@ -66,49 +66,49 @@ pub struct TableStatus {
     pub memtable_rows: u64,
     /// Bytes of its largest SSTable.
     pub sstable_bytes_max: u64,
-    /// Bytes of the largest partition within one SSTable, rounded up by a fifth at most.
+    /// Bytes of the largest partition within one SSTable, rounded up by at most a fifth.
     pub partition_bytes_max: u64,
-    /// Tombstones and expiring cells in its SSTables, about.
+    /// Approximate number of tombstones and expiring cells in its SSTables.
     pub tombstones: u64,
-    /// Partitions of its SSTables, one that is in several counted in each.
+    /// Partitions in its SSTables. One that is in several counts in each.
     pub partitions: u64,
-    /// Rows of its SSTables, counted likewise.
+    /// Rows in its SSTables, counted likewise.
     pub rows: u64,
     /// SSTables that cannot be read: reads of the table fail.
     pub unreadable: u64,
-    /// Bytes of the data of its SSTables before compression.
+    /// Bytes of its SSTables' data before compression.
     pub uncompressed_bytes: u64,
-    /// Memtables that were flushed since the start.
+    /// Memtables flushed since the start.
     pub flushes: u64,
-    /// Bytes of the files that flushes wrote.
+    /// Bytes of files written by flushes.
     pub flushed_bytes: u64,
-    /// Compactions that ended well since the start.
+    /// Compactions that succeeded since the start.
     pub compactions: u64,
-    /// Bytes of the files that they wrote.
+    /// Bytes of files written by compactions.
     pub compacted_bytes: u64,
-    /// Bytes of memory that filters, indexes and chunk offsets of its SSTables take, about.
+    /// Approximate memory of its SSTables' filters, indexes and chunk offsets, bytes.
     pub index_memory_bytes: u64,
-    /// Bytes of data before compression of SSTables that say they are repaired.
+    /// Bytes before compression of SSTables that are marked repaired.
     pub repaired_bytes: u64,
-    /// Memtables that wait to be written.
+    /// Memtables that wait for their flush.
     pub flushes_pending: u64,
     /// Why its last flush failed, if it did.
     pub flush_failure: Option<String>,
     /// Why its last compaction failed, if it did.
     pub compaction_failure: Option<String>,
-    /// The last panic of a read of it since the start.
+    /// The last panic of a read of the table since the start.
     pub read_panic: Option<String>,
-    /// What its recent reads and writes cost, in short; counts are of all since the start.
+    /// Summaries of its recent reads and writes; counts cover all since the start.
     pub figures: FigureSummaries,
-    /// The same at length: ask it for its distributions.
+    /// The table's metrics, with full distributions.
     pub counters: Arc<Figures>,
-    /// Partitions that were read most since the start, about.
+    /// The partitions that were read most since the start, approximately.
     pub top_reads: Vec<TopPartition>,
-    /// Those that were written most.
+    /// The partitions that were written most, likewise.
     pub top_writes: Vec<TopPartition>,
 }
 
-/// Most asked for partitions that are shown of a table.
+/// Number of most-used partitions shown for a table.
 const TOP_MAX: usize = 10;
 
 fn greatest(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
@@ -120,7 +120,7 @@ fn sum(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
 }
 
 impl Database {
-    /// The figures at this moment.
+    /// The present status.
     pub fn status(&self) -> Status {
         let shared = &self.shared;
         let recent = shared.recently();
@@ -134,7 +134,7 @@ impl Database {
                 TableStatus {
                     keyspace: table.keyspace.to_string(),
                     table: table.name.to_string(),
-                    // No table of a schema has a dot in its name.
+                    // Table names in a schema have no dots.
                     is_index: table.name.contains('.'),
                     sstables: view.sstables.len() as u64,
                     pending_compactions: store.compaction.pending(),
@@ -191,7 +191,7 @@ impl Database {
         }
     }
 
-    /// Compactions under way, and builds of indexes.
+    /// Running compactions and index builds.
     fn tasks(&self) -> Vec<CompactionStatus> {
         let builds = self.index_builds();
         let mut tasks = self.shared.compactions.running();
@@ -199,7 +199,7 @@ impl Database {
         tasks
     }
 
-    /// Recent events, for whoever asks a table's counters for their distributions.
+    /// The span of recent events, for callers that ask a table's metrics for distributions.
     pub fn recently(&self) -> Span {
         self.shared.recently()
     }
@@ -209,7 +209,7 @@ impl Database {
         self.shared.host_id
     }
 
-    /// The machine it runs on.
+    /// The host it runs on.
     pub fn host(&self) -> &helenus_host::Host {
         &self.shared.host
     }

@@ -1,19 +1,19 @@
-//! How long reads may take: set when the database is opened, and again while it runs.
+//! Timeouts of reads: set when the database is opened, and changeable while it runs.
 //!
-//! A read loads the three once, each by itself: one that begins while they are set anew may have the old value of one and the
-//! new one of another, which is as good as having begun a moment before.
+//! A read loads the three values one by one. A read that begins while they are changed may see old and new values,
+//! which does no harm.
 
 use super::shared::Database;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How long reads may take, nanoseconds; `None`: as long as they do.
+/// Timeouts of reads, nanoseconds; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadTimeouts {
     /// Reads of partitions by key.
     pub by_key_ns: Option<u64>,
     /// Reads over a range of partitions.
     pub range_ns: Option<u64>,
-    /// Reads that may not wait for the disk, until they answer `WouldBlock` all the same; `None`: 20 ms.
+    /// Time after which a read that may not wait for the disk answers `WouldBlock`; `None`: 20 ms.
     pub patience_ns: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct LiveTimeouts {
     patience_ns: AtomicU64,
 }
 
-/// No bound.
+/// No limit.
 const NONE: u64 = u64::MAX;
 
 impl LiveTimeouts {
@@ -46,14 +46,14 @@ impl LiveTimeouts {
         store(&self.patience_ns, timeouts.patience_ns);
     }
 
-    /// The bound of a read, by key or over a range.
+    /// The timeout of a read by key or of a range read.
     #[inline]
     pub fn own_ns(&self, by_key: bool) -> Option<u64> {
         let ns = if by_key { &self.by_key_ns } else { &self.range_ns };
         Some(ns.load(Ordering::Relaxed)).filter(|ns| *ns != NONE)
     }
 
-    /// That of a read that may not wait for the disk.
+    /// The timeout of a read that may not wait for the disk.
     #[inline]
     pub fn patience_ns(&self) -> Option<u64> {
         Some(self.patience_ns.load(Ordering::Relaxed)).filter(|ns| *ns != NONE)
@@ -61,7 +61,7 @@ impl LiveTimeouts {
 }
 
 impl Database {
-    /// How long reads that begin from now on may take.
+    /// Sets the timeouts of reads that begin from now on.
     pub fn set_read_timeouts(&self, timeouts: ReadTimeouts) {
         self.shared.timeouts.set(timeouts);
     }

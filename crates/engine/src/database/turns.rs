@@ -1,20 +1,20 @@
-//! Partition locks: who reads a partition in order to write it holds its lock from the read until the write is in the
-//! log and the memtable. Counters, conditional statements and operations on lists lock; plain writes do not, but none of
+//! Partition locks for writes that depend on a read. They are held from the read until the write is in the log and the
+//! memtable. Counter updates, conditional statements and some list operations lock; plain writes do not, but none of
 //! them comes between such a read and its write.
 //!
 //! How plain writes are kept out:
-//! 1. Whoever locks sets `after_us` of each lock to `LOCKED`, then waits until no write is within the gate (`Gate::pass`).
-//!    A write that was within is visible to the read that follows.
-//! 2. A plain write looks at `after_us` within the gate, before its log record. The locks of the gate order the two: a
-//!    write that enters after 1 finds `LOCKED`, leaves, and waits for the lock. No fence is needed for that, and a
-//!    partition that nobody locks costs its writes one load.
-//! 3. Unlocking sets `after_us` to the last server timestamp that was given out. A plain write whose timestamp is not
-//!    later was stamped before the locked write and would be hidden by it though it comes after it: it is stamped again.
-//!    So the order of server timestamps is the order in which locked and plain writes of a partition are applied.
+//! 1. A caller that locks sets `after_us` of each lock to `LOCKED`, then waits until every write that is within the
+//!    gate has left (`Gate::pass`). The read that follows sees those writes.
+//! 2. A plain write checks `after_us` within the gate, before its log record. The gate's own locks order the two: a
+//!    write that enters after step 1 finds `LOCKED`, leaves, and waits for the lock. No fence is needed for that, and
+//!    a partition that nobody locks costs its writes one load.
+//! 3. Unlocking sets `after_us` to the last server timestamp that was given out. A plain write with an earlier or
+//!    equal timestamp would be hidden by the locked write although it is applied later, so it gets a new timestamp. So
+//!    server timestamps have the order in which locked and plain writes of a partition are applied.
 //!
-//! A lock is held for the length of a read and an apply, never for a sync. Partitions share a fixed number of locks, so
-//! two of them may wait for each other without need, and who locks several takes them in one order: nobody waits in a
-//! circle, as long as nobody locks a second time while holding one, or within the gate.
+//! A lock is held during a read and an apply, never during a sync. Partitions share a fixed number of locks, so
+//! unrelated partitions may wait for each other. A caller that needs several locks takes them in index order. So there
+//! is no deadlock, as long as nobody locks while holding a lock, or within the gate.
 
 use super::shared::{Database, Shared};
 use crate::error::{Error, Result};
@@ -27,28 +27,28 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Locks of a database; far more than threads that could hold them.
+/// Number of locks of a database; far more than threads that could hold them.
 const LOCKS: usize = 1024;
 
-/// How long those wait for a lock who may not wait for the disk: most are held for a few microseconds, and to do all anew on
-/// another thread takes longer than that.
+/// How long a caller that may not block waits for a lock. Most locks are held for a few microseconds, and starting
+/// over on another thread takes longer than that.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// How often those who wait for a lock look whether others wait for their memory.
+/// How often a caller that waits for a lock checks whether other requests wait for its memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// In the place of a timestamp: somebody holds the lock.
+/// Value of `after_us` while the lock is held.
 const LOCKED: i64 = i64::MAX;
 
 /// The locks.
 pub(super) struct Turns {
     locks: Box<[Mutex<()>]>,
-    /// Of each lock: plain writes stamped at this or earlier may not go on. Apart from the locks, so that what plain
-    /// writes read changes only when somebody locks.
+    /// For each lock: plain writes with this timestamp or an earlier one are refused. Kept apart from the locks, so
+    /// that the cache lines that plain writes read change only when somebody locks.
     after_us: Box<[AtomicI64]>,
 }
 
-/// The locks of some partitions; given back when dropped.
+/// Holds the locks of some partitions until it is dropped.
 #[must_use = "a lock that is dropped at once keeps nobody out"]
 pub struct Turn<'a> {
     held: Vec<(MutexGuard<'a, ()>, &'a AtomicI64)>,
@@ -72,7 +72,7 @@ impl Turns {
         }
     }
 
-    /// Whether a plain write may be applied to a partition: nobody holds its lock, and nobody has given it back since
+    /// Whether a plain write may be applied to a partition: nobody holds its lock, and nobody has released it since
     /// `stamped_us`. The caller is within the gate.
     pub(super) fn admits(&self, table: TableId, token: Token, stamped_us: i64) -> bool {
         self.after_us
@@ -80,7 +80,7 @@ impl Turns {
             .is_none_or(|after_us| after_us.load(Ordering::Acquire) < stamped_us)
     }
 
-    /// Admits whatever is stamped from now on, after timestamps were set back. The caller has the gate closed.
+    /// Admits every timestamp from now on, after timestamps were set back. The caller has the gate closed.
     pub(super) fn reset(&self) {
         for after_us in &self.after_us {
             let _ = after_us
@@ -113,7 +113,8 @@ impl Turns {
     }
 }
 
-/// Waits for a lock. Who has it may wait for memory that this request holds: then this one begins again later.
+/// Waits for a lock. Its holder may be waiting for memory that this request holds; then this request fails and retries
+/// later.
 fn wait_for(lock: &Mutex<()>) -> Result<MutexGuard<'_, ()>> {
     loop {
         if let Some(guard) = lock.try_lock_for(LOOK) {
@@ -124,7 +125,7 @@ fn wait_for(lock: &Mutex<()>) -> Result<MutexGuard<'_, ()>> {
 }
 
 fn lock_of(table: TableId, token: Token) -> usize {
-    // Tokens are hashes already; the table's id is mixed in so that equal keys of two tables do not meet.
+    // Tokens are hashes already. The table's id is mixed in, so that equal keys of two tables use different locks.
     let mixed = (token.0 as u64) ^ table.0.as_u128() as u64;
     (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % LOCKS
 }
@@ -140,12 +141,12 @@ impl Shared {
 }
 
 impl Database {
-    /// Locks partitions that are going to be read and then written. Lock all partitions of a statement or batch at once,
-    /// never a second time while one is held, and write with `write_locked`.
+    /// Locks partitions that will be read and then written. Lock all partitions of a statement or batch at once, never
+    /// a second time while one is held, and write with `write_locked`.
     ///
     /// # Errors
-    /// `WouldBlock` when somebody else keeps the lock of one and `may_block` is false; `NoMemory` when others wait for the memory
-    /// that the request holds while it waits for a lock.
+    /// `WouldBlock` if another caller holds one of the locks for long and `may_block` is false; `NoMemory` if others
+    /// wait for memory that the request holds while it waits for a lock.
     pub fn turn(
         &self,
         partitions: impl Iterator<Item = (TableId, Token)>,
@@ -164,7 +165,7 @@ mod tests {
         (TableId(uuid::Uuid::nil()), Token(token))
     }
 
-    /// The locks of a database that is nothing else.
+    /// Locks without a database.
     struct Alone {
         turns: Turns,
         gate: Gate,
@@ -239,7 +240,7 @@ mod tests {
                     for round in 0..500 {
                         let tokens = (0..8).map(|step| partition((round * 7 + step * (thread + 1)) % 13));
                         let _turn = alone.take(tokens.chain([partition(99)]), true);
-                        // 99 is in every turn, so a load and a store lose nothing.
+                        // Partition 99 is locked in every round, so a load and a store lose nothing.
                         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                     }
                 });
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn plain_writes_never_come_between_the_read_and_the_write_of_who_holds_the_lock() {
         let alone = Alone::new();
-        // Plain writes store what they are stamped with; who holds the lock must find the same at its end.
+        // Plain writes store their timestamps; the lock holder must find the same value at its end.
         let value = AtomicI64::new(0);
         let per_thread = if cfg!(miri) { 50 } else { 3000 };
         std::thread::scope(|scope| {

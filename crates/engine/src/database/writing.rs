@@ -1,7 +1,8 @@
 //! The write path: check, log, apply, and a ticket for the acknowledgement.
 //!
-//! A write becomes visible when it is in the memtable, which is before its sync in `batch` and `group` mode: a read
-//! may see what a power cut then takes back. See docs/decisions.
+//! A write becomes visible when it is in the memtable. In `batch` and `group` mode that is before its sync, so the answer
+//! of a read is held back until the writes it has seen are safe (`reading.rs`).
+//! See docs/decisions/2026-11-26-refused-is-never-read.md.
 
 use super::shared::{Database, Shared, Tables};
 use super::turns::Turn;
@@ -20,20 +21,20 @@ use helenus_model::token::Token;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How a write stands to the locks of its partitions (`turns.rs`).
+/// How a write relates to the partition locks (`turns.rs`).
 #[derive(Clone, Copy)]
 enum Order {
-    /// It must not come between the read and the write of who holds one, nor be older than what that wrote.
+    /// It must not come between the read and the write of a lock holder, nor have an older timestamp than that write.
     Plain {
-        /// Its server timestamp; `NOT_STAMPED` without one.
+        /// Its server timestamp; `NOT_STAMPED` if it has none.
         stamped_us: i64,
     },
-    /// The caller holds them, or writes what no statement writes to.
+    /// The caller holds the locks, or writes to tables that no statement writes to.
     Locked,
 }
 
 impl Order {
-    /// Whether the write's timestamp is later than those of the plain writes of the partition before it.
+    /// Whether the write's timestamp is later than those of earlier plain writes to the partition.
     fn is_next(self, memtable: &Memtable, turn: &PartitionTurn<'_>) -> bool {
         match self {
             Order::Plain { stamped_us: NOT_STAMPED } | Order::Locked => true,
@@ -42,10 +43,10 @@ impl Order {
     }
 }
 
-/// In the place of a server timestamp: later than any, earlier than the mark of a lock.
+/// Stands for a missing server timestamp: later than any timestamp, earlier than the mark `LOCKED`.
 const NOT_STAMPED: i64 = i64::MAX - 1;
 
-/// A mutation that can be applied, and what its indexes get.
+/// A mutation that passed its checks, with the index updates derived from it.
 struct Checked<'a> {
     mutation: &'a Mutation,
     extent: Extent,
@@ -53,7 +54,7 @@ struct Checked<'a> {
     of_derived: Extent,
 }
 
-/// Where an update goes.
+/// An update with its table's view.
 struct Target<'a> {
     update: &'a PartitionUpdate,
     token: Token,
@@ -63,8 +64,8 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Finds the table of an update, and asks for the memory in which its partition is looked for: it arrives while the mutation
-    /// is checked and its record is made.
+    /// Finds the table of an update and prefetches the memory in which its partition is looked up. It arrives while
+    /// the mutation is checked and its record is made.
     fn of(tables: &Tables, update: &'a PartitionUpdate) -> Result<Target<'a>> {
         let store = tables.get(&update.table.id).filter(|store| !store.is_dropped());
         let store = store.ok_or_else(|| Error::unknown(&update.table))?;
@@ -76,8 +77,8 @@ impl<'a> Target<'a> {
 }
 
 impl Database {
-    /// Applies a mutation whole. The ticket says when it may be acknowledged. Waits while somebody holds the lock of one of
-    /// its partitions.
+    /// Applies a mutation as a whole. The ticket tells when it may be acknowledged. Blocks while another caller holds
+    /// the lock of one of its partitions.
     ///
     /// # Errors
     /// `MutationTooLarge`; `LogFull` and `LogFailed` when the log cannot take it; `UnknownTable` for a table dropped
@@ -89,7 +90,7 @@ impl Database {
     /// The same for a caller that may not block.
     ///
     /// # Errors
-    /// As `write`. `WouldBlock` when somebody keeps the lock of a partition and `may_block` is false.
+    /// As `write`. `WouldBlock` if another caller holds the lock of a partition for long and `may_block` is false.
     pub fn write_stamped_by_clients(&self, mutation: &Mutation, may_block: bool) -> Result<Ticket> {
         match self.try_write(mutation, None) {
             Err(Error::WouldBlock) => {
@@ -100,17 +101,17 @@ impl Database {
         }
     }
 
-    /// Applies a mutation whole, unless it would have to wait. `stamped_us` is the server timestamp of what it writes;
-    /// `None` where clients gave the timestamps.
+    /// Applies a mutation as a whole, unless it would have to wait. `stamped_us` is the server timestamp of its cells;
+    /// `None` if clients gave the timestamps.
     ///
     /// # Errors
-    /// As `write`. `WouldBlock` when somebody holds the lock of one of its partitions, or has written to one after
-    /// `stamped_us` was given out: take the locks (`lock_all`), take a new timestamp and make the mutation anew.
+    /// As `write`. `WouldBlock` if another caller holds the lock of one of its partitions, or has written to one after
+    /// `stamped_us` was given out: lock the partitions (`lock_all`), take a new timestamp and make the mutation again.
     pub fn try_write(&self, mutation: &Mutation, stamped_us: Option<i64>) -> Result<Ticket> {
         self.shared.write_in(mutation, Order::Plain { stamped_us: stamped_us.unwrap_or(NOT_STAMPED) })
     }
 
-    /// Applies a mutation all of whose partitions are locked by the caller.
+    /// Applies a mutation. The caller holds the locks of all its partitions.
     ///
     /// # Errors
     /// As `write`.
@@ -127,20 +128,20 @@ impl Database {
         self.turn(updates.map(|update| (update.table.id, Token::of_key(&update.key))), may_block)
     }
 
-    /// A ticket for all writes so far: for an answer that tells what they have written.
+    /// A ticket for all writes so far, for an answer that shows what they wrote.
     pub fn written_so_far(&self) -> Ticket {
         self.shared.log.as_ref().map_or_else(Ticket::ready, |log| log.so_far())
     }
 
-    /// A new server timestamp, microseconds; greater than every one before.
+    /// A new server timestamp, microseconds; greater than all before.
     ///
     /// # Errors
-    /// `ClockBeyond` when the machine's clock says more than it may.
+    /// `ClockBeyond` if the machine's clock is beyond its limit.
     pub fn next_timestamp(&self) -> Result<i64> {
         Ok(self.next_time()?.timestamp_us)
     }
 
-    /// The same with the time of day of the same moment.
+    /// The same, with the wall-clock time of the same moment.
     ///
     /// # Errors
     /// As `next_timestamp`.
@@ -148,8 +149,8 @@ impl Database {
         self.shared.timestamps.next()
     }
 
-    /// A new server timestamp, whatever the machine's clock says: where that is too much, one more than the last. For what
-    /// needs an order and no time.
+    /// A new server timestamp even if the machine's clock is beyond its limit: it is then one more than the last. For
+    /// callers that need an order and not a time.
     pub fn next_timestamp_unrefused(&self) -> i64 {
         self.shared.timestamps.next_unrefused()
     }
@@ -159,17 +160,17 @@ impl Database {
         self.shared.timestamps.wall_us()
     }
 
-    /// The greater of the wall clock and the last server timestamp, microseconds: no write of now is later.
+    /// The greater of the wall clock and the last server timestamp, microseconds: no present write has a later one.
     pub fn latest_us(&self) -> i64 {
         self.shared.timestamps.latest_us()
     }
 
-    /// Now, for TTLs and expiry: seconds since the epoch by the wall clock.
+    /// The present time for TTLs and expiry: seconds since the epoch by the wall clock.
     pub fn now_s(&self) -> i64 {
         self.shared.timestamps.now_s()
     }
 
-    /// Hands what has been logged to the operating system: in `periodic` mode what tickets wait for.
+    /// Writes logged records to the operating system: in `periodic` mode, tickets wait for that.
     pub fn write_out(&self) -> Result<()> {
         self.shared.log.as_ref().map_or(Ok(()), |log| log.write_out())
     }
@@ -181,7 +182,7 @@ impl Database {
 }
 
 impl Shared {
-    /// Applies a mutation that is of no partition that anybody locks, or of one that the caller has locked.
+    /// Applies a mutation to partitions that nobody else locks, or that the caller has locked.
     pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
         self.write_in(mutation, Order::Locked)
     }
@@ -191,7 +192,8 @@ impl Shared {
         self.check_room()?;
         let ticket = {
             let _gate = self.gate.enter();
-            // Looked at within the gate: whoever makes an index waits at it until no write knows of none.
+            // Loaded within the gate: creating an index waits there until no write is left that does not know the
+            // index.
             let tables = self.tables.load();
             if self.closing.load(Ordering::Acquire) {
                 return Err(Error::Closed);
@@ -233,7 +235,7 @@ impl Shared {
         }))
     }
 
-    /// Writes a mutation of one partition; the caller is within the gate.
+    /// Writes a mutation of one partition. The caller is within the gate.
     fn write_one(
         &self,
         tables: &Tables,
@@ -254,12 +256,13 @@ impl Shared {
         }
         let (ticket, logged) = self.append(record, checked)?;
         self.apply(view, update, || memtable.apply_in(&turn, partition, update, (&checked.extent, logged)));
-        // Of an index nobody asks for an order, but its table comes first.
+        // Index updates need no order, but they follow their table's.
         self.apply_derived(tables, checked, logged);
         Ok(ticket)
     }
 
-    /// Writes a mutation of any number of partitions, in the turns of all of them; the caller is within the gate.
+    /// Writes a mutation of any number of partitions, with the memtable locks of all of them held. The caller is
+    /// within the gate.
     fn write_several(
         &self,
         tables: &Tables,
@@ -277,7 +280,7 @@ impl Shared {
                 (view, view.current().place(*token, &update.key), *update)
             })
             .collect();
-        // In one order, whatever that of the mutation, and each once.
+        // Lock in address order, whatever the order of the mutation, and each partition once.
         let address =
             |at: &usize| places.get(*at).map(|(_, partition, _)| std::ptr::from_ref(partition.content()));
         let mut first_of: Vec<usize> = (0..places.len()).collect();
@@ -313,7 +316,7 @@ impl Shared {
         }
     }
 
-    /// Appends a record, if there is a log: the ticket, and where the record ends.
+    /// Appends a record, if there is a log. Returns the ticket and the end of the record.
     fn append(&self, record: Option<MutationRecord>, checked: &Checked<'_>) -> Result<(Ticket, LogPosition)> {
         let ticket = match self.log.as_ref().zip(record) {
             Some((log, record)) => log.append(record, (checked.mutation, checked.derived))?,
@@ -324,7 +327,7 @@ impl Shared {
         Ok((ticket, logged))
     }
 
-    /// Applies what was logged, and measures it now and then.
+    /// Applies a logged update, and measures a sample of them.
     fn apply(&self, view: &View, update: &PartitionUpdate, apply: impl FnOnce()) {
         let writes = &view.figures.writes;
         let began_ns = writes.count().then(|| self.host.clock.monotonic_ns());
@@ -385,7 +388,8 @@ impl Shared {
     }
 }
 
-/// Refuses what could not be stored: once in the log it would make each flush of its table fail, and each start.
+/// Refuses changes that cannot be stored: once in the log, they would make every flush of their table and every start
+/// fail.
 fn check_storable<'a>(updates: impl Iterator<Item = &'a PartitionUpdate>) -> Result<Extent> {
     check(updates).map_err(|(update, problem)| Error::unstorable(&update.table, problem))
 }

@@ -13,53 +13,53 @@ use std::sync::{Arc, OnceLock};
 
 /// Alignment of every allocation.
 const ALIGN: usize = 8;
-/// First chunk: a table that is hardly written costs little.
+/// Size of the first chunk: small, because a table may be hardly written.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Chunks double up to this size: a huge page.
 pub(super) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 
-/// Memory that all memtables of a database use together, and chunks of flushed ones that wait for their next use: a page
-/// that the system hands out anew has to be cleared, which costs a write more than all else it does in memory.
+/// The memory that all memtables of a database use together, and the spare chunks of flushed memtables. Chunks are
+/// reused because the kernel clears new pages, which costs a write more than all its other work in memory.
 #[derive(Clone, Default)]
 pub struct MemoryAccount(Arc<Account>);
 
 #[derive(Default)]
 struct Account {
     bytes: std::sync::atomic::AtomicUsize,
-    /// Chunks of `CHUNK_BYTES_MAX`.
+    /// Spare chunks, each of `CHUNK_BYTES_MAX`.
     spare: parking_lot::Mutex<Vec<Chunk>>,
-    /// Bytes of memtables and spare chunks together.
+    /// Limit for memtables and spare chunks together.
     bytes_max: usize,
-    /// Looks in turn at which no chunk had been asked for since the one before.
+    /// Consecutive calls of `trim` between which no chunk was taken.
     looks_at_rest: std::sync::atomic::AtomicU32,
-    /// Who prepares chunks.
+    /// The task that prepares chunks.
     preparer: OnceLock<Arc<dyn TaskHandle>>,
 }
 
-/// Looks at rest after which spare chunks go back: five minutes. Whoever writes again before that finds the memory as it was, and
-/// the system need not clear it nor make huge pages of it anew.
+/// Idle calls of `trim` after which spare chunks are freed: five minutes. Writes that resume before then find cleared
+/// memory in huge pages.
 const LOOKS_AT_REST_MIN: u32 = 3000;
-/// Looks at rest up to which chunks are in demand.
+/// Chunks are in demand up to this number of idle calls of `trim`.
 const LOOKS_IN_DEMAND_MAX: u32 = 5;
-/// Chunks that go back at a look.
+/// Chunks that one call of `trim` frees.
 const TRIMMED: usize = 8;
-/// Chunks in use for each that is prepared, and the most that are.
+/// One chunk is prepared for this many in use, up to a maximum.
 const USED_FOR_PREPARED: usize = 4;
 const PREPARED_MAX: usize = 8;
 
 impl MemoryAccount {
-    /// An account that keeps chunks for reuse as long as they are at most so many bytes with all that is in use.
+    /// An account that keeps spare chunks while they and the memory in use are at most `bytes_max`.
     pub fn keeping(bytes_max: usize) -> MemoryAccount {
         MemoryAccount(Arc::new(Account { bytes_max, ..Account::default() }))
     }
 
-    /// Bytes in use; what waits for reuse is not.
+    /// Bytes in use, without spare chunks.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives some spare chunks back to the system if none was asked for in the last calls: called ten times a second, so that
-    /// a server at rest becomes small again.
+    /// Frees some spare chunks if no chunk was taken during the last calls. Called ten times a second, so that an idle
+    /// server becomes small again.
     pub fn trim(&self) {
         let looks = self.0.looks_at_rest.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if looks < LOOKS_AT_REST_MIN {
@@ -73,28 +73,29 @@ impl MemoryAccount {
         drop(chunks);
     }
 
-    /// Puts a spare chunk into huge pages, if there is one that is not and chunks are in demand; whether there was. A write
-    /// looks for its partition at random places, and a flush reads rows at random. For who may wait: where a huge page is
-    /// touched first, the writer waits for two megabytes to be cleared.
+    /// Moves a spare chunk to huge pages, if chunks are in demand and one is not there yet. Returns whether it did.
+    /// Writes look up partitions, and flushes read rows, at random addresses, where huge pages are faster. The caller
+    /// may wait: the first access to a huge page clears two megabytes.
     pub fn gather(&self) -> bool {
         if self.0.looks_at_rest.load(std::sync::atomic::Ordering::Relaxed) > LOOKS_IN_DEMAND_MAX {
             return false;
         }
         let Some(mut chunk) = self.scattered() else { return false };
         chunk.is_gathered = true;
-        // SAFETY: a spare chunk's memory is the chunk's alone, of whom nobody has a piece.
+        // SAFETY: nobody has a piece of a spare chunk's memory, and the chunk was taken out of the list.
         unsafe { renew(chunk.memory.as_ptr(), chunk.size) };
         self.0.spare.lock().push(chunk);
         true
     }
 
-    /// Has this worker woken when chunks are taken, so that it can `prepare` others.
+    /// Sets the task that is woken when a chunk is taken and too few are prepared; it calls `prepare`.
     pub fn set_preparer(&self, preparer: Arc<dyn TaskHandle>) {
         let _ = self.0.preparer.set(preparer);
     }
 
-    /// Makes one more spare chunk, in a huge page, if those in demand are soon used up; whether it did. Whoever needs a chunk
-    /// when there is none does not wait for this and gets small pages, which are slower to come and slower to read at random places.
+    /// Adds a spare chunk in a huge page, if too few are prepared for the present demand. Returns whether it did. An
+    /// allocation that finds no spare chunk does not wait for this; it gets small pages, which take longer to obtain
+    /// and to read at random.
     pub fn prepare(&self) -> bool {
         if !self.is_short_of_prepared(&self.0.spare.lock()) {
             return false;
@@ -117,7 +118,7 @@ impl MemoryAccount {
         has_room && spare.iter().filter(|chunk| chunk.is_gathered).count() < wanted
     }
 
-    /// A spare chunk for which the system was not asked yet.
+    /// Takes a spare chunk that is not in huge pages yet.
     fn scattered(&self) -> Option<Chunk> {
         let mut spare = self.0.spare.lock();
         let place = spare.iter().position(|chunk| !chunk.is_gathered)?;
@@ -153,22 +154,22 @@ impl MemoryAccount {
     }
 }
 
-/// A bump allocator for many threads. What a thread allocates in turn stands side by side.
+/// A bump allocator for many threads. Consecutive allocations of a thread are adjacent.
 pub struct Arena {
-    /// The chunks that are being filled.
+    /// The chunks that are being filled, one for each thread (or group of threads that share a slot).
     current: Lanes<AtomicPtr<Chunk>>,
     chunks: Mutex<Vec<NonNull<Chunk>>>,
     reserved: AtomicUsize,
     account: MemoryAccount,
 }
 
-/// On a cache line of its own: whoever allocates changes `used`.
+/// Aligned to a cache line, because allocating threads change `used`.
 #[repr(align(64))]
 struct Chunk {
     memory: NonNull<u8>,
     size: usize,
     used: AtomicUsize,
-    /// Whether the system was asked to put it into huge pages.
+    /// Whether the kernel was asked to put the chunk into huge pages.
     is_gathered: bool,
 }
 
@@ -224,8 +225,8 @@ impl Arena {
         to
     }
 
-    /// Uninitialised memory of `CHUNK_BYTES_MAX` bytes, aligned to as much, valid until the arena is dropped: for what is
-    /// read at random places of it and has better be in one huge page.
+    /// Uninitialised memory of `CHUNK_BYTES_MAX` bytes, aligned to its size, valid until the arena is dropped. For
+    /// data that is read at random, and therefore better lies in one huge page.
     pub fn allocate_whole(&self) -> NonNull<u8> {
         let chunk = self.reserve(CHUNK_BYTES_MAX);
         let Some(found) = chunk.take(CHUNK_BYTES_MAX) else {
@@ -255,7 +256,7 @@ impl Arena {
         found
     }
 
-    /// A chunk of at least this many bytes, which counts from now on.
+    /// A chunk of at least `size` bytes, which counts as used from now on.
     fn reserve(&self, size: usize) -> Chunk {
         let chunk = self.account.chunk(size);
         self.reserved.fetch_add(chunk.size, Ordering::Relaxed);
@@ -268,7 +269,7 @@ impl Drop for Arena {
     fn drop(&mut self) {
         self.account.0.bytes.fetch_sub(self.reserved_bytes(), Ordering::Relaxed);
         for chunk in self.chunks.get_mut().drain(..) {
-            // SAFETY: leaked from a Box in `allocate_in_new_chunk`, freed only here.
+            // SAFETY: leaked from a Box in `allocate_in_new_chunk` or `allocate_whole`, freed only here.
             let chunk = unsafe { Box::from_raw(chunk.as_ptr()) };
             self.account.take_back(*chunk);
         }
@@ -293,7 +294,8 @@ impl Chunk {
             .unwrap_or_else(|_| unreachable!("chunk sizes are far below isize::MAX"))
     }
 
-    /// A piece of it. Only threads of one lane ask a chunk.
+    /// Takes a piece of the chunk. Only the threads that share a slot of `Arena::current` call this for the same
+    /// chunk.
     fn take(&self, len: usize) -> Option<NonNull<u8>> {
         let at = if is_own() {
             let at = self.used.load(Ordering::Relaxed);

@@ -10,20 +10,21 @@ use super::sync::AtomicPtr;
 use helenus_model::column_map::{ColumnMap, ColumnMapFactory};
 use std::borrow::Borrow;
 
-/// The list of a concurrent map.
+/// The skip list of a concurrent map.
 pub(super) type Versions<V> = SkipList<AtomicPtr<Version<V>>>;
 
-/// A column map that others read. `L` is the list: a partition's, or one of its own.
+/// A column map that others read while it is written. `L` is its list: borrowed from a partition, or owned.
 pub struct ConcurrentMap<'a, V, L> {
     list: L,
     arena: &'a Arena,
-    /// Number of the write; it sees what it has added itself.
+    /// Sequence number of the write, which also sees its own additions.
     sequence: u64,
     value: std::marker::PhantomData<V>,
 }
 
 impl<'a, V: Copy, L: Borrow<Versions<V>>> ConcurrentMap<'a, V, L> {
-    /// The list as a map, for the write of this number. `arena` is the list's own, and the caller its only writer.
+    /// The list as a map for the write of this sequence number. `arena` is the list's own, and the caller is its only
+    /// writer.
     pub(super) fn new(list: L, arena: &'a Arena, sequence: u64) -> ConcurrentMap<'a, V, L> {
         ConcurrentMap { list, arena, sequence, value: std::marker::PhantomData }
     }
@@ -79,8 +80,8 @@ impl<V: Copy, L: Borrow<Versions<V>>> ColumnMap for ConcurrentMap<'_, V, L> {
     }
 }
 
-/// Makes concurrent maps that stand alone, all in one arena: for benchmarks and tests beside the array-backed kind. The
-/// memtable makes its own over the lists of its partitions.
+/// Creates independent concurrent maps in one arena, for benchmarks and tests that compare them with the array-backed
+/// map. The memtable creates its maps over the lists of its partitions instead.
 #[derive(Default)]
 pub struct Concurrent {
     arena: Arena,

@@ -24,10 +24,10 @@ use std::sync::Arc;
 type RowNode = Node<AtomicPtr<Version<Bytes>>>;
 type PointNode = Node<Point>;
 
-/// Bytes of a row whose copy is asked for before it is merged.
+/// A row of this size or more is charged to the account before it is copied for merging.
 const LARGE_ROW_BYTES: usize = 64 << 10;
 
-/// A cursor over part of one partition, as of one moment.
+/// A cursor over part of one partition, as of one sequence number.
 pub struct MemtableCursor {
     /// Keeps the arena that every pointer below leads into.
     _memtable: Arc<Memtable>,
@@ -35,49 +35,49 @@ pub struct MemtableCursor {
     sequence: u64,
     clustering_columns: usize,
     reversed: bool,
-    /// Whether rows get their ordered keys.
+    /// Whether rows are given with their ordered keys.
     with_keys: bool,
     filter: Arc<ClusteringFilter>,
-    /// Slices or names begun.
+    /// Number of slices or names begun.
     begun: usize,
-    /// Whether a slice is in hand.
+    /// Whether the cursor is in a slice.
     in_slice: bool,
-    /// Whether the slice in hand reaches behind every row.
+    /// Whether the slice extends beyond every row.
     is_open_ended: bool,
     row_at: Option<NonNull<RowNode>>,
     point_at: Option<NonNull<PointNode>>,
-    /// What covers the place of the cursor: the last marker's deletion in the direction of the read.
+    /// The deletion that covers the cursor's position: that of the last marker in reading direction.
     covering: DeletionTime,
     memory: Box<CursorMemory>,
-    /// The packed row in hand, and the packed prefix of the marker in hand: both in the arena.
+    /// The current row's packed bytes, and the current marker's packed prefix: both in the arena.
     row_bytes: &'static [u8],
     marker_bytes: &'static [u8],
     at_marker: bool,
 }
 
-/// Buffers of a cursor, which the next one uses again.
+/// Buffers of a cursor, which the next cursor reuses.
 #[derive(Default)]
 pub struct CursorMemory {
     row: RowBuf,
     marker: MarkerBuf,
-    /// The slice in hand.
+    /// The bounds of the current slice.
     start: Vec<u8>,
     end: Vec<u8>,
 }
 
-/// What a cursor reads.
+/// The part of a partition that a cursor reads.
 pub struct Selected<'a> {
-    /// The moment (from `Partition::sequence`).
+    /// The sequence number to read at (from `Partition::sequence`).
     pub sequence: u64,
-    /// Clustering columns of the table.
+    /// Number of clustering columns of the table.
     pub clustering_columns: usize,
-    /// Rows.
+    /// Which rows to read.
     pub filter: &'a Arc<ClusteringFilter>,
-    /// Against the clustering order.
+    /// Whether to read against the clustering order.
     pub reversed: bool,
 }
 
-// SAFETY: the pointers lead into the arena of `_memtable`, which may be read from any thread and which the cursor keeps.
+// SAFETY: the pointers lead into the arena of `_memtable`, which any thread may read and which the cursor keeps alive.
 unsafe impl Send for MemtableCursor {}
 
 impl MemtableCursor {
@@ -109,18 +109,18 @@ impl MemtableCursor {
         }
     }
 
-    /// Whether rows need their ordered keys (they have them until told otherwise): not where nothing is compared.
+    /// Sets whether rows are given with their ordered keys; by default they are. Where nothing is compared, keys are
+    /// not needed.
     pub fn set_keys(&mut self, with_keys: bool) {
         self.with_keys = with_keys;
     }
 
-    /// Gives the memory back for the next cursor.
+    /// Returns the buffers for the next cursor.
     pub fn into_memory(self) -> Box<CursorMemory> {
         self.memory
     }
 
-    /// Takes the next slice in hand, a name as the smallest that holds it: `name <= key < name + 0x00`. False after the
-    /// last.
+    /// Begins the next slice. A name is the slice `name <= key < name + 0x00`. False after the last one.
     fn next_slice(&mut self) -> bool {
         let count = match &*self.filter {
             ClusteringFilter::Slices(slices) => slices.len(),
@@ -154,7 +154,7 @@ impl MemtableCursor {
         unsafe { &self.entry.as_ref().partition }
     }
 
-    /// Positions both lists at the beginning of a slice. True when a marker must open a range there.
+    /// Positions both lists at the beginning of the slice. Returns true if a marker must open a range there.
     fn enter(&mut self) -> bool {
         let partition = self.partition();
         let (row, point);
@@ -181,7 +181,7 @@ impl MemtableCursor {
         opens
     }
 
-    /// A marker without a prefix at the edge of a slice; its key is set by the caller.
+    /// Makes a marker without a prefix at the edge of a slice. The caller sets its key.
     fn edge_marker(&mut self, from: DeletionTime, to: DeletionTime) {
         let marker = &mut self.memory.marker;
         (marker.close, marker.open) = if self.reversed { (to, from) } else { (from, to) };
@@ -191,7 +191,7 @@ impl MemtableCursor {
         self.at_marker = true;
     }
 
-    /// The next element within the slice in hand.
+    /// Moves to the next element of the slice.
     fn step(&mut self) -> bool {
         loop {
             let row = self.row_in_slice();
@@ -213,7 +213,7 @@ impl MemtableCursor {
         }
     }
 
-    /// Ends the slice in hand; true when a marker must close a range at its end.
+    /// Ends the slice. Returns true if a marker must close a range at its end.
     fn leave(&mut self) -> bool {
         if !std::mem::take(&mut self.in_slice) || self.covering.is_live() {
             return false;
@@ -250,7 +250,7 @@ impl MemtableCursor {
         if let Some(next) = self.row_at {
             prefetch::stride(node.as_ptr(), next);
         }
-        // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
+        // SAFETY: `_memtable` keeps the arena alive, and the bytes are only lent out with a borrow of the cursor.
         let Some(bytes) = (unsafe { row_at(node, self.sequence) }) else { return false };
         let row = &mut self.memory.row;
         let unpacked = packed::unpack(bytes, self.clustering_columns, row);
@@ -264,9 +264,9 @@ impl MemtableCursor {
         true
     }
 
-    /// Moves on row by row and gives each to `each`, which may break off behind it, where no range deletion begins or ends
-    /// in what is left of the slice. What stops the run otherwise is for `advance`. Rows are given as those of
-    /// `PartitionReader::plain_rows` are.
+    /// Calls `each` for the remaining rows of the slice; `each` may break after a row. Gives no rows if a range
+    /// deletion begins or ends in the rest of the slice, which `advance` must read. Rows are given as by
+    /// `PartitionReader::plain_rows`.
     pub fn plain_rows<Cx>(
         &mut self,
         cx: &mut Cx,
@@ -299,7 +299,7 @@ impl MemtableCursor {
         self.covering = beyond;
         marker.key.clear();
         marker.key.extend_from_slice(node.key());
-        // SAFETY: the arena is kept by `_memtable`, and the bytes are only lent out with a borrow of the cursor.
+        // SAFETY: `_memtable` keeps the arena alive, and the bytes are only lent out with a borrow of the cursor.
         self.marker_bytes = unsafe { point.prefix(&mut marker.clustering) };
         marker.before = point.before;
         self.at_marker = true;
@@ -313,7 +313,7 @@ impl<Cx> Source<Cx> for MemtableCursor {
     fn advance(&mut self, _cx: &mut Cx) -> Result<bool, helenus_sstable::Error> {
         loop {
             if self.in_slice && self.step() {
-                // A row that is to be merged with others' is copied; a sole one passes through.
+                // A row with a key may be merged with others, which copies it; a row without one is passed through.
                 if self.row_bytes.len() >= LARGE_ROW_BYTES && self.with_keys {
                     account::grow(self.row_bytes.len())?;
                 }

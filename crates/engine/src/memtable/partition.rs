@@ -32,48 +32,48 @@ use std::ptr::NonNull;
 pub struct Partition {
     turn: Mutex<()>,
     published: AtomicU64,
-    /// Where the log ends with the last write that readers see, or are about to see; as a `LogPosition` is stored.
+    /// The log position after the last write that readers see or are about to see, stored as a `LogPosition`.
     logged: AtomicU64,
-    /// The last server timestamp that plain writes were applied with. Changed by who holds the turn.
+    /// The server timestamp of the last plain write. Only the holder of the partition lock changes it.
     stamped_us: AtomicI64,
     deletion: AtomicPtr<Version<DeletionTime>>,
     static_row: AtomicPtr<Version<Bytes>>,
     pub(super) rows: Versions<Bytes>,
-    /// Null until a range is deleted, so that partitions without range deletions, which are nearly all, stay small.
+    /// Null until a range is deleted: nearly all partitions have no range deletions, and so stay small.
     points: AtomicPtr<SkipList<Point>>,
 }
 
-/// A value as of one write. In front of it in memory stands the address of the one that it replaced, if it replaced one.
+/// A value as one write left it. If it replaced an older version, that version's address lies before it in memory.
 pub struct Version<T> {
-    /// The write's sequence number times two, and one if there is an older version.
+    /// Twice the write's sequence number, plus one if there is an older version.
     stamp: u64,
     value: T,
 }
 
-/// A version and the one that it replaced.
+/// A version with the address of the one that it replaced.
 #[repr(C)]
 struct Replacing<T> {
     older: *const Version<T>,
     version: Version<T>,
 }
 
-/// Bytes in the arena, behind their length, a `u32`.
+/// Bytes in the arena, preceded by their length as a `u32`.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes(NonNull<u8>);
 
-/// Bytes of the length in front.
+/// Size of the length before the bytes.
 const LEN_BYTES: usize = size_of::<u32>();
 
 impl Bytes {
-    /// What these bytes need of the arena.
+    /// Arena memory that these bytes take, with their length.
     fn room_for(bytes: &[u8]) -> usize {
         LEN_BYTES + bytes.len()
     }
 
-    /// Copies bytes to a place in the arena.
+    /// Copies the bytes to an address in the arena.
     ///
     /// # Safety
-    /// `room_for(bytes)` bytes from `place` on are the caller's.
+    /// The caller owns `room_for(bytes)` bytes from `place` on.
     unsafe fn put(place: NonNull<u8>, bytes: &[u8]) -> Bytes {
         let Ok(len) = u32::try_from(bytes.len()) else {
             unreachable!("a row or key in a memtable is far shorter than 4 GiB: the log's records are")
@@ -89,7 +89,7 @@ impl Bytes {
     /// # Safety
     /// The arena outlives `'a`.
     pub(super) unsafe fn get<'a>(self) -> &'a [u8] {
-        // SAFETY: written before it was published, never changed; the caller keeps the arena.
+        // SAFETY: written before it was published, never changed; the caller keeps the arena alive.
         unsafe {
             let len: u32 = self.0.cast().read_unaligned();
             std::slice::from_raw_parts(self.0.add(LEN_BYTES).as_ptr(), len as usize)
@@ -97,19 +97,19 @@ impl Bytes {
     }
 }
 
-/// A place where the covering range deletion changes.
+/// A bound at which the covering range deletion changes.
 pub(super) struct Point {
     /// The bound's prefix, as packed values.
     prefix: Bytes,
     /// Number of values in the prefix.
     count: usize,
-    /// Whether it lies before the rows with the prefix, or after them.
+    /// Whether the point lies before the rows with the prefix, or after them.
     pub(super) before: bool,
-    /// What covers the rows after the point.
+    /// The deletion that covers the rows after the point.
     covering: AtomicPtr<Version<DeletionTime>>,
 }
 
-/// The turn of a partition's writers.
+/// Holds the partition lock.
 #[must_use = "a turn that is dropped at once keeps nobody out"]
 pub struct PartitionTurn<'a> {
     partition: &'a Partition,
@@ -117,8 +117,8 @@ pub struct PartitionTurn<'a> {
 }
 
 impl PartitionTurn<'_> {
-    /// Whether a write with this server timestamp comes after all plain ones before it, by their timestamps: what is applied
-    /// later must be later. If so, those after it will be compared with it.
+    /// Whether this server timestamp is above those of all plain writes so far: a write that is applied later must
+    /// have a later timestamp. If so, later writes are compared with this one.
     pub fn is_next(&self, stamped_us: i64) -> bool {
         let last_us = &self.partition.stamped_us;
         let is_next = stamped_us > last_us.load(Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl PartitionTurn<'_> {
     }
 }
 
-/// Buffers that a writer reuses from change to change.
+/// Buffers that a writer reuses for each change.
 #[derive(Default)]
 pub struct ApplyScratch {
     key: Vec<u8>,
@@ -141,7 +141,7 @@ pub struct ApplyScratch {
 }
 
 // SAFETY: the raw pointers lead into the arena of the memtable that owns the partition, to versions that are written
-// before they are published and never changed after; writers hold the turn.
+// before they are published and never changed after; writers hold the partition lock.
 unsafe impl Send for Partition {}
 // SAFETY: as above.
 unsafe impl Sync for Partition {}
@@ -149,7 +149,7 @@ unsafe impl Sync for Partition {}
 /// The newest version a reader at `sequence` may see.
 pub(super) fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> Option<&'a T> {
     let mut version: *const Version<T> = newest.load(Ordering::Acquire);
-    // SAFETY: versions live as long as the arena, which whoever holds the partition keeps.
+    // SAFETY: versions live as long as the arena, which the holder of the partition keeps alive.
     while let Some(found) = unsafe { version.as_ref() } {
         if found.stamp >> 1 <= sequence {
             return Some(&found.value);
@@ -165,7 +165,7 @@ pub(super) fn visible<'a, T>(newest: &AtomicPtr<Version<T>>, sequence: u64) -> O
     None
 }
 
-/// Links a new version before the present one.
+/// Links a new version in front of the newest one.
 pub(super) fn push<T>(arena: &Arena, newest: &AtomicPtr<Version<T>>, sequence: u64, value: T) {
     let older = newest.load(Ordering::Relaxed);
     let version = if older.is_null() {
@@ -185,11 +185,11 @@ pub(super) fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> Atomic
 
 fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
     let place = arena.allocate(Bytes::room_for(bytes));
-    // SAFETY: allocated for it just now.
+    // SAFETY: just allocated for these bytes.
     unsafe { Bytes::put(place, bytes) }
 }
 
-/// Copies of two, side by side.
+/// Copies two byte strings to adjacent memory.
 pub(super) fn copy_both(arena: &Arena, one: &[u8], other: &[u8]) -> (Bytes, Bytes) {
     let place = arena.allocate(Bytes::room_for(one) + Bytes::room_for(other));
     // SAFETY: the allocation has room for both and was handed to nobody else.
@@ -197,18 +197,18 @@ pub(super) fn copy_both(arena: &Arena, one: &[u8], other: &[u8]) -> (Bytes, Byte
 }
 
 impl Partition {
-    /// The number of the last write that readers see. A reader loads it once, before anything else.
+    /// The sequence number of the last write that readers see. A reader loads it once, before anything else.
     pub fn sequence(&self) -> u64 {
         self.published.load(Ordering::Acquire)
     }
 
-    /// Where the log ends with all writes that a reader of the present sequence number sees. Loaded after that number: it may
-    /// be further on, never behind.
+    /// The log position after all writes that a reader of the present sequence number sees. Load it after that number:
+    /// it may then be too high, never too low.
     pub fn logged(&self) -> LogPosition {
         LogPosition(self.logged.load(Ordering::Acquire))
     }
 
-    /// Waits for the turn of its writers.
+    /// Waits for the partition lock.
     pub fn turn(&self) -> PartitionTurn<'_> {
         PartitionTurn { partition: self, _held: self.turn.lock() }
     }
@@ -224,8 +224,8 @@ impl Partition {
         visible(&self.static_row, sequence).map(|bytes| unsafe { bytes.get() })
     }
 
-    /// The rows as of a sequence number, each by its ordered key and packed, if no range of them was ever deleted: then
-    /// they are all there is beside static row and partition deletion.
+    /// The rows as of a sequence number, each as its ordered key and its packed bytes; `None` if a range was ever
+    /// deleted. With the static row and the partition deletion, these rows are the whole partition.
     pub fn plain_rows(&self, sequence: u64) -> Option<impl Iterator<Item = (&[u8], &[u8])>> {
         if self.points().is_some() {
             return None;
@@ -249,7 +249,7 @@ impl Partition {
         unsafe { self.points.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same, made if it is not there, by who holds the turn.
+    /// The points; creates their list if there is none. The caller holds the partition lock.
     fn points_or_new(&self, arena: &Arena) -> &SkipList<Point> {
         self.points().unwrap_or_else(|| {
             let made = arena.place(SkipList::default());
@@ -259,7 +259,8 @@ impl Partition {
         })
     }
 
-    /// Asks for the memory of the first row as it is now: what was written over lies elsewhere than the partition.
+    /// Prefetches the newest version of the first row: an overwritten row lies elsewhere in the arena than the
+    /// partition.
     pub(super) fn foresee_first(&self) {
         const LINES_BEFORE: usize = 4;
         const LINE_BYTES: usize = 64;
@@ -270,8 +271,8 @@ impl Partition {
         }
     }
 
-    /// Applies the changes of one write, whose record in the log ends at `logged`, in the caller's turn; they become visible
-    /// together. Returns the rows added.
+    /// Applies the changes of one write, whose log record ends at `logged`; they become visible together. The caller
+    /// holds the partition lock. Returns the number of rows added.
     pub fn apply(
         &self,
         arena: &Arena,
@@ -292,7 +293,7 @@ impl Partition {
                 }
                 Change::StaticRow(row) => self.apply_static(arena, table, sequence, row, scratch)?,
                 Change::Row(row) => added += u64::from(self.apply_row(arena, table, sequence, row, scratch)?),
-                // They come to the same in any order.
+                // Range deletions give the same result in any order.
                 Change::RangeDeletion { start, end, deletion } => ranges.push((start, end, deletion)),
             }
         }
@@ -305,7 +306,7 @@ impl Partition {
                 }
             }
         }
-        // Before the number: who sees the write knows how far the log must be safe.
+        // Stored before the sequence number: a reader that sees the write then knows how far the log must be synced.
         if logged.0 > self.logged.load(Ordering::Relaxed) {
             self.logged.store(logged.0, Ordering::Relaxed);
         }
@@ -329,7 +330,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Whether the row is new here.
+    /// Returns whether the row is new in this memtable.
     fn apply_row(
         &self,
         arena: &Arena,
@@ -377,7 +378,7 @@ impl Partition {
             return Ok(());
         }
         let points = self.points_or_new(arena);
-        // The end first: it keeps what covered its place before this deletion.
+        // The end first: its point keeps the deletion that covered its position before this one.
         if points.get(end_key).is_none() {
             let covering = self.covering_before(end_key, sequence);
             add_point(points, arena, (end_key, &end, covering), sequence, packed);
@@ -396,7 +397,7 @@ impl Partition {
         Ok(())
     }
 
-    /// What covers the place just before `key`.
+    /// The deletion that covers the position just before `key`.
     pub(super) fn covering_before(&self, key: &[u8], sequence: u64) -> DeletionTime {
         let mut point = self.points().and_then(|points| points.before(key));
         while let Some(node) = point {
@@ -424,12 +425,12 @@ fn add_point(
     points.find_or_insert(arena, key, || point);
 }
 
-/// A clustering value that its type cannot order: statements refuse those, so the bytes are not what was written.
+/// For a clustering value that its type cannot order. Statements refuse such values, so the bytes are damaged.
 fn unordered(_: TypeError) -> Damaged {
     Damaged { offset: 0 }
 }
 
-/// Range deletions with the positions of their bounds.
+/// Range deletions with the ordered keys of their bounds.
 fn ranges_of<'a>(
     table: &Table,
     ranges: &[(RangeBound<'a>, RangeBound<'a>, DeletionTime)],
@@ -444,14 +445,15 @@ fn ranges_of<'a>(
     ranges.iter().map(range).collect()
 }
 
-/// The ordered position of a range's bound.
+/// The ordered key of a range's bound.
 pub(super) fn bound_key(table: &Table, bound: &RangeBound<'_>, out: &mut Vec<u8>) -> Result<(), Damaged> {
     out.clear();
     byte_comparable::clustering_bound(bound.values(), &table.clustering, bound.before, out).map_err(unordered)
 }
 
 impl Point {
-    /// What covers the rows after the point, for a reader at `sequence`; `None` if the point is not there yet.
+    /// The deletion that covers the rows after the point, for a reader at `sequence`; `None` if the point did not
+    /// exist yet.
     pub(super) fn covering_at(&self, sequence: u64) -> Option<DeletionTime> {
         visible(&self.covering, sequence).copied()
     }
@@ -460,7 +462,7 @@ impl Point {
         self.covering_at(sequence).unwrap_or(DeletionTime::LIVE)
     }
 
-    /// The bound's prefix: spans into the returned bytes.
+    /// The bound's prefix: the spans refer to the returned bytes.
     ///
     /// # Safety
     /// The arena outlives `'a`.
@@ -491,7 +493,7 @@ pub(super) unsafe fn row_at<'a>(
 }
 
 impl ApplyScratch {
-    /// What remains of two packed versions of a row: the new one as it is, or both merged into `packed`.
+    /// Merges two packed versions of a row: returns the new one if it replaces the old, or the result in `packed`.
     fn merge<'a>(
         &'a mut self,
         table: &Table,

@@ -22,27 +22,28 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Entries of a bucket: one cache line of tokens, one of pointers.
+/// Entries of a bucket: their tokens fill one cache line, their pointers another.
 const BUCKET_ENTRIES: usize = 7;
-/// Entries for each bucket, on average, beyond which the directory doubles: one bucket in a hundred is then full.
+/// The directory doubles beyond this average of entries per bucket; one bucket in a hundred is then full.
 const ENTRIES_PER_BUCKET_MAX: usize = 3;
-/// Cache lines that an entry fills, with its key before it and the first row behind it, about: the row's node comes last.
+/// Approximate size in cache lines of a new entry, with its key before it and its first row after it; the row's node
+/// comes last.
 const ENTRY_LINES: usize = 10;
-/// How far before an entry its key lies, about.
+/// Approximate distance from an entry back to its key.
 const KEY_BYTES: usize = 64;
-/// How many entries ahead a walk over all asks for one.
+/// How many entries ahead a walk prefetches a whole entry.
 const ENTRIES_AHEAD: usize = 8;
-/// How many entries more a walk takes into view at once. The processor has to find the page of each first, which it waits for,
-/// but it looks for several at the same time.
+/// For how many more entries a walk prefetches the first line, several at once. Each costs a TLB miss, and the
+/// processor handles several of those at the same time.
 const ENTRIES_SIGHTED: usize = 8;
-/// How many buckets ahead a walk over all asks for one.
+/// How many buckets ahead a walk prefetches a bucket.
 const BUCKETS_SIGHTED: usize = 8;
-/// How many buckets ahead a walk asks for entries: few enough that they are still there when it comes by.
+/// How many buckets ahead a range read prefetches entries: few enough that they are still cached when it arrives.
 const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
 pub(super) const SHARD_BITS: u32 = 4;
 
-/// A partition and what it is found by.
+/// A partition with its token and its key.
 pub(super) struct Entry {
     pub(super) partition: Partition,
     pub(super) token: Token,
@@ -59,7 +60,7 @@ unsafe impl Sync for Entry {}
 impl Entry {
     /// The serialised partition key.
     pub(super) fn key(&self) -> &[u8] {
-        // SAFETY: whoever holds the entry holds the arena, in which both live.
+        // SAFETY: the holder of the entry holds the arena, in which both live.
         unsafe { self.key.get() }
     }
 
@@ -69,33 +70,34 @@ impl Entry {
         unsafe { self.decorated.get() }
     }
 
-    /// Asks for the memory of the entry, of its key and of its first row as they were made together.
+    /// Prefetches the entry with its key and first row, which lie side by side if they were created together.
     fn foresee(&self) {
         prefetch_lines(std::ptr::from_ref(self).wrapping_byte_sub(KEY_BYTES), ENTRY_LINES);
     }
 
-    /// Asks for the line of the entry alone.
+    /// Prefetches the first cache line of the entry.
     fn sight(&self) {
         prefetch_lines(std::ptr::from_ref(self), 1);
     }
 
-    /// Token first, which bucket and entry both have; the key decides where tokens are equal.
+    /// Compares tokens first, then keys.
     fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
         self.token.cmp(&other.token).then_with(|| self.decorated().cmp(other.decorated()))
     }
 }
 
-/// A place in the ring from which to read on.
+/// A position in the ring from which to read on.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     token: Token,
     decorated: &'a [u8],
-    /// Whether what stands exactly there is passed.
+    /// Whether an entry exactly at the position is skipped.
     strictly: bool,
 }
 
 impl Place<'_> {
-    /// Whether an entry of this token is still ahead. The entry itself, another cache line, is looked at in a tie only.
+    /// Whether an entry of this token is still ahead. Reads the entry itself, another cache line, only if the tokens
+    /// are equal.
     fn is_before(&self, token: Token, entry: &Entry) -> bool {
         match token.cmp(&self.token) {
             std::cmp::Ordering::Equal if self.strictly => entry.decorated() > self.decorated,
@@ -111,10 +113,11 @@ pub(super) struct PartitionMap {
     directory: AtomicPtr<Directory>,
 }
 
-/// What the only writer of a map knows. It stands apart from what readers look at, who would wait for it at every change.
+/// The state of a map's only writer. It is kept away from the fields that readers use, so that its changes do not
+/// invalidate their cache lines.
 #[derive(Default)]
 pub(super) struct Maker {
-    /// Entries of the map.
+    /// Number of entries in the map.
     len: usize,
 }
 
@@ -123,14 +126,14 @@ struct Rest(NonNull<Entry>);
 
 struct Directory {
     bits: u32,
-    /// `1 << bits` of them; in a directory of more than a segment those of the first.
+    /// The `1 << bits` buckets; in a directory of several segments, those of the first segment.
     buckets: NonNull<Bucket>,
-    /// In a directory of more than one segment: where each begins.
+    /// In a directory of several segments: the start of each.
     segments: NonNull<NonNull<Bucket>>,
     rest: SkipList<Rest>,
 }
 
-/// Buckets of a segment, which is a chunk of the arena by itself: a write looks at a random one of them.
+/// Buckets of a segment, which fills a chunk of the arena (a huge page), because writes access random buckets.
 const SEGMENT_BUCKETS: usize = CHUNK_BYTES_MAX / size_of::<Bucket>();
 /// Cache lines of a bucket.
 const BUCKET_LINES: usize = size_of::<Bucket>().div_ceil(64);
@@ -139,7 +142,7 @@ const BUCKET_LINES: usize = size_of::<Bucket>().div_ceil(64);
 #[derive(Default)]
 struct Bucket {
     count: AtomicU32,
-    /// Entries of this bucket that are in the directory's `rest`.
+    /// Number of entries of this bucket that are in the directory's `rest`.
     beside: AtomicU32,
     tokens: [AtomicI64; BUCKET_ENTRIES],
     entries: [AtomicPtr<Entry>; BUCKET_ENTRIES],
@@ -161,15 +164,15 @@ impl PartitionMap {
         directory.rest_from(token).take_while(|entry| entry.token == token).find(|entry| entry.key() == key)
     }
 
-    /// Asks for the memory in which a partition of this token is looked for.
+    /// Prefetches the bucket of a token.
     pub(super) fn foresee(&self, token: Token) {
         if let Some(directory) = self.directory() {
             prefetch_lines(directory.bucket(directory.bucket_of(token)), BUCKET_LINES);
         }
     }
 
-    /// Adds a partition that is not there. The caller is the only writer until this returns; `maker` and `arena` are always the
-    /// same.
+    /// Adds a partition that is not in the map. The caller is the only writer until this returns; `maker` and `arena`
+    /// are the same in every call.
     pub(super) fn insert(
         &self,
         maker: &mut Maker,
@@ -187,25 +190,25 @@ impl PartitionMap {
         entry
     }
 
-    /// The first partition at or after a place in ring order.
+    /// The first partition at or after a position in ring order.
     pub(super) fn at_or_after(&self, token: Token, decorated: &[u8]) -> Option<&Entry> {
         self.first_beyond(&Place { token, decorated, strictly: false })
     }
 
-    /// The partition after one in hand.
+    /// The partition after this one.
     pub(super) fn after(&self, entry: &Entry) -> Option<&Entry> {
         self.first_beyond(&Place { token: entry.token, decorated: entry.decorated(), strictly: true })
     }
 
-    /// Gives every partition in ring order, which nobody adds to meanwhile.
+    /// Calls `each` for every partition in ring order. Nobody adds partitions meanwhile.
     pub(super) fn walk<'a, E>(&'a self, each: &mut impl FnMut(&'a Entry) -> Result<(), E>) -> Result<(), E> {
         let Some(directory) = self.directory() else { return Ok(()) };
         let mut here: Vec<(Token, &Entry)> = Vec::with_capacity(BUCKET_ENTRIES);
-        // What comes next, of which memory has been asked for.
+        // The next entries, whose memory is being prefetched.
         let mut ahead: VecDeque<&Entry> =
             VecDeque::with_capacity(ENTRIES_AHEAD + ENTRIES_SIGHTED + 2 * BUCKET_ENTRIES);
         let mut step = |ahead: &mut VecDeque<&'a Entry>| {
-            // One at a time: the processor has so many requests for memory under way and no more.
+            // One entry at a time: the processor has a limited number of memory requests under way.
             if let Some(entry) = ahead.get(ENTRIES_AHEAD) {
                 entry.foresee();
             }
@@ -232,7 +235,7 @@ impl PartitionMap {
         Ok(())
     }
 
-    /// The first partition of all.
+    /// The first partition in ring order.
     pub(super) fn first(&self) -> Option<&Entry> {
         let directory = self.directory()?;
         (0..directory.buckets()).find_map(|number| directory.least(number, None))
@@ -255,7 +258,7 @@ impl PartitionMap {
         unsafe { self.directory.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The directory, doubled if so many entries leave no room for one more.
+    /// The directory; doubled first if `len` entries leave no room for one more.
     fn with_room(&self, len: usize, arena: &Arena) -> &Directory {
         let old = self.directory();
         let bits = match old {
@@ -284,23 +287,23 @@ impl Directory {
         let segments = arena.allocate(segment_count * size_of::<NonNull<Bucket>>()).cast();
         for number in 0..segment_count {
             let segment = Directory::segment(arena, count.min(SEGMENT_BUCKETS));
-            // SAFETY: the allocation has room for them all, and nobody else knows it.
+            // SAFETY: the allocation has room for all of them, and nobody else has a pointer to it.
             unsafe { segments.add(number).write(segment) };
         }
-        // SAFETY: the first of them was written above: there is one at least.
+        // SAFETY: the loop above wrote at least the first one.
         let buckets = unsafe { segments.read() };
         Directory { bits, buckets, segments, rest: SkipList::default() }
     }
 
-    /// So many empty buckets, `SEGMENT_BUCKETS` at most.
+    /// Creates `count` empty buckets, at most `SEGMENT_BUCKETS`.
     fn segment(arena: &Arena, count: usize) -> NonNull<Bucket> {
         let memory = match count {
             SEGMENT_BUCKETS => arena.allocate_whole(),
             _ => arena.allocate(count * size_of::<Bucket>() + align_of::<Bucket>()),
         };
         let to_alignment = memory.as_ptr().align_offset(align_of::<Bucket>());
-        // SAFETY: the allocation has room for the buckets behind the alignment (a whole chunk is aligned), and nobody else
-        // knows it.
+        // SAFETY: the allocation has room for the buckets behind the alignment (a whole chunk is aligned), and nobody
+        // else has a pointer to it.
         unsafe {
             let first = memory.add(to_alignment).cast::<Bucket>();
             for number in 0..count {
@@ -314,7 +317,7 @@ impl Directory {
         1 << self.bits
     }
 
-    /// The bucket of a token: the bits behind those of the shard, in ring order.
+    /// The bucket of a token, in ring order: the token's bits after those that choose the shard.
     fn bucket_of(&self, token: Token) -> usize {
         let place = ((token.0 as u64) ^ (1 << 63)) << SHARD_BITS;
         place.checked_shr(u64::BITS - self.bits).unwrap_or(0) as usize
@@ -323,30 +326,30 @@ impl Directory {
     fn bucket(&self, number: usize) -> &Bucket {
         assert!(number < self.buckets(), "a bucket's number has as many bits as the directory");
         let (segment, within) = (number / SEGMENT_BUCKETS, number % SEGMENT_BUCKETS);
-        // SAFETY: there are that many, in segments of which all but the last are full, written when the directory was made,
-        // in the arena that outlives it.
+        // SAFETY: `number` is below the number of buckets. They lie in segments, all full but the last, written when
+        // the directory was created, in the arena that outlives it.
         unsafe {
             let first = if segment == 0 { self.buckets } else { self.segments.add(segment).read() };
             first.add(within).as_ref()
         }
     }
 
-    /// Asks for the memory of a bucket.
+    /// Prefetches a bucket.
     fn sight(&self, number: usize) {
         if number < self.buckets() {
             prefetch_lines(self.bucket(number), BUCKET_LINES);
         }
     }
 
-    /// Asks for the memory of a bucket's entries, for whoever walks there.
+    /// Prefetches the entries of a bucket.
     fn foresee(&self, number: usize) {
         if number < self.buckets() {
             self.bucket(number).slots().for_each(|(_, entry)| entry.foresee());
         }
     }
 
-    /// Adds an entry of a token; the caller is the only writer. The entry's own memory is not touched: a directory that
-    /// grows would wait for that of each.
+    /// Adds an entry. The caller is the only writer. It does not read the entry itself: growing a directory would have
+    /// a cache miss for each entry.
     fn add(&self, arena: &Arena, token: Token, entry: &Entry) {
         let bucket = self.bucket(self.bucket_of(token));
         let count = bucket.count.load(Ordering::Relaxed);
@@ -362,7 +365,7 @@ impl Directory {
         }
     }
 
-    /// The first entry of a bucket in ring order, from a place on if there is one.
+    /// The first entry of a bucket in ring order, or the first at or after `place`.
     fn least(&self, number: usize, place: Option<Place<'_>>) -> Option<&Entry> {
         let bucket = self.bucket(number);
         let is_ahead =
@@ -387,7 +390,7 @@ impl Directory {
         least.into_iter().chain(beside).min_by(|one, other| one.cmp(other))
     }
 
-    /// Puts the entries of a bucket into `here`, in any order.
+    /// Copies the entries of a bucket into `here`, in any order.
     fn gather<'a>(&'a self, number: usize, here: &mut Vec<(Token, &'a Entry)>) {
         let bucket = self.bucket(number);
         here.clear();
@@ -400,7 +403,7 @@ impl Directory {
         }
     }
 
-    /// A token not above those of a bucket. Shards differ in their leading bits, which any entry shows.
+    /// A token not above any in the bucket. Its leading bits are the shard's, which are taken from an entry.
     fn first_token_of(&self, number: usize, bucket: &Bucket) -> Token {
         let shard =
             ((bucket.tokens[0].load(Ordering::Relaxed) as u64) ^ (1 << 63)) >> (u64::BITS - SHARD_BITS);
@@ -408,7 +411,7 @@ impl Directory {
         Token(((shard << (u64::BITS - SHARD_BITS) | within) ^ (1 << 63)) as i64)
     }
 
-    /// Entries beside the buckets from a token on.
+    /// The entries in `rest` from a token on.
     fn rest_from(&self, token: Token) -> impl Iterator<Item = &Entry> {
         let mut first = Vec::with_capacity(16);
         helenus_model::byte_comparable::token_bound(token, true, &mut first);
@@ -419,7 +422,7 @@ impl Directory {
 }
 
 impl Bucket {
-    /// Its entries, each with its token.
+    /// The entries in the bucket's slots, each with its token.
     fn slots(&self) -> impl Iterator<Item = (Token, &Entry)> {
         let count = self.count.load(Ordering::Acquire) as usize;
         let slots = self.tokens.iter().zip(&self.entries).take(count);
@@ -431,7 +434,7 @@ impl Bucket {
     }
 }
 
-/// A partition of a memtable in hand.
+/// A reference to a partition of a memtable.
 #[derive(Clone, Copy)]
 pub struct PartitionRef<'a> {
     entry: NonNull<Entry>,
@@ -475,7 +478,8 @@ mod tests {
     use helenus_model::byte_comparable::decorated_key;
     use std::collections::BTreeMap;
 
-    /// Fills a map and a model with keys of the tokens, which begin with four zero bits, and compares them.
+    /// Fills a map and a model with keys of these tokens, each shifted to begin with four zero bits, and compares
+    /// them.
     fn check(tokens: impl Iterator<Item = u64>) {
         let (arena, map, mut maker) = (Arena::default(), PartitionMap::default(), Maker::default());
         let mut model = BTreeMap::new();
@@ -510,7 +514,7 @@ mod tests {
     }
 
     const COUNT: u64 = if cfg!(miri) { 40 } else { 3_000 };
-    /// More than two segments of buckets take.
+    /// More entries than two segments of buckets hold.
     const MANY: u64 = if cfg!(miri) { 40 } else { 3 * 2 * SEGMENT_BUCKETS as u64 + 1 };
 
     #[test]

@@ -9,13 +9,13 @@ use std::ptr::NonNull;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Asks for what lies where a walk from `from` to `to` comes to some steps later if its steps stay as long. Rows that were
-/// written in order lie so; others do not, and of them nothing is asked.
+/// Prefetches the memory that a walk from `from` to `to` reaches some steps later if the steps stay equally long. Rows
+/// that were written in order lie that way; for steps too long for that, nothing is prefetched.
 #[inline(always)]
 pub(super) fn stride<T>(from: NonNull<T>, to: NonNull<T>) {
-    /// Steps that a walk takes while memory answers.
+    /// Steps that a walk takes in the time of a cache miss.
     const STEPS: isize = 6;
-    /// Steps longer than a row of a few columns are no row next to another, and would ask for too much.
+    /// A longer step does not lead from a row of a few columns to its neighbour, and would prefetch too much.
     const STEP_BYTES_MAX: usize = 512;
     let step = to.as_ptr() as isize - from.as_ptr() as isize;
     let bytes = step.unsigned_abs();
@@ -24,12 +24,13 @@ pub(super) fn stride<T>(from: NonNull<T>, to: NonNull<T>) {
     }
 }
 
-/// Asks for a node and for those that lie between it and another one, as rows written in order do, whichever order that was.
+/// Prefetches a node and the memory from it towards another node, where rows lie that were written in ascending or
+/// descending order.
 #[inline(always)]
 pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
-    /// Lines of a node.
+    /// Cache lines of a node.
     const NODE_LINES: usize = 2;
-    /// Lines of those next to it that a search looks at, mostly.
+    /// Cache lines beside it that a search usually reads.
     const LINES: usize = 24;
     const DISTANCE_BYTES_MAX: usize = 16384;
     let from = from.as_ptr();
@@ -38,7 +39,7 @@ pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
     if distance.unsigned_abs() > DISTANCE_BYTES_MAX {
         return;
     }
-    // In the order in which the search comes to them.
+    // In the order in which the search reads them.
     let step = LINE_BYTES as isize * distance.signum();
     let first = if distance < 0 { from } else { from.wrapping_byte_add(LINE_BYTES) };
     for line in 1..=LINES as isize {
@@ -46,8 +47,7 @@ pub(super) fn towards<T>(from: NonNull<T>, to: *mut T) {
     }
 }
 
-/// Asks for a line here and there between two nodes: of what lies there the processor then knows the pages before it is asked
-/// for a node.
+/// Prefetches a few lines between two nodes, so that their pages are in the TLB before a node there is read.
 #[inline(always)]
 pub(super) fn pages<T>(from: *mut T, to: *mut T) {
     const PARTS: isize = 2;

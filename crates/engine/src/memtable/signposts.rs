@@ -17,25 +17,25 @@ use helenus_host::prefetch_lines;
 use std::hint::select_unpredictable;
 use std::ptr::{NonNull, null, null_mut};
 
-/// Entries of a board.
+/// Entries of an index node.
 const ENTRIES: usize = 32;
-/// Levels of boards: 16^8 nodes are more than memory holds.
+/// Greatest depth of the tree: 16^8 nodes are more than memory holds.
 const DEPTH_MAX: usize = 8;
-/// Boards in the largest piece of memory: about 100 KB.
+/// Index nodes in the largest allocation: about 100 KB.
 const STOCK_MAX: u32 = 128;
-/// Bytes of a key that its head has.
+/// Bytes of a key prefix.
 const HEAD_BYTES: usize = 16;
-/// Bits of a head that a board of nodes has of each key.
+/// Bits that a leaf stores of each key prefix.
 const CUT_BITS: u32 = u64::BITS;
-/// Cache lines of a board.
+/// Cache lines of an index node.
 const BOARD_LINES: usize = (32 + ENTRIES * (size_of::<u64>() + size_of::<usize>())).div_ceil(64);
-/// And of what stands behind one that leads to boards.
+/// Cache lines of the second part of an inner node.
 const ABOVE_LINES: usize = ENTRIES * (size_of::<u64>() + size_of::<usize>()) / 64;
 
-/// A key's first 16 bytes as a number, zeroes behind a short one. Of two keys, the one with the lower head is the lower.
+/// A key's first 16 bytes as a number; a shorter key is padded with zeroes. Lower prefixes belong to lower keys.
 type Head = u128;
 
-/// The head of a key.
+/// The prefix of a key.
 fn head_of(key: &[u8]) -> Head {
     let mut bytes = [0; HEAD_BYTES];
     let len = key.len().min(HEAD_BYTES);
@@ -43,17 +43,17 @@ fn head_of(key: &[u8]) -> Head {
     u128::from_be_bytes(bytes)
 }
 
-/// What a board has of a head, where so many bits of it are left out.
+/// The 64 bits of a prefix after the first `alike` bits.
 #[inline(always)]
 fn cut(head: Head, alike: u32) -> u64 {
     (head << alike >> CUT_BITS) as u64
 }
 
-/// The first of so many entries in order that is not before what is looked for.
+/// The first of `len` ordered entries for which `is_before` is false.
 #[inline(always)]
 fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut rest) = (0, len);
-    // Which half it is cannot be guessed, and a wrong guess costs more than both.
+    // The comparison is unpredictable, and a mispredicted branch costs more than computing both halves.
     while rest > 1 {
         let half = rest / 2;
         from = select_unpredictable(is_before(from + half - 1), from + half, from);
@@ -62,11 +62,12 @@ fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
     from + usize::from(rest > 0 && is_before(from))
 }
 
-/// A tree of boards that leads to nodes of type `N`. One writer at a time, readers without a lock.
+/// A tree of index nodes that leads to list nodes of type `N`. One writer at a time; readers take no lock.
 pub(super) struct Signposts<N> {
-    /// The topmost board; null while there is none.
+    /// The root; null while the index is empty.
     root: AtomicPtr<Board<N>>,
-    /// The writer's: the boards of the lowest and of the highest heads, to which keys that come in order are added.
+    /// Used by the writer: the leaves of the lowest and the highest prefixes, to which keys that arrive in order are
+    /// added.
     lowest: AtomicPtr<Board<N>>,
     highest: AtomicPtr<Board<N>>,
     stock: Stock<N>,
@@ -74,41 +75,41 @@ pub(super) struct Signposts<N> {
 
 #[repr(C, align(64))]
 struct Board<N> {
-    /// Entries that are there, in order of their heads; and, above the lowest byte, the bits of their heads that all have alike
-    /// and are left out: none on boards that lead to boards.
+    /// The lowest byte is the number of entries, which are ordered by prefix. The bits above it are the number of
+    /// leading bits that all prefixes share and that `cuts` leaves out; 0 in inner nodes.
     state: AtomicU32,
-    /// Null where entries lead to nodes. Otherwise they lead to boards, whose entries are not below the head, but for the first
-    /// one's.
+    /// Null in a leaf, whose entries lead to list nodes. An entry of an inner node leads to an index node whose
+    /// prefixes are not below the entry's; only the first entry's may be.
     above: *const Above<N>,
-    /// One of the heads, of which what all have alike is used.
+    /// One of the prefixes. Only the leading bits that all of them share are used.
     base: (AtomicU64, AtomicU64),
-    /// Of each head the 64 bits behind what is left out.
+    /// The 64 bits of each prefix after the shared bits.
     cuts: [AtomicU64; ENTRIES],
     places: [AtomicPtr<N>; ENTRIES],
 }
 
-/// How a head stands to those on a board.
+/// The position of a prefix relative to those of a leaf.
 enum Cut {
-    /// Below or above all of them, by the bits that they have alike.
+    /// Below or above all of them, because the shared bits differ.
     Below,
     Above,
-    /// It has those bits too; what comes behind them.
+    /// The shared bits are equal; the value is the 64 bits after them.
     Among(u64),
 }
 
-/// What a board that leads to boards has more of each.
+/// The second part of an inner node.
 struct Above<N> {
-    /// The bits of the head behind the first 64.
+    /// The second 64 bits of each prefix.
     rests: [AtomicU64; ENTRIES],
-    /// Of a board of nodes the first one; null of others.
+    /// The first list node of each child that is a leaf; null for other children.
     firsts: [AtomicPtr<N>; ENTRIES],
 }
 
-/// An entry in hand.
+/// A copy of an entry.
 struct Entry<N> {
     head: Head,
     place: *mut N,
-    /// Of a board of nodes the first one, null otherwise.
+    /// The first list node of the leaf that the entry leads to; null otherwise.
     first: *mut N,
 }
 
@@ -121,21 +122,23 @@ impl<N> Default for Signposts<N> {
 }
 
 impl<N> Signposts<N> {
-    /// A node whose key lies below this one and near it, if nothing was moved meanwhile; any node otherwise, or `None`, as
-    /// where many keys have the first bytes of this one. And the next node with a signpost, if it is at hand: null otherwise.
+    /// A list node near this key and below it, if no entry was moved meanwhile; otherwise any node. `None` if there is
+    /// no node, or if many keys share this one's prefix. The second value is the next indexed node if it is in the
+    /// same leaf, else null.
     #[inline]
     pub(super) fn before(&self, key: &[u8]) -> Option<(NonNull<N>, *mut N)> {
         let head = head_of(key);
         let mut place = self.root.load(Ordering::Acquire);
         prefetch_lines(place, BOARD_LINES);
         for _ in 0..DEPTH_MAX {
-            // SAFETY: the root, or from a board whose entries lead to boards: null or a board in the arena.
+            // SAFETY: the root, or taken from an inner node: null or an index node in the arena.
             let board = unsafe { place.as_ref() }?;
             let (len, alike) = board.state();
             let Some(above) = board.above() else {
                 let cut = board.cut(head, alike);
                 let index = board.first_not_below(&cut, len);
-                // Many keys with these bits, and more behind them: none of them is near for being led to the first.
+                // Several entries have these bits, and the key has more bits than these: the first of them need not be
+                // near.
                 if let Cut::Among(cut) = cut
                     && key.len() * 8 > (alike + CUT_BITS) as usize
                     && index + 1 < len
@@ -155,7 +158,7 @@ impl<N> Signposts<N> {
             prefetch_lines(place, BOARD_LINES);
             let first = above.firsts[child].load(Ordering::Relaxed);
             if first.is_null() {
-                // A board that leads to boards.
+                // The child is an inner node.
                 prefetch_lines(place.wrapping_add(1), ABOVE_LINES);
             }
             let next = above.firsts[index.min(len.saturating_sub(1))].load(Ordering::Relaxed);
@@ -164,10 +167,10 @@ impl<N> Signposts<N> {
         None
     }
 
-    /// Adds a node. The caller is the only writer, and `arena` is the list's own.
+    /// Adds a list node. The caller is the only writer, and `arena` is the list's own.
     pub(super) fn add(&self, arena: &Arena, key: &[u8], node: NonNull<N>) {
         let entry = Entry { head: head_of(key), place: node.as_ptr(), first: null_mut() };
-        // SAFETY: each is null or a board in the arena.
+        // SAFETY: each is null or an index node in the arena.
         let (lowest, highest) = unsafe {
             (self.lowest.load(Ordering::Relaxed).as_ref(), self.highest.load(Ordering::Relaxed).as_ref())
         };
@@ -181,10 +184,10 @@ impl<N> Signposts<N> {
         if highest.push_behind(&entry) || lowest.push_before(&entry) {
             return;
         }
-        // The way down: each board, and the entry of the one above that leads to it.
+        // The path from the root: each index node, with the index of its entry in its parent.
         let mut way = [(self.root.load(Ordering::Relaxed), 0); DEPTH_MAX];
         let mut depth = 0;
-        // SAFETY: the root, or from a board whose entries lead to boards: in the arena.
+        // SAFETY: the root, or taken from an inner node: in the arena.
         while let Some(board) = unsafe { way[depth].0.as_ref() }.filter(|board| !board.is_leaf()) {
             let index = board.first_above(entry.head).saturating_sub(1);
             depth += 1;
@@ -196,10 +199,10 @@ impl<N> Signposts<N> {
         self.insert(arena, &way[..=depth], entry);
     }
 
-    /// Adds an entry to the lowest board of a way, and to those above what that makes necessary.
+    /// Adds an entry to the last index node of a path, and to its ancestors where nodes are split.
     fn insert(&self, arena: &Arena, way: &[(*mut Board<N>, usize)], mut entry: Entry<N>) {
         for (depth, (place, index)) in way.iter().enumerate().rev() {
-            // SAFETY: the boards of a way are in the arena.
+            // SAFETY: the index nodes of a path are in the arena.
             let Some(board) = (unsafe { place.as_ref() }) else { return };
             let Some((left, right)) = board.insert((arena, &self.stock), entry) else { return };
             if self.lowest.load(Ordering::Relaxed) == *place {
@@ -208,11 +211,11 @@ impl<N> Signposts<N> {
             if self.highest.load(Ordering::Relaxed) == *place {
                 self.highest.store(right.place.cast(), Ordering::Relaxed);
             }
-            // SAFETY: made just now, or of the way.
+            // SAFETY: just created, or on the path.
             let left = Entry::of(left, unsafe { left.as_ref() }.head(0));
             // SAFETY: as above.
             match depth.checked_sub(1).and_then(|above| unsafe { way[above].0.as_ref() }) {
-                // Below the first entry lies what came since it was put up.
+                // The first child also holds prefixes below its entry, so the entry is replaced.
                 Some(above) if *index == 0 => above.replace_first(&left),
                 Some(above) => above.put_place(*index, &left),
                 None => {
@@ -221,7 +224,7 @@ impl<N> Signposts<N> {
                     return;
                 }
             }
-            // What is left out of heads may make the board's lowest lower than all it leads to.
+            // A leaf cuts its prefixes off, so the right half's lowest may seem to be below the parent's entry.
             let lowest = way.get(depth.wrapping_sub(1)).and_then(|(above, _)| {
                 // SAFETY: as above.
                 unsafe { above.as_ref() }.map(|above| above.head(*index))
@@ -232,9 +235,9 @@ impl<N> Signposts<N> {
 }
 
 impl<N> Entry<N> {
-    /// The entry that leads to a board.
+    /// The entry that leads to an index node.
     fn of(board: NonNull<Board<N>>, head: Head) -> Entry<N> {
-        // SAFETY: boards are in the arena.
+        // SAFETY: index nodes are in the arena.
         let it = unsafe { board.as_ref() };
         let first = if it.is_leaf() { it.place(0) } else { null_mut() };
         Entry { head, place: board.as_ptr().cast(), first }
@@ -244,7 +247,7 @@ impl<N> Entry<N> {
 impl<N> Board<N> {
     #[inline(always)]
     fn above(&self) -> Option<&Above<N>> {
-        // SAFETY: null or in the arena since before the board was.
+        // SAFETY: null, or in the arena since before this index node was published.
         unsafe { self.above.as_ref() }
     }
 
@@ -257,7 +260,7 @@ impl<N> Board<N> {
         self.places[index].load(Ordering::Acquire)
     }
 
-    /// Entries, and the bits that their heads have alike.
+    /// The number of entries, and the number of leading bits that their prefixes share.
     #[inline(always)]
     fn state(&self) -> (usize, u32) {
         let state = self.state.load(Ordering::Acquire);
@@ -279,7 +282,7 @@ impl<N> Board<N> {
         Head::from(high.load(Ordering::Relaxed)) << 64 | Head::from(low.load(Ordering::Relaxed))
     }
 
-    /// How a head stands to those here, which have so many bits alike.
+    /// The position of a prefix relative to those of this leaf, which share their first `alike` bits.
     #[inline(always)]
     fn cut(&self, head: Head, alike: u32) -> Cut {
         let base = self.base();
@@ -290,14 +293,14 @@ impl<N> Board<N> {
         }
     }
 
-    /// The head of an entry of a board that leads to boards.
+    /// The prefix of an entry of an inner node.
     #[inline(always)]
     fn whole(&self, above: &Above<N>, index: usize) -> Head {
         let rest = above.rests[index].load(Ordering::Relaxed);
         Head::from(self.cuts[index].load(Ordering::Relaxed)) << CUT_BITS | Head::from(rest)
     }
 
-    /// The head of an entry as far as it is here, with zeroes behind it.
+    /// The prefix of an entry. Bits that a leaf does not store are zero.
     fn head(&self, index: usize) -> Head {
         if let Some(above) = self.above() {
             return self.whole(above, index);
@@ -307,7 +310,7 @@ impl<N> Board<N> {
         (self.base() & !(Head::MAX >> alike)) | cut
     }
 
-    /// The first entry of a board of nodes that is not below a head.
+    /// The first entry of a leaf whose prefix is not below a prefix.
     #[inline]
     fn first_not_below(&self, cut: &Cut, len: usize) -> usize {
         match cut {
@@ -317,7 +320,7 @@ impl<N> Board<N> {
         }
     }
 
-    /// The first entry above this head.
+    /// The first entry whose prefix is above this one.
     fn first_above(&self, head: Head) -> usize {
         let (len, alike) = self.state();
         if let Some(above) = self.above() {
@@ -330,7 +333,7 @@ impl<N> Board<N> {
         }
     }
 
-    /// Makes a head one that can stand here: where it has not the bits that all have alike, fewer are.
+    /// Prepares a leaf for a prefix: reduces the number of shared bits if the prefix differs in one of them.
     fn admit(&self, head: Head) {
         if !self.is_leaf() {
             return;
@@ -358,7 +361,7 @@ impl<N> Board<N> {
         self.put_place(index, entry);
     }
 
-    /// Puts an entry in the place of the first, which is not below it.
+    /// Replaces the first entry by one that is not above it.
     fn replace_first(&self, entry: &Entry<N>) {
         self.admit(entry.head);
         self.put(0, entry);
@@ -376,7 +379,7 @@ impl<N> Board<N> {
         Entry { head: self.head(index), place: self.place(index), first }
     }
 
-    /// Adds an entry behind all others, if it belongs there and there is room.
+    /// Adds an entry after all others, if it belongs there and there is room.
     #[inline]
     fn push_behind(&self, entry: &Entry<N>) -> bool {
         let len = self.len();
@@ -398,7 +401,7 @@ impl<N> Board<N> {
         belongs
     }
 
-    /// Adds an entry before that of an index. There is room.
+    /// Adds an entry before the one at `index`. There is room.
     fn put_between(&self, index: usize, entry: &Entry<N>) {
         self.admit(entry.head);
         let (len, alike) = self.state();
@@ -409,8 +412,8 @@ impl<N> Board<N> {
         self.set_state(len + 1, alike);
     }
 
-    /// Adds an entry where it belongs. If there is no room, this board becomes two: the left one, and the entry that leads to
-    /// the right one.
+    /// Adds an entry. If the index node is full it is split: returns the left node and the entry that leads to the
+    /// right one.
     fn insert(
         &self,
         (arena, stock): (&Arena, &Stock<N>),
@@ -422,7 +425,7 @@ impl<N> Board<N> {
             return None;
         }
         let this = NonNull::from(self);
-        // Keys that come in order, either way, leave full boards behind.
+        // Keys that arrive in ascending or descending order leave full index nodes behind.
         if index == len {
             let head = entry.head;
             return Some((this, Entry::of(stock.make(arena, self.is_leaf(), &[entry]), head)));
@@ -436,7 +439,7 @@ impl<N> Board<N> {
         let right = stock.make(arena, self.is_leaf(), &upper);
         self.set_state(half, self.state().1);
         match index.checked_sub(half) {
-            // SAFETY: made just now.
+            // SAFETY: just created.
             Some(index) if index > 0 => unsafe { right.as_ref() }.put_between(index, &entry),
             _ => self.put_between(index, &entry),
         }
@@ -444,13 +447,14 @@ impl<N> Board<N> {
     }
 }
 
-/// The writer's: room for boards to come. Boards that lead to boards stand apart from the many others: each search looks at several.
+/// Used by the writer: memory for index nodes. Inner nodes are kept apart from the many leaves, because each search
+/// reads several inner nodes.
 struct Stock<N> {
     leaves: Room<Board<N>>,
     inner: Room<Inner<N>>,
 }
 
-/// A board that leads to boards, and what it has beside its entries.
+/// An inner node with its second part.
 #[repr(C)]
 struct Inner<N> {
     board: Board<N>,
@@ -458,7 +462,7 @@ struct Inner<N> {
 }
 
 impl<N> Stock<N> {
-    /// A board of at most `ENTRIES` entries, which are in order.
+    /// Creates an index node with these entries, at most `ENTRIES` and in order.
     fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<Board<N>> {
         let board = Board {
             state: AtomicU32::new(0),
@@ -475,7 +479,7 @@ impl<N> Stock<N> {
                 firsts: std::array::from_fn(|_| AtomicPtr::default()),
             };
             let inner = self.inner.place(arena, Inner { board, above }).as_ptr();
-            // SAFETY: made just now, and nobody else knows it.
+            // SAFETY: just created, and nobody else has a pointer to it.
             unsafe {
                 (*inner).board.above = &raw const (*inner).above;
                 NonNull::new_unchecked(&raw mut (*inner).board)
@@ -490,12 +494,12 @@ impl<N> Stock<N> {
     }
 }
 
-/// Room for things side by side. Each search goes to another board, and among the nodes each would be on a page of memory of
-/// its own, whose place the processor has to look up first.
+/// Allocates values of one type side by side. Between the list nodes, each index node would lie on a page of its own
+/// and cost a search a TLB miss.
 struct Room<T> {
     next: AtomicPtr<T>,
     left: AtomicU32,
-    /// Things of the last piece of memory.
+    /// Number of values in the last allocation.
     taken: AtomicU32,
 }
 
@@ -518,7 +522,8 @@ impl<T> Room<T> {
         }
         let place = self.next.load(Ordering::Relaxed);
         self.left.store(left - 1, Ordering::Relaxed);
-        // SAFETY: a piece has room for as many as were counted, behind what aligns the first.
+        // SAFETY: an allocation has room for `taken` values after the alignment of the first, and `left` of them are
+        // unused.
         unsafe {
             self.next.store(place.add(1), Ordering::Relaxed);
             place.write(thing);
@@ -531,7 +536,7 @@ impl<T> Room<T> {
 mod tests {
     use super::*;
 
-    /// Adds keys in this order; each search afterwards leads to the key before the one looked for.
+    /// Adds keys in this order, then checks that the search for each leads to the key before it.
     fn check(keys: impl Iterator<Item = u32>) {
         let (arena, posts) = (Arena::default(), Signposts::<[u8; 4]>::default());
         let mut sorted = Vec::new();
@@ -563,10 +568,11 @@ mod tests {
         let key = |group: u8, number: u32| -> [u8; 12] {
             std::array::from_fn(|at| if at < 8 { group } else { number.to_be_bytes()[at - 8] })
         };
-        // The last goes on the second board, which then has nothing of what tells its others apart, and is split.
+        // The last key goes to the second leaf, whose 64 bits then no longer tell its other keys apart. Then the leaf
+        // is split.
         let in_order = (0..60).map(|number| key(5, 2 * number)).chain([key(6, 0)]);
         let between = (32..60).map(|number| key(5, 2 * number + 1));
-        // Their first six bits are all that those of both groups have alike: what is different stands before the 71st.
+        // Keys of both groups share only their first six bits; these keys differ before the 71st bit.
         let far = (1..60).map(|number| key(6, number << 26));
         for key in in_order.chain(between).chain(far) {
             posts.add(&arena, &key, arena.place(key));
@@ -609,7 +615,7 @@ mod tests {
             });
             for number in 0..n {
                 let key = number.wrapping_mul(40_503).to_be_bytes();
-                // Any node, but a node.
+                // Any node is allowed, but it must be one that was added.
                 if let Some((found, _)) = posts.before(&key) {
                     // SAFETY: in the arena.
                     let found = u32::from_be_bytes(*unsafe { found.as_ref() });

@@ -20,40 +20,41 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 
-/// Highest tower. Levels thin out by four: 4^12 = 16 million nodes before searches lengthen.
+/// The greatest height of a node. Each level has a quarter of the nodes below it: 4^12 = 16 million nodes before
+/// searches take longer.
 const HEIGHT_MAX: usize = 12;
-/// Signposts lead to every sixteenth node: of those that come in order, so that none is far from one; of others to those of
-/// this height.
+/// The sparse index holds about every sixteenth node: of nodes added in key order exactly each sixteenth, of others
+/// those of at least this height.
 const POSTED_HEIGHT: usize = 3;
 const POSTED_DISTANCE: u32 = 16;
-/// Length from which on nodes get signposts.
+/// The length of the list at which the index is built.
 const POSTED_LEN: usize = 256;
-/// Nodes that a search looks at from a signpost on before it goes the long way: signposts tell keys apart by their first bytes
-/// only.
+/// Nodes that a search visits from an index entry on before it falls back to a search from the head. The index
+/// compares only the first bytes of keys.
 const STEPS_MAX: usize = 64;
-/// Levels below its own on which a search asks for the next node before it needs it.
+/// Levels below the current one on which a search prefetches the next node.
 const FORESEEN: usize = 2;
 
 /// An ordered map of arena nodes.
 pub struct SkipList<V> {
     /// First node of each level: an array in the arena of `height` pointers, replaced when it grows.
     head: AtomicPtr<Tower<V>>,
-    /// State of the writer's random heights; also counts as the seed.
+    /// State of the random generator for node heights, and its seed.
     random: AtomicU32,
-    /// What a list has once it is not tiny.
+    /// Index and finger; null while the list is tiny.
     beside: AtomicPtr<Beside<V>>,
     len: AtomicU32,
 }
 
-/// Predecessors of a place, by level.
+/// The last node before a position, by level.
 type Predecessors<V> = [*mut Node<V>; HEIGHT_MAX];
 
-/// What makes searches in longer lists short.
+/// The structures that speed up searches in longer lists.
 struct Beside<V> {
     signposts: Signposts<Node<V>>,
-    /// The writer's: predecessors of the last insertion.
+    /// Used by the writer: the predecessors of the last insertion.
     finger: UnsafeCell<Predecessors<V>>,
-    /// The writer's: nodes added in order since the last one that got a signpost.
+    /// Used by the writer: nodes added in order since the last one that was indexed.
     unposted: AtomicU32,
 }
 
@@ -62,7 +63,7 @@ struct Tower<V> {
     next: [AtomicPtr<Node<V>>; 0],
 }
 
-/// A node. Its tower of next pointers stands before it in memory, the lowest level last; its key follows its length.
+/// A node. Its tower of next pointers lies before it in memory, the lowest level last; its key follows `key_len`.
 #[repr(C)]
 pub struct Node<V> {
     value: V,
@@ -70,7 +71,7 @@ pub struct Node<V> {
     key_len: u32,
 }
 
-/// A node in hand, for as long as the list (and its arena) is borrowed.
+/// A reference to a node, for as long as the list (and its arena) is borrowed.
 pub struct NodeRef<'a, V> {
     node: NonNull<Node<V>>,
     list: PhantomData<&'a SkipList<V>>,
@@ -124,7 +125,7 @@ impl<'a, V> NodeRef<'a, V> {
         NodeRef::new(unsafe { Node::next(self.node, 0) }.load(Ordering::Acquire))
     }
 
-    /// The node before, as of invariant 3.
+    /// The node before this one (see invariant 3).
     pub fn previous(self) -> Option<NodeRef<'a, V>> {
         // SAFETY: the node lives as long as the arena.
         NodeRef::new(unsafe { self.node.as_ref() }.previous.load(Ordering::Acquire))
@@ -143,8 +144,8 @@ impl<'a, V> NodeRef<'a, V> {
         NodeRef { node, list: PhantomData }
     }
 
-    /// Asks for the nodes that a search which stands here on `level` comes to when it goes down: they and the one that
-    /// it looks at next arrive together.
+    /// Prefetches the nodes that a search at this node would reach when it goes down from `level`, so that they arrive
+    /// together with the next node on the level.
     #[inline(always)]
     fn foresee(self, level: usize) {
         for below in level.saturating_sub(FORESEEN)..level {
@@ -159,13 +160,13 @@ impl<'a, V> NodeRef<'a, V> {
 }
 
 impl<V> Node<V> {
-    /// Where the key begins, in bytes from the node on: right behind its length, whatever the alignment of the node.
+    /// Offset of the key from the node, in bytes: right after its length, whatever the alignment of the node.
     const KEY_AT: usize = std::mem::offset_of!(Node<V>, key_len) + size_of::<u32>();
 
     /// # Safety
     /// `node` is a live node of a height above `level`.
     unsafe fn next<'a>(node: NonNull<Node<V>>, level: usize) -> &'a AtomicPtr<Node<V>> {
-        // SAFETY: as many pointers as the node is high stand before it; computed from the node's own pointer.
+        // SAFETY: a node is preceded by as many pointers as it is high; computed from the node's own pointer.
         unsafe { node.cast::<AtomicPtr<Node<V>>>().sub(level + 1).as_ref() }
     }
 }
@@ -183,7 +184,7 @@ impl<V> SkipList<V> {
 
     /// The first node whose key is not below `key`.
     pub fn at_or_after(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
-        // Nothing lies below an empty key, and no node need be looked at to know it.
+        // No key is below an empty one, so no node needs to be compared.
         if key.is_empty() {
             return self.first();
         }
@@ -203,16 +204,16 @@ impl<V> SkipList<V> {
         self.find_before::<true>(key)
     }
 
-    /// As `before`, and whether what is read next are the nodes before that one.
+    /// As `before`. `BACKWARDS` means that the caller then reads towards lower keys.
     fn find_before<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
         self.before_from_signpost::<BACKWARDS>(key).or_else(|| self.before_from_head(key))
     }
 
-    /// As `find_before`; `None` also where no signpost leads near.
+    /// As `find_before`; also `None` if the index leads to no node near the key.
     #[inline]
     fn before_from_signpost<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
         let (node, next) = self.beside()?.signposts.before(key)?;
-        // From the signpost on whose side what is read next lies, and into the direction of the read.
+        // A backward read starts at the index entry above the key and prefetches downwards.
         if let Some(behind) = NodeRef::new(next).filter(|_| BACKWARDS) {
             prefetch::towards(behind.node, node.as_ptr());
             let mut nodes = std::iter::successors(Some(behind), |node| node.previous()).take(STEPS_MAX);
@@ -227,7 +228,7 @@ impl<V> SkipList<V> {
         if !found.is_below(key) {
             return None;
         }
-        // The next node with a signpost stands close behind, unless many keys have the same first bytes.
+        // The next indexed node is close, unless many keys have the same first bytes.
         for _ in 0..STEPS_MAX {
             match found.next() {
                 Some(next) if next.is_below(key) => found = next,
@@ -258,7 +259,7 @@ impl<V> SkipList<V> {
         found
     }
 
-    /// The node of a key, added with `make`'s value if it is not there; and whether it was added.
+    /// The node of a key, and whether it was added. A new node gets the value that `make` returns.
     ///
     /// The caller is the only writer of this list until the call returns, and `arena` is the list's own.
     pub fn find_or_insert(
@@ -281,25 +282,27 @@ impl<V> SkipList<V> {
 
     fn link_new(&self, arena: &Arena, key: &[u8], value: V, before: &mut Predecessors<V>) -> NodeRef<'_, V> {
         let height = self.random_height();
-        // Levels above the old head have the head as predecessor: null, as `before` has it.
+        // On levels above the old head the predecessor is the head, which `before` denotes by null.
         self.grow_head(arena, height);
         let Ok(key_len) = u32::try_from(key.len()) else {
             unreachable!("a clustering key is far shorter than 4 GiB: the log's records are")
         };
         let tower_bytes = height * size_of::<AtomicPtr<Node<V>>>();
         let start = arena.allocate(tower_bytes + (Node::<V>::KEY_AT + key.len()).max(size_of::<Node<V>>()));
-        // SAFETY: the allocation has room for the tower, the node and its key, and nobody else knows it yet.
+        // SAFETY: the allocation has room for the tower, the node and its key, and nobody else has a pointer to it
+        // yet.
         let node = unsafe {
             let node = start.byte_add(tower_bytes).cast::<Node<V>>();
             node.write(Node { value, previous: AtomicPtr::new(before[0]), key_len });
-            // The key begins where the node's last bytes are not used.
+            // The key starts in the padding at the end of the node.
             let key_at = node.byte_add(Node::<V>::KEY_AT).cast::<u8>();
             key_at.copy_from_nonoverlapping(NonNull::from(key).cast(), key.len());
             for (level, &predecessor) in before.iter().enumerate().take(height) {
                 let next = self.link(predecessor, level).load(Ordering::Relaxed);
                 node.cast::<AtomicPtr<Node<V>>>().sub(level + 1).write(AtomicPtr::new(next));
             }
-            // Published from the lowest level up: who sees the node above finds it below.
+            // Published from the lowest level up: a reader that finds the node on a level also finds it on those
+            // below.
             let successor = NonNull::new(Node::next(node, 0).load(Ordering::Relaxed));
             for (level, &predecessor) in before.iter().enumerate().take(height) {
                 self.link(predecessor, level).store(node.as_ptr(), Ordering::Release);
@@ -309,7 +312,7 @@ impl<V> SkipList<V> {
             }
             node
         };
-        // The only writer: nothing comes between.
+        // No locked instruction is needed, because this is the only writer.
         self.len.store(self.len.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let node = NodeRef { node, list: PhantomData };
         self.remember(arena, node, height, before);
@@ -329,10 +332,11 @@ impl<V> SkipList<V> {
         }
     }
 
-    /// Fills `before` with the last node below `key` on each level, from the finger if the key lies near it.
+    /// Fills `before` with the last node below `key` on each level. The search starts from the finger if the key is
+    /// near it.
     fn find_predecessors(&self, key: &[u8], before: &mut Predecessors<V>) {
         let height = self.height();
-        // SAFETY: the finger is the writer's, who calls this.
+        // SAFETY: only the writer uses the finger, and the writer calls this.
         let finger = self.beside().map(|beside| unsafe { &*beside.finger.get() });
         let brackets = |finger: &Predecessors<V>, level: usize| {
             let after = NodeRef::new(finger[level]).is_none_or(|node: NodeRef<'_, V>| node.key() < key);
@@ -343,8 +347,8 @@ impl<V> SkipList<V> {
         let found =
             finger.and_then(|finger| Some((finger, (0..height).find(|&level| brackets(finger, level))?)));
         match found {
-            // The key lies right behind the finger on this level, so the finger is right on the levels above too, and
-            // the place to start from below.
+            // On this level the key lies right behind the finger. So the finger's predecessors are right on the levels
+            // above too, and the search for those below starts at this level's.
             Some((finger, level)) => {
                 before[level + 1..height].copy_from_slice(&finger[level + 1..height]);
                 self.descend(key, level + 1, NodeRef::new(finger[level]), before);
@@ -377,7 +381,7 @@ impl<V> SkipList<V> {
         }
     }
 
-    /// Moves the finger to the node just added, and puts up a signpost to it if it is tall.
+    /// Moves the finger to the node just added, and adds the node to the index if it is due.
     fn remember(&self, arena: &Arena, node: NodeRef<'_, V>, height: usize, before: &Predecessors<V>) {
         const TINY: usize = 16;
         let mut finger = *before;
@@ -391,12 +395,12 @@ impl<V> SkipList<V> {
             }
             return;
         };
-        // SAFETY: the finger is the writer's, who calls this and holds no other reference to it.
+        // SAFETY: only the writer uses the finger; it calls this and holds no other reference to the finger.
         let last = unsafe { std::mem::replace(&mut *beside.finger.get(), finger) }[0];
         if self.len() == POSTED_LEN {
             self.post_all(arena, beside);
         } else if self.len() > POSTED_LEN {
-            // Behind the last one, or before it.
+            // The new node is right after or right before the last one.
             let next = node.next().map_or(null_mut(), |next| next.node.as_ptr());
             let is_in_order = before[0] == last || next == last;
             let unposted = beside.unposted.load(Ordering::Relaxed) + u32::from(is_in_order);
@@ -408,7 +412,7 @@ impl<V> SkipList<V> {
         }
     }
 
-    /// Puts up signposts to nodes that are there.
+    /// Adds every sixteenth of the existing nodes to the index.
     fn post_all(&self, arena: &Arena, beside: &Beside<V>) {
         let nodes = std::iter::successors(self.first(), |node| node.next());
         for node in nodes.step_by(POSTED_DISTANCE as usize) {
@@ -437,7 +441,7 @@ impl<V> SkipList<V> {
         }
     }
 
-    /// Makes the head at least `height` high. A reader on the old head misses only nodes added after it began.
+    /// Makes the head at least `height` high. A reader that uses the old head misses only nodes added after it began.
     fn grow_head(&self, arena: &Arena, height: usize) {
         let old = self.height();
         if old >= height {
@@ -454,10 +458,10 @@ impl<V> SkipList<V> {
             }
         }
         self.head.store(tower, Ordering::Release);
-        // The finger's upper levels are null, which stands for the head: still right.
+        // The finger's upper levels are null, which denotes the head, and so stay correct.
     }
 
-    /// A height of n with probability 4^-(n-1), at most one above the present head.
+    /// A random height: n with probability 4^-(n-1), at most one above the present head.
     fn random_height(&self) -> usize {
         let mut x = self.random.load(Ordering::Relaxed);
         x ^= x << 13;
@@ -486,7 +490,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Keys behind so many bytes that all of them have alike.
+    /// Checks a list of these keys behind `alike` bytes that are the same in all of them.
     fn check(alike: usize, keys: impl Iterator<Item = u32>) {
         let key_of = |number: u32| [&vec![7; alike][..], &number.to_be_bytes()].concat();
         let (arena, list, mut model) = (Arena::default(), SkipList::default(), BTreeMap::new());
@@ -514,7 +518,7 @@ mod tests {
     #[test]
     fn keys_in_any_order_come_back_sorted_both_ways() {
         let n = if cfg!(miri) { 80 } else { 4_000 };
-        // Signposts tell keys apart by their first 16 bytes.
+        // The index compares at most the first 16 bytes of keys.
         for alike in [0, 13, 20] {
             check(alike, 0..n);
             check(alike, (0..n).rev());

@@ -18,29 +18,29 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-/// Shards: enough that two cores seldom make partitions in the same one.
+/// Number of shards: enough that two cores seldom create partitions in the same one.
 const SHARDS: usize = 1 << SHARD_BITS;
 
 /// The recent writes of one table.
 pub struct Memtable {
     sealed: OnceLock<LogPosition>,
-    /// Server timestamps up to this were given out before it took its first write: older memtables may have been written
+    /// Server timestamps up to this were given out before the memtable's first write: older memtables may hold writes
     /// with them.
     begins_behind_us: i64,
     arena: Arena,
     /// In ring order.
     shards: [PartitionMap; SHARDS],
-    /// Who makes a partition in a shard.
+    /// The state and lock of each shard's writer.
     makers: [Line<Mutex<Maker>>; SHARDS],
     stats: Lanes<Stats>,
     /// Whether anything was applied.
     is_dirty: AtomicBool,
 }
 
-/// What a flush must know before it writes, and reads to skip the memtable.
+/// Statistics that a flush needs before it writes, and that reads use to skip the memtable.
 #[derive(Clone, Copy, Debug)]
 pub struct MemtableStats {
-    /// Least timestamp of anything, microseconds; `i64::MAX` when empty.
+    /// Least timestamp, microseconds; `i64::MAX` when empty.
     pub timestamp_us_min: i64,
     /// Greatest timestamp.
     pub timestamp_us_max: i64,
@@ -48,11 +48,11 @@ pub struct MemtableStats {
     pub local_deletion_s_min: i64,
     /// Least TTL; 0 without TTLs.
     pub ttl_s_min: i32,
-    /// Partitions.
+    /// Number of partitions.
     pub partitions: u64,
-    /// Rows, without static rows.
+    /// Number of rows, without static rows.
     pub rows: u64,
-    /// Writes applied.
+    /// Number of writes applied.
     pub writes: u64,
 }
 
@@ -86,7 +86,7 @@ impl Memtable {
         Memtable::behind(account, i64::MIN)
     }
 
-    /// The same, for what is stamped after `begins_behind_us`.
+    /// The same, for writes with server timestamps after `begins_behind_us`.
     pub fn behind(account: &MemoryAccount, begins_behind_us: i64) -> Memtable {
         Memtable {
             sealed: OnceLock::new(),
@@ -99,48 +99,49 @@ impl Memtable {
         }
     }
 
-    /// Says that no write comes any more: everything up to `position` of the log is here or in older sources.
+    /// Marks the memtable as complete: everything up to `position` of the log is in it or in older sources.
     pub fn seal(&self, position: LogPosition) {
         let sealed = self.sealed.set(position);
         assert!(sealed.is_ok(), "a memtable is sealed once");
     }
 
-    /// The position it was sealed at.
+    /// The log position at which it was sealed.
     pub fn sealed_at(&self) -> Option<LogPosition> {
         self.sealed.get().copied()
     }
 }
 
-/// Changes of more bytes leave no buffers behind.
+/// After changes larger than this, the buffers are dropped.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
-    /// Buffers of the thread that applies; they stay, but for what large changes made of them.
+    /// Buffers of the thread that applies changes. They are reused, except after large changes.
     static SCRATCH: RefCell<(ApplyScratch, Vec<u8>)> = RefCell::default();
 }
 
 impl Memtable {
-    /// Applies one partition's changes that no write comes between with. `extent` is of a check that these changes were part of:
-    /// what has passed it can be applied, and that it is in the log already is what this relies on.
+    /// Locks the partition and applies changes to it. `extent` comes from the check of these changes; checked changes
+    /// can always be applied. They are in the log already.
     pub(crate) fn apply(&self, update: &PartitionUpdate, token: Token, extent: &Extent) {
         let partition = self.place(token, &update.key);
         let turn = partition.content().turn();
         self.apply_in(&turn, partition, update, (extent, LogPosition::START));
     }
 
-    /// The partition of a write, made if it is not there.
+    /// The partition of a write; created if it does not exist.
     pub fn place(&self, token: Token, key: &[u8]) -> PartitionRef<'_> {
         SCRATCH.with_borrow_mut(|(_, decorated)| {
             PartitionRef::new(self.partition_or_new(decorated, token, key, self.stats.mine()))
         })
     }
 
-    /// Whether a write with this server timestamp comes after all plain ones before it, by their timestamps.
+    /// Whether this server timestamp is above those of all plain writes before it.
     pub fn is_next(&self, turn: &PartitionTurn<'_>, stamped_us: i64) -> bool {
         stamped_us > self.begins_behind_us && turn.is_next(stamped_us)
     }
 
-    /// Applies the changes of a partition of this memtable in its turn. Their record in the log ends at `logged`.
+    /// Applies changes to a partition of this memtable, whose lock the caller holds. Their log record ends at
+    /// `logged`.
     pub(crate) fn apply_in(
         &self,
         _turn: &PartitionTurn<'_>,
@@ -165,12 +166,12 @@ impl Memtable {
         })
     }
 
-    /// Asks for the memory in which a partition of this token is looked for, which will be applied to soon.
+    /// Prefetches the memory in which the partition of this token is looked up, for a write that follows.
     pub fn prefetch(&self, token: Token) {
         self.shards[shard_of(token)].foresee(token);
     }
 
-    /// Whether nothing was applied.
+    /// Whether nothing was applied yet.
     pub fn is_empty(&self) -> bool {
         !self.is_dirty.load(Ordering::Acquire)
     }
@@ -180,7 +181,7 @@ impl Memtable {
         self.arena.reserved_bytes()
     }
 
-    /// Figures over all that was applied.
+    /// Statistics of all that was applied.
     pub fn stats(&self) -> MemtableStats {
         let least = |of: fn(&Stats) -> &AtomicI64, none: i64| {
             self.stats.iter().map(|stats| of(stats).load(Ordering::Relaxed)).min().unwrap_or(none)
@@ -213,19 +214,19 @@ impl Memtable {
         found.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
-    /// The first partition of all.
+    /// The first partition in token order.
     pub fn first(&self) -> Option<PartitionRef<'_>> {
         self.first_from(0).map(PartitionRef::new)
     }
 
-    /// The partition after one in hand.
+    /// The partition after this one.
     pub fn next(&self, partition: PartitionRef<'_>) -> Option<PartitionRef<'_>> {
         let shard = shard_of(partition.token());
         let next = self.shards[shard].after(partition.entry());
         next.or_else(|| self.first_from(shard + 1)).map(PartitionRef::new)
     }
 
-    /// Gives every partition in ring order. For a sealed memtable.
+    /// Calls `each` for every partition in ring order. Only for a sealed memtable.
     pub fn walk<'a, E>(&'a self, mut each: impl FnMut(PartitionRef<'a>) -> Result<(), E>) -> Result<(), E> {
         let mut each = |entry: &'a Entry| each(PartitionRef::new(entry));
         self.shards.iter().try_for_each(|shard| shard.walk(&mut each))
@@ -242,7 +243,7 @@ impl Memtable {
             return entry;
         }
         let mut maker = self.makers[number].lock();
-        // Another writer may have made it since.
+        // Another writer may have created it meanwhile.
         if let Some(entry) = shard.get(token, key) {
             return entry;
         }
@@ -260,7 +261,7 @@ fn shard_of(token: Token) -> usize {
 
 impl Stats {
     fn observe(&self, seen: &Extent) {
-        // Hardly a write has a lower timestamp than all before it.
+        // A write with a lower timestamp than all before it is rare.
         if seen.timestamp_us_min < self.timestamp_us_min.load(Ordering::Relaxed) {
             self.timestamp_us_min.fetch_min(seen.timestamp_us_min, Ordering::Relaxed);
         }

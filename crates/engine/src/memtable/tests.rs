@@ -1,4 +1,4 @@
-//! The memtable under several threads: writers that do not disturb one another, readers that see writes whole.
+//! The memtable under several threads: writers do not disturb one another, and readers see writes whole.
 //!
 //! Small under Miri, which checks every access to the arena on the way.
 
@@ -126,7 +126,7 @@ fn writers_to_different_partitions_lose_nothing() {
             scope.spawn(move || {
                 for c in 0..rows {
                     for partition in 0..partitions {
-                        // Each thread makes its own partitions, and all of them one in common.
+                        // Each thread creates its own partitions, and all of them share one.
                         Batch::default().insert(c, 1).to(memtable, table, &format!("{thread}-{partition}"));
                     }
                     Batch::default().insert(c * 4 + thread, 1).to(memtable, table, "all");
@@ -226,7 +226,7 @@ fn a_cursor_keeps_its_picture_while_writes_go_on() {
                 Unfiltered::Marker(_) => panic!("a deletion from after the cursor began"),
             };
             seen.push(c);
-            // On both sides of the cursor, over it, and a deletion of everything.
+            // Writes on both sides of the cursor, at its row, and deletes everything.
             let write = Batch::default().insert(c.0 + 1, 3).insert(c.0 - 1, 3).insert(c.0, 3);
             write.delete_all_rows(2).to(&memtable, &table, key);
         }
@@ -237,7 +237,7 @@ fn a_cursor_keeps_its_picture_while_writes_go_on() {
     }
 }
 
-/// Ranges in one another, the wider ones later and stronger: each of them covers the ends of all before it.
+/// Nested ranges, the wider ones later and stronger: each of them covers the ends of all before it.
 #[test]
 fn many_range_deletions_of_one_write_take_memory_by_their_number() {
     let count: i32 = if cfg!(miri) { 40 } else { 6000 };

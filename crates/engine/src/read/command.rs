@@ -1,4 +1,4 @@
-//! What a read asks, in storage terms.
+//! The read command: what a read asks of the storage.
 
 use helenus_model::cell::ColumnId;
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
@@ -14,33 +14,34 @@ pub struct ReadCommand {
     pub table: Arc<Table>,
     /// Its partitions.
     pub partitions: Partitions,
-    /// Rows of each partition.
+    /// The rows of each partition.
     pub filter: Arc<ClusteringFilter>,
-    /// Against the clustering order.
+    /// Whether rows come in the reverse of the clustering order.
     pub reversed: bool,
-    /// Whether the static row is asked for.
+    /// Whether the static row is read.
     pub statics: bool,
-    /// The regular and static columns that the sink looks at, of one value each; `None` for all of the table. Of the others
-    /// there may be cells or not: a row that is known to be alive is not looked for in SSTables that are older than these.
+    /// The regular and static columns that the sink needs, each of a single-value type; `None` means all columns of the
+    /// table. Cells of other columns may be missing: once these columns are found and the row is known to be alive,
+    /// older SSTables are skipped.
     pub columns: Option<Arc<[ColumnId]>>,
-    /// How much at most. Rows that the sink skips do not count.
+    /// Limits of the read. Rows that the sink skips do not count.
     pub limits: Limits,
-    /// The moment of the read, seconds: decides what has expired.
+    /// Time of the read in seconds; it decides which cells have expired.
     pub now_s: i64,
     /// Where an earlier page ended.
     pub resume: Option<Resume>,
-    /// Rows after which the page ends.
+    /// Rows after which the page ends; `None` for a read without pages.
     pub page_rows: Option<u64>,
 }
 
 impl ReadCommand {
-    /// Rows of the whole limit that earlier pages have left.
+    /// Rows left of the command's limit after earlier pages.
     pub fn rows_left(&self) -> u64 {
         self.resume.as_ref().map_or(self.limits.rows, |resume| resume.rows_left)
     }
 
-    /// Rows of a partition after which it is likely to be left: rows that the sink skips do not count among them. `None` if
-    /// nothing limits them.
+    /// The number of rows after which the read probably leaves a partition; `None` without a limit. It is an estimate,
+    /// because rows that the sink skips do not count against limits.
     pub(super) fn likely_rows(&self) -> Option<u64> {
         let per_partition = self.limits.per_partition;
         Some(self.rows_left().min(per_partition).min(self.page_rows.unwrap_or(u64::MAX)))
@@ -48,25 +49,25 @@ impl ReadCommand {
     }
 }
 
-/// Where a page ended: behind a row, or behind a partition.
+/// The position where a page ended: after a row, or after a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// The serialised key of the partition it ended in.
+    /// The serialised key of the partition in which the page ended.
     pub key: Vec<u8>,
-    /// Ordered clustering of the last row looked at; `None` when the partition was finished.
+    /// Byte-comparable clustering of the last row visited; `None` when the partition was finished.
     pub clustering: Option<Vec<u8>>,
-    /// Rows of the whole limit that are left. The next page has this instead of the command's limit.
+    /// Rows left of the command's limit. The next page uses this number instead of the limit.
     pub rows_left: u64,
-    /// The same of this partition, where rows of it are left.
+    /// Rows left of the partition's limit, if the partition is not finished.
     pub rows_left_in_partition: u64,
 }
 
-/// What is left of a limit after so many rows; `u64::MAX` is no limit, and stays.
+/// Subtracts `rows` from a limit. `u64::MAX` means no limit and stays unchanged.
 pub fn left_of(limit: u64, rows: u64) -> u64 {
     if limit == u64::MAX { limit } else { limit.saturating_sub(rows) }
 }
 
-/// What is left of a filter behind a position, in the direction of the read.
+/// The part of a filter that lies after a position in the direction of the read.
 pub(super) fn filter_after(filter: &ClusteringFilter, position: &[u8], reversed: bool) -> ClusteringFilter {
     match filter {
         ClusteringFilter::Names(names) => {

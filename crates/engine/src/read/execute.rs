@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Runs `command` over `view`.
 ///
-/// `interrupt` is asked once in a while and ends the read with its error (deadline, cancellation). On any error,
-/// `WouldBlock` included, what the sink has is to be thrown away.
+/// `interrupt` is called from time to time; its error (deadline, cancellation) ends the read. After any error,
+/// `WouldBlock` included, the caller must discard what the sink has received.
 pub fn execute(
     command: &ReadCommand,
     view: &View,
@@ -115,7 +115,8 @@ fn read_keys(
     Ok(ReadEnd::Complete)
 }
 
-/// What is left of a command's filter in the partition where its last page ended, and of that partition's limit.
+/// The rest of the command's filter for the partition in which the last page ended, and the rest of that partition's
+/// limit.
 pub(super) fn resumed_filter(command: &ReadCommand) -> Option<(Arc<ClusteringFilter>, u64)> {
     let resume = command.resume.as_ref()?;
     let clustering = resume.clustering.as_ref()?;

@@ -1,4 +1,4 @@
-//! What is known of a read before it is run: the sources, chosen from what is in memory. EXPLAIN's knowledge.
+//! EXPLAIN's forecast: the sources that a read would choose, by what is in memory.
 
 use super::command::{Partitions, ReadCommand};
 use super::probe::{Probe, SkipReason};
@@ -7,7 +7,8 @@ use super::source::reason_to_skip;
 use crate::table::View;
 use helenus_model::deletion::DeletionTime;
 
-/// Chooses the sources as a run would, and tells a probe. Reads no block: what only the files know is not in it.
+/// Chooses the sources as `execute` would, and records them in a probe. Reads no block, so what only the files know is
+/// missing.
 pub fn foresee(command: &ReadCommand, view: &View) -> Probe {
     let mut probe = Probe::default();
     match &command.partitions {

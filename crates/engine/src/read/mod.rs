@@ -1,8 +1,9 @@
-//! The read path: a command becomes sources, sources are merged, what is alive goes to a sink.
+//! The read path: a command selects sources, the sources are merged, and the live rows go to a sink.
 //!
-//! `command` says what is asked, `source` chooses and opens the memtables and SSTables of one partition, `partition`
-//! runs one partition, `newest` knows when older SSTables have nothing to add, `execute` the whole command, `probe` counts, `foresee` says
-//! what is known before, `scratch` keeps memory from read to read.
+//! `command` describes a read, `source` chooses and opens the memtables and SSTables of one partition, `partition`
+//! reads one partition, `range` iterates over the partitions of a range, `newest` decides when older SSTables can add
+//! nothing, `execute` runs the whole command, `probe` counts, `foresee` is EXPLAIN's forecast, and `scratch` keeps
+//! memory from read to read.
 
 mod command;
 mod execute;

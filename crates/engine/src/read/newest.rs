@@ -1,9 +1,10 @@
-//! Whether newer sources hold all there is of a row, so that older SSTables need not be asked.
+//! Decides whether newer sources determine a row completely, so that older SSTables need not be read.
 //!
-//! SSTables come with the newest data first. Nothing in one is newer than its greatest timestamp: where every column that is
-//! asked for has a value above it, and the row is known to be alive, neither it nor any behind it can change the answer.
-//! Cassandra stops so, too (`SinglePartitionReadCommand.queryMemtableAndSSTablesInTimestampOrder`), but takes a row for
-//! alive whose own marker has expired.
+//! SSTables come newest data first, and no data in an SSTable is newer than its greatest timestamp. If every requested
+//! column has a value above that timestamp and the row is known to be alive, neither this SSTable nor any later one can
+//! change the answer. Cassandra stops in the same way
+//! (`SinglePartitionReadCommand.queryMemtableAndSSTablesInTimestampOrder`), but treats a row whose row marker has
+//! expired as alive.
 
 use super::command::ReadCommand;
 use helenus_model::cell::{Cell, ColumnId};
@@ -12,21 +13,21 @@ use helenus_model::filter::ClusteringFilter;
 use helenus_model::row::RowView;
 use helenus_model::schema::Column;
 
-/// What the sources opened so far hold of the one row that is asked for. Keeps its memory from read to read.
+/// The newest data of the one row that is read, from the sources opened so far. Keeps its memory from read to read.
 #[derive(Default)]
 pub(super) struct Newest {
     columns: Vec<(ColumnId, Known)>,
-    /// Of the row's own marker.
+    /// The row marker.
     marker: Known,
     deletion_us: i64,
 }
 
-/// The newest of a column, or of the row's marker.
+/// The newest cell of a column, or the newest row marker.
 #[derive(Clone, Copy)]
 struct Known {
-    /// Microseconds; `i64::MIN` for nothing.
+    /// Microseconds; `i64::MIN` if there is none.
     timestamp_us: i64,
-    /// Whether it is alive, whichever of several of its timestamp wins.
+    /// Whether it is alive. If several have this timestamp, all of them must be.
     is_live: bool,
 }
 
@@ -46,8 +47,8 @@ impl Known {
     }
 }
 
-/// Whether the newest of what a read asks for of a partition can be all of it: it asks for one row or none, and of columns that
-/// have one value each. What a counter or a collection holds is spread over all sources.
+/// Whether the newest data of a partition can be the whole answer: the read asks for at most one row, and for columns
+/// of a single value each. The value of a counter or a collection is spread over all sources.
 pub(super) fn is_of_one_row(command: &ReadCommand, filter: &ClusteringFilter) -> bool {
     let table = &command.table;
     // Multi-cell columns come last.
@@ -61,14 +62,14 @@ pub(super) fn is_of_one_row(command: &ReadCommand, filter: &ClusteringFilter) ->
     is_one && are_simple && !table.is_counter()
 }
 
-/// Those of these columns that are looked at.
+/// The ids of those columns that the command needs.
 fn wanted<'a>(command: &'a ReadCommand, columns: &'a [Column]) -> impl Iterator<Item = ColumnId> + 'a {
     let is_wanted = |id: &ColumnId| command.columns.as_ref().is_none_or(|wanted| wanted.contains(id));
     columns.iter().map(|column| column.id).filter(is_wanted)
 }
 
 impl Newest {
-    /// Forgets a row.
+    /// Clears the state for another row.
     pub(super) fn restart(&mut self, command: &ReadCommand) {
         let columns = wanted(command, &command.table.regulars);
         self.columns.clear();
@@ -76,7 +77,7 @@ impl Newest {
         (self.marker, self.deletion_us) = (Known::default(), i64::MIN);
     }
 
-    /// Takes in what another source holds of the row.
+    /// Adds the row as another source has it.
     pub(super) fn see(&mut self, row: RowView<'_>, now_s: i64) {
         self.marker.see(row.row.liveness.timestamp_us, row.row.liveness.is_live(now_s));
         self.deletion_us = self.deletion_us.max(row.row.deletion.timestamp_us);
@@ -87,8 +88,9 @@ impl Newest {
         }
     }
 
-    /// Whether data of at most this timestamp can change nothing any more. `statics` are the merged static cells, where they
-    /// are asked for. Deletions that were met elsewhere need not be known: one that hides what is newer hides what is older.
+    /// Whether data with timestamps up to `older_us` can no longer change the row. `statics` has the merged static
+    /// cells, if they are read. Deletions found elsewhere need not be known, because a deletion that hides newer data
+    /// also hides older data.
     pub(super) fn hides(
         &self,
         (command, filter): (&ReadCommand, &ClusteringFilter),

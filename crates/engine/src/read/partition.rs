@@ -1,4 +1,4 @@
-//! Runs one partition of a read: merges its sources and hands what is alive to the sink.
+//! Reads one partition: merges its sources and passes the live rows to the sink.
 
 use super::command::{ReadCommand, Resume, left_of};
 use super::scratch::ReadScratch;
@@ -18,60 +18,60 @@ use helenus_sstable::block::ReadContext;
 use helenus_sstable::stopwatch::Stage;
 use std::ops::ControlFlow;
 
-/// Dead rows and markers after which a page ends where nothing limits them, so that a read over garbage is slow page by page
-/// instead of stuck.
+/// The number of dead rows and range tombstones after which a page ends if there is no tombstone limit. A read over
+/// garbage then makes progress page by page instead of running into its deadline.
 pub const PAGE_TOMBSTONES_MAX: u64 = 10_000;
 
-/// How far a read has come, and what stops it.
+/// Progress of a read, and the limits that stop it.
 pub(super) struct Progress<'a> {
     pub(super) command: &'a ReadCommand,
     /// Rows counted in this page.
     pub(super) rows_in_page: u64,
-    /// How many there may be: the limit, less what earlier pages gave.
+    /// Most rows of this page: the limit minus the rows of earlier pages.
     pub(super) rows_max: u64,
     /// Rows that the sink refused in this page.
     pub(super) rows_filtered: u64,
     /// Dead rows and markers passed in this page.
     pub(super) tombstones: u64,
-    /// How many of them there may be.
+    /// The most dead rows and markers before the read fails.
     pub(super) tombstone_limit: Option<TombstoneLimit>,
-    /// Since which row of the page they are counted for that, by its number over `TombstoneLimit::rows`, and how many there
-    /// were by then.
+    /// Where the count for `tombstone_limit` last restarted: the number of the group of `TombstoneLimit::rows` rows,
+    /// and the tombstones passed before it.
     pub(super) counted_from: (u64, u64),
-    /// Asked once in a while: whether to go on.
+    /// Called from time to time; an error ends the read (deadline, cancellation).
     pub(super) interrupt: &'a dyn Fn() -> Result<()>,
 }
 
 /// How a partition ended.
 pub(super) enum PartitionEnd {
-    /// All of it was read, or its own limit reached.
+    /// All of it was read, or its own limit is reached.
     Finished,
-    /// The whole limit is reached, or the sink wants nothing more.
+    /// The limit of the read is reached, or the sink wants nothing more.
     ReadComplete,
     /// The page ends here.
     Page(Resume),
 }
 
-/// What is counted apart from row to row of a partition.
+/// Counters of one partition, which `settle` adds to `Progress` from time to time.
 #[derive(Default)]
 struct Pace {
-    /// Rows given in this page.
+    /// Rows of the partition counted in this page.
     given: u64,
-    /// How many there may be: the partition's limit, less what earlier pages gave.
+    /// Most rows of the partition: its limit minus the rows of earlier pages.
     most: u64,
     /// Whether an earlier page has begun the partition.
     continues: bool,
-    /// Rows counted since the last look, not among the others yet.
+    /// Rows counted since the last `settle`.
     counted: u64,
     /// Rows that the sink refused since then.
     skipped: u64,
-    /// Rows that can come before anything has to be looked at.
+    /// Rows until the next call of `look`.
     left: u64,
-    /// Elements since the deadline was looked at.
+    /// Elements since the last deadline check.
     looked: u64,
 }
 
-/// What comes after a row.
+/// What the read does after a row.
 enum After {
     GoOn,
     /// Nothing more of this partition.
@@ -82,18 +82,18 @@ enum After {
 /// Where a read ends within a partition.
 #[derive(Clone, Copy)]
 enum EndsAt {
-    /// There is nothing more to give.
+    /// The read is complete.
     Complete,
-    /// The next page begins behind the row.
+    /// The next page begins after the row.
     Page,
 }
 
-/// Rows between two looks at the deadline.
+/// Rows between two deadline checks.
 const ROWS_PER_LOOK: u64 = 256;
 
 impl Progress<'_> {
-    /// Reads one partition whose sources are in `scratch.found`, and leaves them there. `left` are the rows that an earlier
-    /// page has left of it, if one has begun it.
+    /// Reads one partition, whose sources are in `scratch.found` before and after. `left` is the rest of the
+    /// partition's limit, if an earlier page has begun the partition.
     pub(super) fn run(
         &mut self,
         key: &[u8],
@@ -124,7 +124,8 @@ impl Progress<'_> {
         let most = left.unwrap_or(self.command.limits.per_partition);
         let mut pace = Pace { most, continues: left.is_some(), ..Pace::default() };
         self.look(None, &mut pace, sink)?;
-        // A file opened before a column was dropped still has its values, which make no row alive. Rows by name come alone.
+        // A file that was opened before a column was dropped still returns the column's values, which must not make a
+        // row alive. Rows selected by name come one at a time anyway.
         let is_sliced = matches!(*self.command.filter, ClusteringFilter::Slices(_));
         let in_runs = is_sliced && table.dropped.is_empty();
         if let Some(merge) = merge {
@@ -136,7 +137,7 @@ impl Progress<'_> {
                         ControlFlow::Break(Some(end)) => return Ok(end),
                     }
                 }
-                // Rows that one source alone has, and nothing hides, pass the merge by.
+                // Rows that only one source has and no deletion covers bypass the merge.
                 if let Some(source) = merge.sole() {
                     let mut left = Ok(None);
                     let flow = source.plain_rows(cx, |row, data, cx| {
@@ -185,8 +186,8 @@ impl Progress<'_> {
         Ok(PartitionEnd::Finished)
     }
 
-    /// Gives rows that one source alone has, and nothing hides, to the sink many at a time, as long as both can; whether the
-    /// read of the partition ends there.
+    /// Passes row batches to the sink, as long as only one source has the rows, no deletion covers them, and the sink
+    /// takes batches. Breaks if the read of the partition ends here.
     fn runs(
         &mut self,
         merge: &mut Merge<AnySource>,
@@ -219,7 +220,7 @@ impl Progress<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Gives an element to the sink if it is alive; whether the read goes on behind it.
+    /// Passes an element to the sink if it is alive. Returns what the read does next.
     #[inline(always)]
     fn offer(
         &mut self,
@@ -234,13 +235,14 @@ impl Progress<'_> {
                 self.tombstones += 1;
                 let after = self.look(None, pace, sink)?;
                 self.check_tombstones()?;
-                // A page ends behind a row, dead or alive: a marker's position is none that a later read knows again.
+                // A page ends only after a row, dead or alive, because a later read cannot resume at a marker's
+                // position.
                 let is_page = matches!(after, After::End(EndsAt::Page));
                 let is_row = matches!(element, Unfiltered::Row(_));
                 return Ok(if is_page && !is_row { After::GoOn } else { after });
             }
         };
-        // What sources, merge and sink took for the row before.
+        // Settles the memory that the previous row took in sources, merge and sink.
         account::settle()?;
         let merging = cx.enter(Stage::Sink);
         let taken = sink.row(row)?;
@@ -257,7 +259,7 @@ impl Progress<'_> {
         Ok(After::GoOn)
     }
 
-    /// Fails where there are too many tombstones.
+    /// Fails if the read has passed too many tombstones.
     fn check_tombstones(&mut self) -> Result<()> {
         let Some(limit) = self.tombstone_limit else { return Ok(()) };
         let turn = self.rows_in_page / limit.rows.max(1);
@@ -271,7 +273,7 @@ impl Progress<'_> {
         }
     }
 
-    /// Looks at everything that ends a read, and for how many rows it need not be looked at again.
+    /// Checks every condition that ends a read, and computes the number of rows until the next check.
     #[inline(never)]
     fn look(&mut self, taken: Option<Taken>, pace: &mut Pace, sink: &dyn RowSink) -> Result<After> {
         self.settle(pace);
@@ -306,7 +308,7 @@ impl Progress<'_> {
         })
     }
 
-    /// Counts what was given since the last time.
+    /// Moves the counters of `pace` to the totals.
     fn settle(&mut self, pace: &mut Pace) {
         let (counted, skipped) = (std::mem::take(&mut pace.counted), std::mem::take(&mut pace.skipped));
         self.rows_in_page += counted;
@@ -323,7 +325,8 @@ impl Progress<'_> {
         }
     }
 
-    /// The ordered position of an element. A row of a single source may come without, and is encoded again.
+    /// The byte-comparable position of an element. A row of a single source may come without its key, which is then
+    /// encoded again.
     fn position(&self, element: Unfiltered<'_>) -> Vec<u8> {
         let mut position = element.key().to_vec();
         if let Unfiltered::Row(row) = element
@@ -337,7 +340,7 @@ impl Progress<'_> {
         position
     }
 
-    /// The ordered position of the last row of a run.
+    /// The byte-comparable position of the last row of a row batch.
     fn position_of_last(&self, run: &RowRun<'_>) -> Vec<u8> {
         let mut position = Vec::new();
         let last = run.rows().next_back().unwrap_or_default();
@@ -351,7 +354,7 @@ impl Progress<'_> {
     }
 
     fn page_ends(&self, sink: &dyn RowSink) -> bool {
-        // Only a paged read is cut: who asked for everything gets everything, or its deadline.
+        // Only a paged read is cut. A read without pages returns everything or fails at its deadline.
         let Some(rows) = self.command.page_rows else { return false };
         let is_garbage = self.tombstone_limit.is_none() && self.tombstones >= PAGE_TOMBSTONES_MAX;
         self.rows_in_page >= rows || is_garbage || sink.is_full()
@@ -363,13 +366,13 @@ impl Progress<'_> {
     }
 }
 
-/// Whether a row shows: by its own marker or by a live cell.
+/// Whether a row is visible: by its row marker or by a live cell.
 fn is_alive(table: &Table, row: RowView<'_>, now_s: i64) -> bool {
     row.row.liveness.is_live(now_s) || row.row.cells.iter().any(|cell| shows(table, cell, now_s))
 }
 
-/// Whether a cell is alive and of a column that the table has: a memtable keeps the cells of one that was dropped after they
-/// were written.
+/// Whether a cell is alive and its column exists. A memtable keeps cells of a column that was dropped after they were
+/// written.
 fn shows(table: &Table, cell: &Cell, now_s: i64) -> bool {
     cell.is_live(now_s) && (table.dropped.is_empty() || table.column_by_id(cell.column).is_some())
 }

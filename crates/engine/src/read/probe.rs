@@ -1,12 +1,12 @@
-//! What a read touched: the counts behind EXPLAIN ANALYZE, tracing, metrics and `profile`.
+//! Counts of what a read touched, for EXPLAIN ANALYZE, tracing, metrics and `profile`.
 //!
-//! A read carries one optional probe. Without it nothing is timed and nothing is kept but plain counters
+//! A read takes an optional probe. Without one nothing is timed, and only plain counters are kept
 //! (`ReadContext::touched`), which are dropped with the read.
 //!
-//! How to use it: make a `Probe::default()`, hand it to `Database::read` (or to what calls it: `cql`'s requests carry one
-//! too), look at its fields afterwards. The same probe given to several reads adds them up, so the pages of one
-//! statement, or a hundred queries of a benchmark, are one sum. Where a read ends with an error the probe holds what was
-//! touched until then; a read that is run again after `WouldBlock` starts with a fresh one.
+//! Usage: make a `Probe::default()`, pass it to `Database::read` (or to its callers: `cql`'s requests carry one too),
+//! and read its fields afterwards. A probe that is passed to several reads adds them up: the pages of one statement, or
+//! a hundred queries of a benchmark. If a read fails, the probe has the counts until the failure. A read that runs
+//! again after `WouldBlock` gets a fresh probe.
 
 use helenus_model::mutation::Mutation;
 use helenus_sstable::block::Touched;
@@ -14,25 +14,25 @@ use helenus_sstable::names::Descriptor;
 use helenus_sstable::stopwatch::StageTimes;
 use helenus_sstable::table::SsTable;
 
-/// Why an SSTable was not asked.
+/// Why an SSTable was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// Its first and last partition lie elsewhere.
+    /// The partitions lie outside its range of keys.
     KeyRange,
-    /// Its Bloom filter denies the key.
+    /// Its Bloom filter excludes the key.
     BloomFilter,
-    /// Its clusterings lie outside what is asked, and it has nothing that deletes.
+    /// Its range of clusterings lies outside the filter, and it has no tombstones.
     ClusteringRange,
     /// A newer partition deletion hides all of it.
     Deleted,
-    /// Newer sources hold all that is asked of the row.
+    /// Newer sources determine all requested columns of the row.
     Older,
-    /// The key is not in it, though the filter did not deny it.
+    /// The key is not in it, although the Bloom filter did not exclude it.
     Absent,
 }
 
 impl SkipReason {
-    /// All reasons, in the order in which they are tried.
+    /// All reasons, in the order in which they are checked.
     pub const ALL: [SkipReason; 6] = [
         SkipReason::Older,
         SkipReason::KeyRange,
@@ -55,16 +55,16 @@ impl SkipReason {
     }
 }
 
-/// What became of one SSTable, partition by partition.
+/// How often one SSTable was read and skipped, counted by partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSeen {
     /// Its name.
     pub descriptor: Descriptor,
     /// Bytes of all its components.
     pub size_bytes: u64,
-    /// Its partitions.
+    /// The number of its partitions.
     pub partitions: u64,
-    /// How many partitions of the read it was asked for; one for a range.
+    /// The number of the read's partitions for which it was read; 1 for a range.
     pub asked: u64,
     skipped: [u64; SkipReason::ALL.len()],
 }
@@ -80,74 +80,74 @@ impl TableSeen {
         }
     }
 
-    /// How many partitions of the read it was left out for, for this reason.
+    /// The number of the read's partitions for which it was skipped for this reason.
     pub fn skipped(&self, reason: SkipReason) -> u64 {
         self.skipped.get(reason as usize).copied().unwrap_or_default()
     }
 
-    /// The reasons why it was left out, with how often.
+    /// The reasons why it was skipped, with their numbers.
     pub fn reasons(&self) -> impl Iterator<Item = (SkipReason, u64)> + '_ {
         SkipReason::ALL.iter().map(|reason| (*reason, self.skipped(*reason))).filter(|(_, times)| *times > 0)
     }
 }
 
-/// SSTables told apart in a probe; of more, only the sums are kept.
+/// The most SSTables that a probe lists one by one. Further ones count only in the sums.
 pub const TABLES_SEEN_MAX: usize = 1024;
 
 /// Counts of one or more reads, and of the writes of the same statement.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
-    /// Reads run: one a page.
+    /// Reads: one for each page.
     pub reads: u64,
     /// Partitions looked for by key; for a range, those found.
     pub partitions: u64,
-    /// Memtables that hold something of a partition read, summed over partitions; once each for a range.
+    /// Memtables that contain a partition that was read, summed over partitions; for a range, each counts once.
     pub memtables: u64,
-    /// SSTables asked, summed over partitions; once each for a range.
+    /// SSTables read, summed over partitions; for a range, each counts once.
     pub sstables: u64,
-    /// SSTables left out, summed over partitions.
+    /// SSTables skipped, summed over partitions.
     pub sstables_skipped: u64,
     /// The SSTables of the table one by one, newest data first, at most `TABLES_SEEN_MAX`.
     pub tables: Vec<TableSeen>,
-    /// What the sources touched.
+    /// Blocks and bytes that the sources touched.
     pub touched: Touched,
-    /// Rows given to the sink and counted by it.
+    /// Rows that the sink counted.
     pub rows: u64,
-    /// Rows that the sink refused: a filter did.
+    /// Rows that a filter of the sink refused.
     pub rows_filtered: u64,
     /// Dead rows and range-tombstone markers passed after merging, those of memtables included.
     pub tombstones: u64,
     /// Time by stage.
     pub times: StageTimes,
-    /// Reads of an index's entries.
+    /// Reads of index entries.
     pub index_reads: u64,
-    /// Entries of indexes that were read.
+    /// Index entries read.
     pub index_entries: u64,
-    /// Entries among them that led to nothing any more, and were taken out.
+    /// Stale ones among them: no row matches any more, and the entries were deleted.
     pub index_stale: u64,
-    /// SSTables of indexes that were asked.
+    /// SSTables of indexes that were read.
     pub index_sstables: u64,
     /// Partitions written to.
     pub partitions_written: u64,
-    /// Bytes of what was written: keys and changes, as they go to log and memtable.
+    /// Bytes written: keys and changes, as they go to the log and the memtable.
     pub bytes_written: u64,
-    /// Whether reads are only timed where they wait for files, which costs next to nothing; `times` then says of `Disk` alone
-    /// what is true. For statements that are watched in case they become slow.
+    /// Whether only waits for files are timed, which costs almost nothing. Then `times` is true for `Disk` alone. For
+    /// statements that are watched in case they become slow.
     pub disk_alone: bool,
 }
 
 impl Probe {
-    /// One that counts everything and times waiting for files alone.
+    /// A probe that counts everything and times only waits for files.
     pub fn of_disk() -> Probe {
         Probe { disk_alone: true, ..Probe::default() }
     }
 
-    /// Left out for this reason, summed over partitions.
+    /// The number of skips for this reason, summed over partitions.
     pub fn skipped(&self, reason: SkipReason) -> u64 {
         self.tables.iter().map(|table| table.skipped(reason)).sum()
     }
 
-    /// Adds a read of an index's entries: what it touched and how long it took count, its rows are no rows of the answer.
+    /// Adds a read of index entries: its work and its time count, but its rows are not rows of the answer.
     pub(crate) fn add_index(&mut self, index: &Probe, entries: u64) {
         self.index_reads += index.reads;
         self.index_entries += entries;
@@ -164,7 +164,7 @@ impl Probe {
         self.bytes_written += bytes.sum::<usize>() as u64;
     }
 
-    /// Notes what became of a table for one partition, or for a range.
+    /// Records that a table was read or skipped for one partition, or for a range.
     pub(super) fn note(&mut self, table: &SsTable, skip: Option<SkipReason>) {
         match skip {
             None => self.sstables += 1,

@@ -1,4 +1,4 @@
-//! Reads a range of partitions: every source's partitions in ring order, those of equal key together.
+//! Reads a range of partitions in ring order: merges the partitions of equal key from all sources.
 
 use super::command::{KeyRange, PartitionKey, ReadCommand};
 use super::execute::resumed_filter;
@@ -22,29 +22,31 @@ pub(super) struct RangeSources {
     memtables: Vec<MemtableRange>,
     scans: Vec<TableScan>,
     end: Vec<u8>,
-    /// The first partition continues an earlier page.
+    /// Position of the partition that an earlier page has begun; the first partition read continues it if it is the
+    /// same.
     resumed: Option<Vec<u8>>,
     /// Partitions read.
     partitions: u64,
-    /// Ordered position and serialised key of the partition at hand.
+    /// Byte-comparable position and serialised key of the current partition.
     decorated: Vec<u8>,
     key: Vec<u8>,
 }
 
 struct MemtableRange {
     memtable: Arc<Memtable>,
-    /// Token and ordered position of the next partition.
+    /// Token and byte-comparable position of the next partition.
     next: Option<(Token, Vec<u8>)>,
 }
 
 struct TableScan {
-    /// Out on loan while its partition is read.
+    /// `None` while its partition is being read: then `scratch.found` has the scan.
     scan: Option<Box<Scan>>,
-    /// Whether the scan stands at a partition not yet read.
+    /// Whether the scan is at a partition that has not been read.
     ready: bool,
     ended: bool,
-    /// It selects only what an earlier page left of its partition. Selecting anew makes it walk the partition again to
-    /// find its end, so that is done only then.
+    /// The scan selects only the rest of a partition that an earlier page has begun. The full filter is set again at
+    /// the next partition, and only then, because a new selection makes the scan walk the partition again to find its
+    /// end.
     narrowed: bool,
 }
 
@@ -88,7 +90,7 @@ impl RangeSources {
         Ok(RangeSources { memtables, scans, end: range.end, resumed, partitions: 0, decorated, key })
     }
 
-    /// How many partitions were read.
+    /// The number of partitions read.
     pub(super) fn partitions(&self) -> u64 {
         self.partitions
     }
@@ -120,7 +122,8 @@ impl RangeSources {
         }
     }
 
-    /// Finds the least position of all sources; false when there is none.
+    /// Finds the smallest position of all sources and stores it in `decorated`; returns false when no source has a
+    /// partition left.
     fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<bool> {
         for entry in &mut self.scans {
             let Some(scan) = entry.scan.as_mut().filter(|_| !entry.ready && !entry.ended) else { continue };
@@ -142,8 +145,8 @@ impl RangeSources {
         Ok(true)
     }
 
-    /// Opens the sources of the partition found, into `scratch.found`. Returns how many rows of it an earlier page has
-    /// left, if one has begun it.
+    /// Opens the sources of the partition at `decorated` into `scratch.found`. If an earlier page has begun this
+    /// partition, returns the rows left of its limit.
     fn take(&mut self, command: &ReadCommand, scratch: &mut ReadScratch) -> Result<Option<u64>> {
         let decorated = &self.decorated[..];
         let (mut filter, mut rows_left) = (command.filter.clone(), None);
@@ -191,7 +194,7 @@ impl RangeSources {
         Ok(rows_left)
     }
 
-    /// Takes the scans back into their places, in the order in which they were lent.
+    /// Puts the scans back into their entries, in the order in which they were taken.
     fn give_back(&mut self, sources: &mut Vec<AnySource>) {
         let mut places = self.scans.iter_mut().filter(|entry| entry.scan.is_none());
         for source in sources.extract_if(.., |source| matches!(source, AnySource::Scan(_))) {
@@ -230,7 +233,7 @@ fn position_before(partition: PartitionRef<'_>, end: &[u8]) -> Option<(Token, Ve
     (decorated < end).then(|| (partition.token(), decorated.to_vec()))
 }
 
-/// The token at the head of an ordered position: after the separator, eight bytes with the sign turned.
+/// The token of a byte-comparable position: the eight bytes after the separator, with the sign bit flipped.
 fn token_of(position: &[u8]) -> Option<Token> {
     let bytes = position.get(1..9)?.first_chunk::<8>()?;
     Some(Token((u64::from_be_bytes(*bytes) ^ (1 << 63)) as i64))

@@ -1,7 +1,7 @@
-//! Memory that one read leaves for the next: readers, cursors, the merge and its buffers.
+//! The memory that one read leaves for the next: readers, cursors, the merge and its buffers.
 //!
-//! A read borrows a scratch from the database's pool and gives it back, so that a read of memory allocates next to
-//! nothing. A scratch that comes back holds no source: nothing in the pool keeps a file open or a memtable alive.
+//! A read borrows a scratch from the database's pool and returns it, so that a read from memory allocates almost
+//! nothing. A returned scratch holds no source, so nothing in the pool keeps a file open or a memtable alive.
 
 use super::source::{AnySource, PartitionSources};
 use crate::commitlog::LogPosition;
@@ -13,32 +13,32 @@ use helenus_sstable::block::ReadContext;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Memory of reads. `ReadScratch::default()` has none yet.
+/// Reusable memory of reads. `ReadScratch::default()` has none yet.
 #[derive(Default)]
 pub struct ReadScratch {
-    /// What the read may do and has touched, and the memory of SSTable readers.
+    /// The read's permissions and counters, and the memory of SSTable readers.
     pub cx: ReadContext,
-    /// The partition at hand.
+    /// The sources of the current partition.
     pub(super) found: PartitionSources,
     /// `None` before the first read.
     pub(super) merge: Option<Merge<AnySource>>,
     #[expect(clippy::vec_box, reason = "memories move between here and cursors, which hold them boxed")]
     pub(super) cursors: Vec<Box<CursorMemory>>,
-    /// Rows that the last read gave.
+    /// Rows that the last read returned.
     pub(crate) rows_passed: u64,
-    /// Dead rows and markers that it passed.
+    /// Dead rows and markers that the last read passed.
     pub(crate) tombstones_passed: u64,
-    /// Where the log ends with all writes that it has seen in memtables.
+    /// The log position that covers all writes that the read has seen in memtables.
     pub(crate) logged: LogPosition,
-    /// SSTables that it asked, summed over its partitions; of reads by key.
+    /// SSTables that reads by key opened, summed over their partitions.
     pub(crate) sstables_asked: u64,
 }
 
-/// More than most reads have memtables.
+/// Cursors kept for reuse: more than the memtables of most reads.
 const CURSORS_MAX: usize = 8;
 
 impl ReadScratch {
-    /// Hands the partition's sources to the merge.
+    /// Moves the partition's sources into the merge.
     pub(super) fn start_merge(&mut self, table: &Arc<Table>, reversed: bool) {
         let PartitionSources { sources, deletion, begun, .. } = &mut self.found;
         let with_keys = sources.len() > 1;
@@ -49,14 +49,14 @@ impl ReadScratch {
         begun.drain(..).enumerate().for_each(|(index, has_element)| merge.has_begun(index, has_element));
     }
 
-    /// Takes the sources back from the merge, if it has any.
+    /// Moves the sources back from the merge, if it has any.
     pub(super) fn end_merge(&mut self) {
         if let Some(merge) = &mut self.merge {
             merge.give_back(&mut self.found.sources);
         }
     }
 
-    /// Closes the partition's sources and keeps their memory. Scans are their owner's to take before.
+    /// Closes the partition's sources and keeps their memory. The owner of scans takes them back before.
     pub(super) fn close_sources(&mut self) {
         self.end_merge();
         for source in self.found.sources.drain(..) {
@@ -71,15 +71,15 @@ impl ReadScratch {
     }
 }
 
-/// Scratches between reads.
+/// The scratches that no read uses at the moment.
 pub(crate) struct ScratchPool {
     slots: [Mutex<Option<Box<ReadScratch>>>; SLOTS],
 }
 
-/// Memory of a merge's buffers that is kept for the next read.
+/// The most bytes of a merge's buffers that are kept for the next read.
 const MERGE_BYTES_MAX: usize = 256 << 10;
 
-/// As many reads at once find a scratch that another left; further ones make one and drop it.
+/// The number of concurrent reads that can reuse a scratch. Further reads make a new one and drop it.
 const SLOTS: usize = 32;
 
 impl ScratchPool {
@@ -94,7 +94,7 @@ impl ScratchPool {
         found.unwrap_or_default()
     }
 
-    /// Puts a scratch back; drops it if there are enough, and what a read of large rows made it grow to.
+    /// Puts a scratch back. Drops a merge whose buffers grew too large, and the whole scratch if the pool is full.
     pub(crate) fn give_back(&self, mut scratch: Box<ReadScratch>) {
         scratch.close_sources();
         scratch.merge.take_if(|merge| merge.buffer_bytes() > MERGE_BYTES_MAX);
@@ -107,7 +107,7 @@ impl ScratchPool {
         }
     }
 
-    /// The slots, beginning where no other thread is likely to: threads' stacks lie far apart.
+    /// The slots, starting at an index that depends on the thread's stack address: threads start at different slots.
     fn slots(&self) -> impl Iterator<Item = &Mutex<Option<Box<ReadScratch>>>> {
         let here = 0_u8;
         let stack = (&raw const here).addr();

@@ -1,4 +1,4 @@
-//! Where the rows of a read go.
+//! The receiver of a read's rows.
 
 use super::command::Resume;
 use crate::commitlog::Ticket;
@@ -9,69 +9,70 @@ use helenus_model::run::RowRun;
 /// What a sink did with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is part of the answer and counts against the limits.
+    /// The row is part of the answer and counts against the limits.
     Counted,
-    /// It is not: a filter refused it.
+    /// A filter refused the row.
     Skipped,
-    /// It is not, and nothing more of its partition will be.
+    /// The row is not part of the answer, and no later row of its partition will be.
     EndPartition,
-    /// It is not, and the read is complete: the sink wants nothing more.
+    /// The row is not part of the answer, and the read is complete: the sink wants nothing more.
     EndRead,
 }
 
-/// How many dead rows and range tombstones a read may pass (`tombstone_failure_threshold`).
+/// The dead rows and range tombstones that a read may pass (`tombstone_failure_threshold`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TombstoneLimit {
-    /// So many, and no more.
+    /// Their largest allowed number.
     pub count: u64,
-    /// Counted anew after so many rows: those of a page, where a statement without pages reads page by page.
+    /// Rows after which the count restarts: the rows of a page, for a statement without pages that reads page by page.
     pub rows: u64,
 }
 
-/// Takes the rows of a read, partition by partition. Rows handed over are alive; single cells of theirs may not be
-/// (`Cell::is_live`), and cells of columns that the table no longer has may be among them.
+/// Receives the rows of a read, partition by partition. Every row is alive, but it may contain dead cells
+/// (`Cell::is_live`) and cells of columns that the table no longer has.
 pub trait RowSink {
     /// A partition begins: its serialised key, and its static row if it was asked for and has live cells.
     fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()>;
 
-    /// A row of it.
+    /// A row of the current partition.
     fn row(&mut self, row: RowView<'_>) -> Result<Taken>;
 
-    /// Itself, if it takes rows many at a time now, which it may say anew before each time.
+    /// The sink as a receiver of row batches, if it takes them at the moment. Asked again before each batch.
     fn runs(&mut self) -> Option<&mut dyn RunSink> {
         None
     }
 
-    /// The partition is finished; `rows` of it were counted, at least 1 if an earlier page has begun it. Lets a sink add
-    /// the row that a static row alone makes.
+    /// The partition is finished; `rows` of its rows were counted, at least 1 if an earlier page has begun it. A sink
+    /// can add the row that consists of a static row alone.
     fn partition_end(&mut self, rows: u64) -> Result<Taken>;
 
-    /// The read, or this page of it, is over: rows that it gave, and dead rows and range tombstones that it passed.
+    /// The read, or this page of it, is over; receives the rows counted, and the dead rows and range tombstones passed.
     fn passed(&mut self, _rows: u64, _tombstones: u64) {}
 
-    /// The read has seen writes that are not as safe as their acknowledgements say: its answer may leave once the ticket is
-    /// ready, and never if that fails. A sink whose answer is held back takes the ticket; with one that hands it back the read
-    /// itself waits, or answers `WouldBlock`.
+    /// The read has seen writes that are not yet as durable as their acknowledgements promise. Its answer may be sent
+    /// once the ticket is ready, and never if that fails. A sink that holds its answer back takes the ticket. If the
+    /// sink returns the ticket, the read itself waits, or fails with `WouldBlock`.
     fn hold_until(&mut self, ticket: Ticket) -> Option<Ticket> {
         Some(ticket)
     }
 
-    /// What the read may pass before it fails. Without a limit it never does, and its pages end after
-    /// `PAGE_TOMBSTONES_MAX` instead.
+    /// The tombstones that the read may pass before it fails. Without a limit the read never fails for tombstones, but
+    /// its pages end after `PAGE_TOMBSTONES_MAX`.
     fn tombstone_limit(&self) -> Option<TombstoneLimit> {
         None
     }
 
-    /// Whether the page should end though its rows are not all there: too many bytes.
+    /// Whether the page should end early because it has too many bytes.
     fn is_full(&self) -> bool {
         false
     }
 }
 
-/// Takes rows many at a time where they hold nothing but values, which spares most of what a row costs. It is given other rows
-/// one by one, in their order among these.
+/// Receives batches of rows that hold nothing but values, which saves most of the cost per row. Other rows come through
+/// `RowSink::row`, in order with the batches.
 pub trait RunSink {
-    /// Rows of the partition, of columns that the table has. Whether they count against the limits: all of them or none.
+    /// Rows of the current partition, with columns that the table has. Returns whether they count against the limits:
+    /// all of them or none.
     fn rows(&mut self, run: &RowRun<'_>) -> Result<bool>;
 }
 
@@ -80,6 +81,6 @@ pub trait RunSink {
 pub enum ReadEnd {
     /// There is nothing more.
     Complete,
-    /// The page is full; the next begins here.
+    /// The page is full; the next page begins here.
     Page(Resume),
 }

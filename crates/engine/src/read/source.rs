@@ -1,7 +1,7 @@
-//! Chooses the sources of one partition: which memtables and SSTables may hold part of the answer, and opens them.
+//! Chooses and opens the sources of one partition: the memtables and SSTables that may hold a part of the answer.
 //!
-//! Decides from what tables keep in memory (key range, Bloom filter, clustering range, timestamps) before any block is
-//! read. Every refusal goes to the probe with its reason.
+//! The choice uses what tables keep in memory (key range, Bloom filter, clustering range, timestamps), before any block
+//! is read. The probe records each skipped table with the reason.
 
 use super::command::{PartitionKey, ReadCommand};
 use super::newest::{Newest, is_of_one_row};
@@ -31,12 +31,13 @@ pub(super) enum AnySource {
     Memtable(MemtableCursor),
     /// An SSTable, found by key.
     Table(PartitionReader),
-    /// An SSTable being scanned, lent by the scan for the length of a partition.
+    /// An SSTable that is being scanned; borrowed from the range read for one partition.
     Scan(Box<Scan>),
 }
 
 impl AnySource {
-    /// Whether rows need their ordered keys: where there are others to compare them with.
+    /// Sets whether rows carry their byte-comparable keys. They need them only if there are other sources to compare
+    /// with.
     pub(super) fn set_keys(&mut self, with_keys: bool) {
         match self {
             AnySource::Memtable(cursor) => cursor.set_keys(with_keys),
@@ -47,8 +48,8 @@ impl AnySource {
 }
 
 impl AnySource {
-    /// Moves on row by row and gives each to `each`, as long as rows come that need no comparison with anything; `each` may
-    /// break off behind one. What stops the run otherwise is for `advance`.
+    /// Passes rows one by one to `each`, as long as the next row needs no comparison with anything. `each` may stop
+    /// after any row. If anything else comes next, the caller goes on with `advance`.
     #[inline]
     pub(super) fn plain_rows(
         &mut self,
@@ -62,8 +63,8 @@ impl AnySource {
         })
     }
 
-    /// Moves on over up to `most` rows at once, where they hold nothing but values; `None` where none such comes next, which
-    /// is for `plain_rows` and `advance`.
+    /// Advances over up to `most` rows at once and returns them as a row batch, if they hold nothing but values.
+    /// Returns `None` if other rows come next, which `plain_rows` and `advance` handle.
     pub(super) fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
         Ok(match self {
             AnySource::Memtable(_) => None,
@@ -116,13 +117,14 @@ impl Source<ReadContext> for AnySource {
     }
 }
 
-/// The opened sources of a partition and what they say of it as a whole.
+/// The opened sources of a partition, with its deletion and static row.
 pub(super) struct PartitionSources {
     pub(super) sources: Vec<AnySource>,
     pub(super) deletion: DeletionTime,
     /// The merged static row; empty if there is none.
     pub(super) static_row: RowBuf,
-    /// Whether each of the first sources has an element in hand, taken to see what it holds; the others have not begun.
+    /// One entry for each source that was already advanced to its first element: whether it has one. Later sources have
+    /// not begun.
     pub(super) begun: Vec<bool>,
     newest: Newest,
 }
@@ -140,7 +142,7 @@ impl Default for PartitionSources {
 }
 
 impl PartitionSources {
-    /// Forgets a partition. Whoever has sources to give back does so before.
+    /// Clears the state of the last partition. A caller that borrowed scans takes them back first.
     pub(super) fn clear(&mut self) {
         self.sources.clear();
         self.begun.clear();
@@ -155,8 +157,8 @@ impl PartitionSources {
         self.static_row = merged;
     }
 
-    /// Whether the sources opened so far hold so much of the one row that is asked for that data of at most `older_us` can
-    /// change nothing. Takes the first element of those that have not begun.
+    /// Whether data with timestamps up to `older_us` can no longer change the one row that is read, given the sources
+    /// opened so far. Advances sources that have not begun to their first element.
     fn hide(
         &mut self,
         (command, filter): (&ReadCommand, &ClusteringFilter),
@@ -173,7 +175,7 @@ impl PartitionSources {
         for source in self.sources.iter_mut().skip(self.begun.len()) {
             let has_element = source.advance(cx)?;
             self.begun.push(has_element);
-            // Of a row behind the edge of a range deletion nothing is known, which is never wrong.
+            // If a range tombstone marker comes first, the row after it is treated as unknown, which is always safe.
             if has_element && let Unfiltered::Row(row) = source.current() {
                 self.newest.see(row, command.now_s);
             }
@@ -182,7 +184,7 @@ impl PartitionSources {
         Ok(self.newest.hides((command, filter), self.static_row.view(), older_us))
     }
 
-    /// Takes out of the static row what the partition's deletion hides.
+    /// Removes the cells of the static row that the partition deletion covers.
     pub(super) fn hide_static(&mut self) {
         if !self.deletion.is_live() && !self.static_row.view().is_empty() {
             let mut visible = RowBuf::default();
@@ -244,7 +246,7 @@ pub(super) fn open(
     Ok(())
 }
 
-/// Adds a memtable's partition: cursor, deletion and static row as of one moment.
+/// Adds a memtable's partition: cursor, deletion and static row, all at one sequence number.
 pub(super) fn add_memtable(
     scratch: &mut ReadScratch,
     command: &ReadCommand,
@@ -269,10 +271,10 @@ pub(super) fn add_memtable(
     Ok(())
 }
 
-/// Whether a table can be left out without reading of it.
+/// Why an SSTable can be skipped without reading it, or `None`.
 ///
-/// Tables come newest first, so a partition deletion met in one hides older ones whole: only strictly older, a tie
-/// stays, as in Cassandra's `SinglePartitionReadCommand`.
+/// SSTables come newest first, so a partition deletion found in one hides older ones completely. Only strictly older
+/// data is skipped, not data of equal timestamp, as in Cassandra's `SinglePartitionReadCommand`.
 pub(super) fn reason_to_skip(
     table: &SsTable,
     key: &PartitionKey,

@@ -1,4 +1,4 @@
-//! Writes a memtable as an SSTable, partition by partition, without holding any of them whole.
+//! Writes a memtable as an SSTable, one partition after another, without a copy of a whole partition in memory.
 
 use crate::database::Shared;
 use crate::error::Result;
@@ -21,14 +21,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Writes all of a sealed memtable; the files are to be synced. `None`: nothing of it remained, and there is no file.
+/// Writes all of a sealed memtable; the caller syncs the files. `None`: no data of it remained, and no file was
+/// written.
 pub(super) fn write_memtable(
     shared: &Shared,
     (folder, descriptor): (&Path, Descriptor),
     table: &Arc<Table>,
     (memtable, past_page_cache): (&Arc<Memtable>, bool),
 ) -> Result<Option<Unsynced>> {
-    // Requests that hold memory wait for what a flush gives back: it waits for none.
+    // Requests wait for the memory that a flush frees, so the flush itself must not wait for memory.
     let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(Duration::ZERO));
     let stats = memtable.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
@@ -46,7 +47,7 @@ pub(super) fn write_memtable(
             Ok(Some(unsynced))
         }
         Err(error) => {
-            // The first error says more; what stays behind is undone with the transaction.
+            // The first error is the useful one. Undoing the transaction removes what remains of the files.
             let _ = writer.abort();
             Err(error)
         }
@@ -63,7 +64,7 @@ fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &A
     walked.map(|()| count)
 }
 
-/// What one partition leaves for the next.
+/// Memory that is reused from partition to partition.
 struct Scratch {
     everything: Arc<ClusteringFilter>,
     unpacked: RowBuf,
@@ -88,7 +89,7 @@ impl Scratch {
     }
 }
 
-/// Whether anything of the partition was written.
+/// Writes one partition. Returns whether anything was written.
 fn write_partition(
     writer: &mut SsTableWriter,
     table: &Arc<Table>,
@@ -131,7 +132,7 @@ fn write_partition(
     Ok(holds_something)
 }
 
-/// Writes a partition that has nothing but rows, each as it is: a merge would hand on all but those that hold nothing.
+/// Writes a partition that has only rows, without a merge: a merge would pass on the same rows, except empty ones.
 fn write_plain<'a>(
     writer: &mut SsTableWriter,
     (key, decorated): (&[u8], &[u8]),

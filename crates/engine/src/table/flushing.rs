@@ -1,16 +1,18 @@
-//! Turns sealed memtables into SSTables, of one table or of many together.
+//! Flushes memtables to SSTables, of one table or of many together.
 //!
-//! Each step is done for all tables before the next, so that its syncs meet in one commit of the file system's journal: one
-//! after the other they would take as long as there are tables. The order of steps is what a cut relies on:
+//! Each step is done for all tables before the next step, so that their syncs share one commit of the file system's
+//! journal. Otherwise the time would grow with the number of tables. Recovery after a crash relies on the order of the
+//! steps:
 //!
-//! 1. the memtables are sealed; the log is synced up to all that is in them;
-//! 2. folders last; then each table's transaction log says ADD, and lasts;
-//! 3. the files are written, synced, and their names with them;
-//! 4. COMMIT lasts; then the transaction logs go;
-//! 5. one record of the log says how far all tables are on disk, and lasts; then the views change.
+//! 1. The memtables are sealed. The log is synced up to all their records.
+//! 2. The folders are synced. Then each table's transaction log records ADD and is synced.
+//! 3. The files are written and synced, and so are their names.
+//! 4. COMMIT is synced; then the transaction logs are removed.
+//! 5. One log record notes the flushed positions of all tables and is synced; then the views change.
 //!
-//! A table that fails or panics drops out and is undone; the others go on. Without its COMMIT a table's files go at the next start;
-//! with it, but without the record of step 5, its writes are replayed beside its SSTable, which changes nothing.
+//! A table that fails or panics is undone and leaves the group; the others go on. Without COMMIT, the next start
+//! removes a table's files. With COMMIT but without the record of step 5, replay repeats writes that are in the SSTable
+//! already, which changes nothing.
 
 use super::TableStore;
 use super::flush::write_memtable;
@@ -31,35 +33,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most tables at a time: each holds ten files open until they are synced.
+/// The most tables in one group. Each has ten files open until they are synced.
 const TOGETHER_MAX: usize = 32;
 
-/// One table in a flush.
+/// One table of a flush group.
 struct Flush<'a> {
     store: &'a TableStore,
     changing: MutexGuard<'a, Unfinished>,
     written: Option<Part>,
 }
 
-/// A memtable on its way to the disk.
+/// A memtable that is being flushed.
 struct Part {
     memtable: Arc<Memtable>,
     table: Arc<Table>,
     descriptor: Descriptor,
-    /// `None` once it is over.
+    /// `None` after its end.
     transaction: Option<TransactionLog>,
-    /// Its COMMIT may be on the disk.
+    /// Whether its COMMIT may be on the disk.
     may_count: bool,
     unsynced: Option<Unsynced>,
-    /// Whether there is an SSTable; where all was deleted again there is none.
+    /// Whether there is an SSTable. There is none if all data was deleted again.
     is_file: bool,
     sstable: Option<Arc<SsTable>>,
 }
 
-/// Writes everything in the memory of these tables to SSTables. Returns how many were written.
+/// Flushes all memtables of these tables. Returns the number of SSTables written.
 ///
 /// # Errors
-/// `NotFlushed`, after every table was tried; what was in memory of those that failed stays there.
+/// `NotFlushed`, after every table was tried. Tables that failed keep their memtables.
 pub(crate) fn flush_together(shared: &Shared, stores: &[Arc<TableStore>]) -> Result<u64> {
     let is_filled = |store: &&Arc<TableStore>| {
         let view = store.view();
@@ -67,7 +69,8 @@ pub(crate) fn flush_together(shared: &Shared, stores: &[Arc<TableStore>]) -> Res
     };
     let (filled, empty): (Vec<_>, Vec<_>) = stores.iter().partition(is_filled);
     let mut outcome = Outcome::default();
-    // Those that somebody else changes are waited for with no lock held: who holds one may wait for another.
+    // Tables that another thread is changing come last, when this thread holds no lock: a thread that waits while it
+    // holds one could deadlock.
     let mut alone: Vec<&TableStore> = empty.into_iter().map(|store| &**store).collect();
     for some in filled.chunks(TOGETHER_MAX) {
         let mut group = Vec::with_capacity(some.len());
@@ -94,7 +97,7 @@ pub(crate) fn flush_together(shared: &Shared, stores: &[Arc<TableStore>]) -> Res
     first.map_or(Ok(written), |first| Err(Error::NotFlushed { tables, first: Box::new(first) }))
 }
 
-/// The same of one table; `past_page_cache` for work that nobody waits for.
+/// Flushes one table; `past_page_cache` for a flush that nobody waits for.
 pub(super) fn flush_one(shared: &Shared, store: &TableStore, past_page_cache: bool) -> Result<u64> {
     let group = vec![Flush::new(store, store.changing.lock())];
     let outcome = Outcome::default();
@@ -107,9 +110,9 @@ pub(super) fn flush_one(shared: &Shared, store: &TableStore, past_page_cache: bo
 #[derive(Default)]
 struct Outcome {
     written: u64,
-    /// Names of tables that failed, with their keyspaces.
+    /// Names of failed tables, with their keyspaces.
     tables: Vec<String>,
-    /// What the first of them failed with.
+    /// The first error.
     first: Option<Error>,
 }
 
@@ -126,12 +129,12 @@ impl<'a> Flush<'a> {
         Flush { store, changing, written: None }
     }
 
-    /// The memtable under way.
+    /// The memtable that is being flushed.
     fn part(&mut self) -> Result<&mut Part> {
         self.written.as_mut().ok_or(Error::Closed)
     }
 
-    /// Takes its oldest sealed memtable in hand, if there is one.
+    /// Selects the oldest sealed memtable. Returns false if there is none.
     fn take_oldest(&mut self, shared: &Shared) -> bool {
         let oldest = self.store.view.load().memtables[1..].last().cloned();
         self.written = oldest.map(|memtable| Part {
@@ -147,7 +150,7 @@ impl<'a> Flush<'a> {
         self.written.is_some()
     }
 
-    /// Everything is written. It has no part in what follows.
+    /// Records that the table is flushed completely. Returns false, so that the table leaves the group.
     fn end(&self, shared: &Shared) -> bool {
         self.store.troubles.flushed(None, shared.host.clock.monotonic_ns());
         false
@@ -157,7 +160,7 @@ impl<'a> Flush<'a> {
         self.written.as_ref().is_some_and(|part| part.is_file)
     }
 
-    /// Puts the SSTable in the place of the memtable.
+    /// Replaces the memtable by its SSTable in the view.
     fn done(&mut self, shared: &Shared, begun_ns: u64) {
         self.changing.files = false;
         let (store, Some(part)) = (self.store, &self.written) else { return };
@@ -170,10 +173,11 @@ impl<'a> Flush<'a> {
         }
     }
 
-    /// Gives up. What was written is undone, as far as it may be; `changing.files` has the next change do the rest.
+    /// Gives up and undoes what was written, unless its COMMIT may be on the disk. `changing.files` makes the next
+    /// change do the rest.
     fn undo(&mut self) {
         if let Some(Part { transaction: Some(transaction), may_count: false, .. }) = self.written.take() {
-            // The error that led here says more than a failure to clean up after it.
+            // The error that led here is more useful than one of the clean-up.
             let _ = Error::contain(|| Ok(transaction.abort()?));
         }
     }
@@ -193,7 +197,7 @@ struct Group<'s> {
     shared: &'s Shared,
     past_page_cache: bool,
     is_alone: bool,
-    /// Those for which too many files were open: they are tried again alone.
+    /// Tables that failed because too many files were open. They are tried again one at a time.
     crowded: Vec<&'s TableStore>,
     outcome: Outcome,
 }
@@ -207,7 +211,7 @@ impl<'s> Group<'s> {
             flush.store.seal_current(shared);
             Ok(())
         });
-        // Oldest first, so that the position of what is flushed only grows. Mostly there is one.
+        // Oldest first, so that the flushed position only grows. Mostly there is one sealed memtable.
         loop {
             group.retain_mut(|flush| flush.take_oldest(shared) || flush.end(shared));
             if group.is_empty() {
@@ -221,8 +225,9 @@ impl<'s> Group<'s> {
         }
     }
 
-    /// Makes the folders, and syncs the log: an SSTable must not outlast the records of what is in it. A mutation of several tables
-    /// would be there in part, and a column of the table's present definition be unknown to the schema.
+    /// Makes the folders and syncs the log, because no SSTable may be durable before the log records of its content.
+    /// Otherwise a crash could leave a part of a mutation of several tables, or a column that the recovered schema does
+    /// not know.
     fn make_ready(&self, group: &mut [Flush<'s>]) -> Result<()> {
         let shared = self.shared;
         let new = group.iter().filter(|flush| !flush.changing.folder_lasts);
@@ -235,11 +240,11 @@ impl<'s> Group<'s> {
         }
     }
 
-    /// Writes the files, up to the end of their transactions.
+    /// Steps 2 and 3: writes and syncs the files within their transactions.
     fn write(&mut self, group: &mut Vec<Flush<'s>>) {
         let (shared, past_page_cache) = (self.shared, self.past_page_cache);
         self.each(group, |flush| {
-            // Until the flush is noted in the log, what it wrote is to be removed again.
+            // Until the log notes the flush, a failure must remove the files again.
             flush.changing.files = true;
             let part = flush.written.as_mut().ok_or(Error::Closed)?;
             let transaction = part.transaction.insert(flush.store.begin(shared, Operation::Flush));
@@ -254,14 +259,14 @@ impl<'s> Group<'s> {
             let to = (folder, part.descriptor);
             part.unsynced = write_memtable(shared, to, &part.table, (&part.memtable, past_page_cache))?;
             part.is_file = part.unsynced.is_some();
-            // Of what was written and deleted again nothing may remain.
+            // All data was deleted again, so there is no file to commit.
             let useless = if part.unsynced.is_none() { part.transaction.take() } else { None };
             Ok(useless.map_or(Ok(()), TransactionLog::abort)?)
         });
         self.each(group, |flush| Ok(flush.part()?.unsynced.take().map_or(Ok(()), Unsynced::sync)?));
     }
 
-    /// Makes what was written count, and changes the views.
+    /// Steps 4 and 5: commits the transactions, notes the flush in the log, and changes the views.
     fn count(&mut self, group: &mut Vec<Flush<'s>>, begun_ns: u64) {
         let shared = self.shared;
         self.each(group, |flush| {
@@ -286,7 +291,7 @@ impl<'s> Group<'s> {
         if matches!(noted, Err(Error::LogFull { .. })) {
             return self.all(group, noted);
         }
-        // After any other error the log may say that these writes are in files, so the files stay.
+        // After any other error, the log may have recorded that these writes are in files, so the files stay.
         for flush in group.iter_mut() {
             flush.done(shared, begun_ns);
             self.outcome.written += u64::from(flush.is_file());
@@ -294,7 +299,7 @@ impl<'s> Group<'s> {
         self.all(group, noted);
     }
 
-    /// Notes in the log how far these tables are on the disk.
+    /// Records the flushed positions of these tables in the log.
     fn note(&self, group: &[Flush<'s>]) -> Result<()> {
         let Some(log) = &self.shared.log else { return Ok(()) };
         let positions = group.iter().filter_map(|flush| {
@@ -304,7 +309,7 @@ impl<'s> Group<'s> {
         log.mark_flushed(&positions.collect::<Vec<_>>())
     }
 
-    /// A step of each table. One that fails in it drops out.
+    /// Runs a step for each table. A table that fails leaves the group.
     fn each(&mut self, group: &mut Vec<Flush<'s>>, mut step: impl FnMut(&mut Flush<'s>) -> Result<()>) {
         group.retain_mut(|flush| {
             let Err(error) = Error::contain(|| step(flush)) else { return true };
@@ -319,7 +324,7 @@ impl<'s> Group<'s> {
         });
     }
 
-    /// A step that all tables have in common. If it fails, all drop out.
+    /// Takes the result of a step that all tables share. If it failed, all leave the group.
     fn all(&mut self, group: &mut Vec<Flush<'s>>, step: Result<()>) {
         let Err(error) = step else { return };
         for mut flush in group.drain(..) {
@@ -337,7 +342,7 @@ impl<'s> Group<'s> {
     }
 }
 
-/// Whether the process, or the machine, has as many files open as it may.
+/// Whether the error is the limit of open files, of the process or of the system.
 fn is_crowded(error: &Error) -> bool {
     let source = match error {
         Error::Io { source, .. } | Error::Table(helenus_sstable::Error::Io { source, .. }) => source,

@@ -1,4 +1,4 @@
-//! Takes SSTables into a table that were gathered for an import.
+//! Adds the SSTables that an import has staged to a table.
 
 use super::TableStore;
 use super::store::open_sstable;
@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 impl TableStore {
-    /// Links the files of a folder into the table's, puts them into the view, and removes the folder.
+    /// Links the files of a folder into the table's folder, adds the SSTables to the view, and removes the first
+    /// folder.
     pub(crate) fn take_in(&self, shared: &Shared, from: &Path, descriptors: &[Descriptor]) -> Result<()> {
         let mut changing = self.changing.lock();
         let table = self.table();
@@ -34,7 +35,7 @@ impl TableStore {
             for descriptor in descriptors {
                 opened.push(open_sstable(shared, &table, &self.folder, *descriptor)?);
             }
-            // Committed, and so the table's, even if one could not be opened: then the next start says what is wrong.
+            // The files are committed and belong to the table. If one cannot be opened, the next start reports why.
             changing.files = false;
             self.view.rcu(|view| view.with_replaced(&[], &opened));
             self.compaction.changed();

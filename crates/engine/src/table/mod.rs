@@ -1,5 +1,5 @@
-//! A table's storage: the immutable set of its sources (`view`), and the one writer of that set (`store`; `flushing` for
-//! flushes, `replace` for compactions, `intake` for imports).
+//! The storage of a table: the immutable set of its sources (`view`), and the code that changes this set (`store`;
+//! `flushing` for flushes, `replace` for compactions, `intake` for imports).
 
 mod flush;
 mod flushing;

@@ -1,4 +1,4 @@
-//! A compaction's part in changing a table's set of SSTables: old ones out, new ones in, at one point.
+//! The commit of a compaction: replaces a table's old SSTables by new ones in one step.
 
 use super::TableStore;
 use super::store::{Replacing, Unfinished, open_sstable};
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What came of trying to replace SSTables.
+/// The result of an attempt to replace SSTables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replaced {
-    /// The new ones are in the view.
+    /// The new SSTables are in the view.
     Done,
-    /// The table was emptied or dropped since: nothing was changed.
+    /// The table was truncated or dropped meanwhile. Nothing was changed.
     Discarded,
-    /// Somebody else is changing the set: a flush, say. Nothing was changed; try again.
+    /// Another operation, such as a flush, is changing the set. Nothing was changed; try again.
     Later,
 }
 
@@ -30,7 +30,7 @@ impl TableStore {
         &self.folder
     }
 
-    /// Opens an SSTable just written.
+    /// Opens an SSTable that was just written.
     pub(crate) fn open_written(
         &self,
         shared: &Shared,
@@ -40,7 +40,7 @@ impl TableStore {
         open_sstable(shared, table, &self.folder, descriptor)
     }
 
-    /// Notes SSTables as going when the transaction is committed.
+    /// Records in the transaction that it removes these SSTables when it commits.
     pub(crate) fn note_removed(
         &self,
         shared: &Shared,
@@ -51,10 +51,11 @@ impl TableStore {
         sstables.iter().try_for_each(|sstable| note_removed(transaction, sstable.descriptor(), &files))
     }
 
-    /// Commits a compaction's transaction and puts its SSTables in the place of those it has read. The transaction is left
-    /// to the caller to finish, unless it is not known whether it counts: then it is taken, and the error returned.
+    /// Commits a compaction's transaction and replaces its input SSTables by the written ones in the view. The caller
+    /// finishes the transaction, except when it is unknown whether the commit took effect: then the transaction is
+    /// taken, and the error is returned.
     ///
-    /// Waits for nobody: whoever changes the set meanwhile may be long about it.
+    /// Does not wait for another change of the set, which may take long.
     pub(crate) fn replace(
         &self,
         shared: &Shared,
@@ -67,12 +68,12 @@ impl TableStore {
             return Ok(Replaced::Discarded);
         }
         let Some(log) = transaction.as_mut() else { return Ok(Replaced::Discarded) };
-        // After a panic too it is not known.
+        // After a panic it is unknown as well whether the commit took effect.
         if let Err(error) = Error::contain(|| Ok(log.commit()?)) {
             self.compaction.end(log.path(), true);
             *transaction = None;
             changing.replacing.push(Replacing { old: claim.inputs.clone(), new: written.to_vec() });
-            // If the disk still refuses, whoever changes the set next finds out.
+            // If this fails too, the next change of the set tries again.
             let _ = self.finish(shared, &mut changing);
             return Err(error);
         }
@@ -80,7 +81,7 @@ impl TableStore {
         Ok(Replaced::Done)
     }
 
-    /// Does what compactions left undone, if they did and nobody is changing the set.
+    /// Finishes what failed compactions left undone, unless another change of the set is under way.
     pub(crate) fn tidy(&self, shared: &Shared) -> Result<()> {
         let Some(mut changing) = self.changing.try_lock() else { return Ok(()) };
         changing.files |= self.compaction.take_left_files();
@@ -93,11 +94,11 @@ impl TableStore {
         self.compaction.changed();
     }
 
-    /// Finds out by the SSTables that a recovered folder holds whether replacements of which it was not known count.
+    /// Decides by the SSTables in a recovered folder whether replacements with an unknown commit took effect.
     pub(super) fn settle(&self, changing: &mut Unfinished, found: &BTreeSet<Descriptor>) {
         for Replacing { old, new } in std::mem::take(&mut changing.replacing) {
             let any = |of: &[Arc<SsTable>]| of.iter().any(|sstable| found.contains(sstable.descriptor()));
-            // Recovery removes the one or the other; where nothing was left to write, only the old ones can tell.
+            // Recovery has removed either the old or the new ones. If nothing was written, only the old ones can tell.
             if any(&new) || (new.is_empty() && !any(&old)) {
                 self.swap(&old, &new);
             }
@@ -105,7 +106,8 @@ impl TableStore {
         }
     }
 
-    /// Removes the folder of a dropped table if nothing is left in it. The drop does so, and a compaction that was under way.
+    /// Removes the folder of a dropped table if it is empty. Called by the drop, and by a compaction that was under
+    /// way.
     pub(crate) fn remove_empty_folder(&self, shared: &Shared) -> Result<()> {
         let disk = &shared.host.disk;
         if !disk.is_dir(&self.folder) || !disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
@@ -118,7 +120,7 @@ impl TableStore {
     }
 }
 
-/// Notes an SSTable as going, with the number of its files among those of its folder.
+/// Records the removal of an SSTable in the transaction, with the number of its files in the folder.
 pub(super) fn note_removed(
     transaction: &mut TransactionLog,
     descriptor: &Descriptor,

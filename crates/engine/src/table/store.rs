@@ -1,4 +1,4 @@
-//! The storage of one table, and the one writer of its set of sources.
+//! The storage of one table: opens it, truncates it, and coordinates the changes of its set of sources.
 
 use super::flushing::flush_one;
 use super::replace::note_removed;
@@ -25,34 +25,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One table's storage.
 pub struct TableStore {
-    /// The table as the present schema has it.
+    /// The current definition of the table.
     table: ArcSwap<Table>,
     pub(super) view: ArcSwap<View>,
     pub(super) folder: PathBuf,
-    /// Held by whoever changes the set of sources: by a flush for all its length, by a compaction for its swap alone.
+    /// Held while the set of sources is changed: by a flush from start to end, by a compaction only for its swap.
     pub(super) changing: Mutex<Unfinished>,
     pub(crate) compaction: CompactionState,
     pub(crate) troubles: Troubles,
     /// Its secondary indexes.
     indexes: ArcSwap<Attached>,
     dropped: AtomicBool,
-    /// An import failed on its way: the next start puts further SSTables here.
+    /// An import failed half-way: the next start adds SSTables to this table.
     expects_files: AtomicBool,
-    /// What decides whether a build of an index saw all there is.
+    /// Decides whether an index build has seen all rows.
     pub(crate) passes: Mutex<Passes>,
 }
 
-/// What a change of the sources that failed has left to do.
+/// The clean-up that a failed change of the sources has left.
 #[derive(Default)]
 pub(super) struct Unfinished {
-    /// Whether the folder and its name are known to last.
+    /// Whether the folder and its directory entry are known to be synced.
     pub(super) folder_lasts: bool,
-    /// The folder may hold SSTables that are not in the view, or a transaction that is neither done nor undone. A later
-    /// start would take them for the table's: they go before anything else is changed.
+    /// The folder may contain SSTables that are not in the view, or an unfinished transaction. A later start would add
+    /// such SSTables to the table, so they are removed before the next change.
     pub(super) files: bool,
-    /// The table was emptied at this place of the log, which does not say yet that it is done.
+    /// The log position of a TRUNCATE that the log does not record as finished yet.
     truncated: Option<LogPosition>,
-    /// Compactions whose COMMIT failed, so that it is not known whether it counts.
+    /// Compactions whose COMMIT failed, so that it is unknown whether it took effect.
     pub(super) replacing: Vec<Replacing>,
 }
 
@@ -63,10 +63,10 @@ pub(super) struct Replacing {
 }
 
 impl TableStore {
-    /// Opens a table: finishes or undoes what a cut left in its folder, then opens its SSTables. A damaged one makes the
-    /// table's reads fail, not the opening: other tables go on.
+    /// Opens a table: finishes or undoes what a crash left in its folder, then opens its SSTables. A damaged SSTable
+    /// makes the reads of this table fail, but does not stop the start: other tables work.
     ///
-    /// `index` is given for a hidden table.
+    /// `index` is given for the hidden table of an index.
     pub(crate) fn open(
         shared: &Shared,
         table: &Arc<Table>,
@@ -104,7 +104,7 @@ impl TableStore {
         })
     }
 
-    /// The table as the present schema has it.
+    /// The current definition of the table.
     pub fn table(&self) -> Arc<Table> {
         self.table.load_full()
     }
@@ -114,12 +114,12 @@ impl TableStore {
         self.view.load_full()
     }
 
-    /// The same for a moment: not counted as held, which doors on other cores would wait for.
+    /// The sources at this moment, for a short use: takes no reference count, which other cores would contend for.
     pub(crate) fn view_briefly(&self) -> arc_swap::Guard<Arc<View>> {
         self.view.load()
     }
 
-    /// Takes a changed definition of the same table.
+    /// Replaces the table's definition by a changed one.
     pub(crate) fn redefine(&self, table: &Arc<Table>) {
         self.table.store(table.clone());
     }
@@ -129,7 +129,7 @@ impl TableStore {
         self.indexes.load()
     }
 
-    /// Puts other indexes in the place of those it has.
+    /// Replaces the set of secondary indexes.
     pub(crate) fn attach(&self, indexes: Attached) {
         self.indexes.store(Arc::new(indexes));
     }
@@ -138,22 +138,22 @@ impl TableStore {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Says that the next start will find SSTables here that nobody reads yet.
+    /// Records that the next start will add SSTables to this table which no read sees yet.
     pub(crate) fn expect_files(&self) {
         self.expects_files.store(true, Ordering::Release);
     }
 
-    /// Whether it will. What is built from the table's rows now is not whole then.
+    /// Whether the next start will add SSTables. An index built from the present rows would be incomplete then.
     pub(crate) fn expects_files(&self) -> bool {
         self.expects_files.load(Ordering::Acquire)
     }
 
-    /// Writes everything in memory to SSTables, because somebody wants them. Returns how many were written.
+    /// Flushes all memtables at somebody's request. Returns the number of SSTables written.
     pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
         flush_one(shared, self, false)
     }
 
-    /// The same to make room, in the background.
+    /// Flushes all memtables in the background, to free memory.
     pub(crate) fn make_room(&self, shared: &Shared) -> Result<u64> {
         flush_one(shared, self, true)
     }
@@ -165,9 +165,10 @@ impl TableStore {
         shared.options.journal.note(&Event::Flushed { table: &self.table(), bytes, took_ns });
     }
 
-    /// Puts an empty memtable before the one in use, if that holds anything.
+    /// Seals the current memtable and puts an empty one before it, unless the current one is empty.
     pub(super) fn seal_current(&self, shared: &Shared) -> bool {
-        // No write is between its log record and its memtable while the gate is held: the position covers them all.
+        // While the gate is closed, no write is between its log record and its memtable. So the position covers all
+        // writes in the memtable.
         let _gate = shared.gate.close();
         let view = self.view.load_full();
         if view.current().is_empty() {
@@ -179,8 +180,8 @@ impl TableStore {
         true
     }
 
-    /// Puts an empty memtable before the one in use, also where that is empty: it takes timestamps from the last one given out on,
-    /// though they were set back.
+    /// Replaces the current memtable by a new one even if it is empty. The new one assigns timestamps from the last
+    /// server timestamp on, even if that was set back.
     pub(crate) fn stamp_anew(&self, shared: &Shared) {
         let _changing = self.changing.lock();
         if self.seal_current(shared) {
@@ -195,18 +196,18 @@ impl TableStore {
         }
     }
 
-    /// Forgets everything: memtables and files, and those of the table's indexes.
+    /// Truncates the table: removes its memtables and files, and those of its indexes.
     ///
-    /// The log's record and the empty view come in one step, so that every write is either before both or after both;
-    /// files go once the record is synced, and then replay is told to pass over what was before. The table comes before
-    /// its indexes: what is cut between them leaves entries without rows, never rows without entries.
+    /// The log record and the empty view come in one step, so that every write is either before both or after both.
+    /// Files are removed once the record is synced; then replay is told to skip older records. The table is truncated
+    /// before its indexes: a crash in between leaves index entries without rows, never rows without entries.
     pub(crate) fn truncate(self: &Arc<Self>, shared: &Shared) -> Result<()> {
         let mut stores = vec![self.clone()];
         stores.extend(self.indexes().iter().map(|index| index.store.clone()));
         let mut changing: Vec<_> = stores.iter().map(|store| store.changing.lock()).collect();
         {
             let _gate = shared.gate.close();
-            // All records or none: a table is not emptied without its indexes.
+            // One call for all records, so that no table is truncated without its indexes.
             let ids: Vec<_> = stores.iter().map(|store| store.table().id).collect();
             let emptied_at = shared.log.as_ref().map(|log| log.append_truncate(&ids)).transpose()?;
             for (store, changing) in stores.iter().zip(&mut changing) {
@@ -221,17 +222,18 @@ impl TableStore {
         Ok(())
     }
 
-    /// Does something while nobody changes the set of sources: no file of the view is removed meanwhile.
+    /// Runs `work` while the set of sources cannot change: no file of the view is removed meanwhile.
     pub(crate) fn hold_still<T>(&self, work: impl FnOnce(&Arc<View>) -> Result<T>) -> Result<T> {
         let _changing = self.changing.lock();
         work(&self.view.load_full())
     }
 
-    /// Does what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor being
-    /// written by a compaction.
+    /// Finishes what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor
+    /// being written by a compaction.
     pub(super) fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {
         if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
-            // A TRUNCATE that was refused leaves its files to the next start: without its record they are the table's.
+            // If the record of the TRUNCATE cannot be synced, its files must stay: without the record they belong to
+            // the table.
             log.sync_up_to(position)?;
         }
         let disk = &shared.host.disk;
@@ -240,8 +242,8 @@ impl TableStore {
             recover_except(&**disk, &self.folder, &|log| self.compaction.is_running(log))?;
             let mut useless = descriptors(shared, &self.folder)?;
             self.settle(changing, &useless);
-            // Asked for after the folder was listed: an SSTable is among these before its first file is there, and until
-            // it is in the view or gone.
+            // Must be asked after the folder was listed. An SSTable is one of these outputs from before its first file
+            // exists until it is in the view or removed.
             for descriptor in self.compaction.outputs() {
                 useless.remove(&descriptor);
             }
@@ -262,7 +264,7 @@ impl TableStore {
         Ok(())
     }
 
-    /// At replay: nothing that was flushed so far is to remain.
+    /// Truncates the table during replay: removes everything flushed so far.
     pub(crate) fn truncate_replayed(&self, shared: &Shared) -> Result<()> {
         self.empty(shared)
     }
@@ -285,7 +287,8 @@ impl TableStore {
         self.finish(shared, &mut changing)
     }
 
-    /// What compactions under way come to is thrown away, and so is what earlier ones may have come to.
+    /// Makes the view empty. The outputs of running compactions, and of earlier ones with an unknown commit, are
+    /// discarded.
     fn empty_view(&self, shared: &Shared, changing: &mut Unfinished, emptied_at: Option<LogPosition>) {
         let (figures, emptied_at) =
             (self.view.load().figures.clone(), emptied_at.unwrap_or(LogPosition::START));
@@ -297,7 +300,7 @@ impl TableStore {
         }
     }
 
-    /// Readers that hold an older view keep the open files; the names can go.
+    /// Removes the files of these SSTables. Readers with an older view still have them open.
     fn remove_files(&self, shared: &Shared, sstables: &BTreeSet<Descriptor>) -> Result<()> {
         if sstables.is_empty() {
             return Ok(());
@@ -312,18 +315,19 @@ impl TableStore {
         Ok(())
     }
 
-    /// A transaction of the table's folder.
+    /// Begins a transaction in the table's folder.
     pub(crate) fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
         TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
     }
 }
 
-/// Bytes of an index's name that its folder has: with the rest of the folder's name no more than file systems take. Cassandra
-/// bounds names of tables for that, and not those of indexes, which have the table's and the column's in them.
+/// The most bytes of an index's name in the name of its folder, so that the folder's name is no longer than file
+/// systems allow. Cassandra limits table names for this reason, but not index names, which contain the names of the
+/// table and the column.
 const INDEX_NAME_SHOWN_MAX: usize = 255 - ".helenus-".len() - "-".len() - 32;
 
-/// A table's folder; that of a hidden table stands in its table's, under a name that no Cassandra looks at and that is
-/// not used again.
+/// A table's folder. The hidden table of an index has a folder inside its base table's folder, under a name that
+/// Cassandra ignores and that is never reused.
 fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexShape>) -> PathBuf {
     let base = index.map_or(table, |index| &index.base);
     let folder = shared.data_dir().join(&*base.keyspace).join(table_folder(&base.name, base.id));
@@ -336,8 +340,8 @@ fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexShape>) -> Path
     }
 }
 
-/// Whether an SSTable could not be opened for what its files are, and not because the system refused to read them: that may
-/// pass, and would make every table unreadable.
+/// Whether an SSTable could not be opened because of its own files. A refusal by the operating system does not count:
+/// it may be temporary, and it would make every table unreadable.
 fn is_of_its_files(error: &helenus_sstable::Error) -> bool {
     use std::io::ErrorKind::{NotFound, UnexpectedEof};
     match error {
@@ -347,7 +351,7 @@ fn is_of_its_files(error: &helenus_sstable::Error) -> bool {
     }
 }
 
-/// The SSTables of a folder. Temporary files of a cut are removed.
+/// The SSTables of a folder. Removes temporary files that a crash left.
 fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
     let disk = &shared.host.disk;
     let mut found = BTreeSet::new();
@@ -364,7 +368,7 @@ fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
     Ok(found)
 }
 
-/// What is wrong with each SSTable of a folder that is of an unknown version.
+/// An error for each SSTable in the folder that is of an unknown version.
 fn refused(shared: &Shared, folder: &Path) -> Result<Vec<helenus_sstable::Error>> {
     let files = shared.host.disk.list(folder).map_err(Error::io("list", folder))?;
     Ok(files.iter().filter_map(|file| refusal(file)).collect())

@@ -1,20 +1,20 @@
-//! What goes wrong with one table, for whoever asks after it: the others go on.
+//! The failures of one table's flushes, compactions and reads, for status reports. Other tables go on.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How long a table whose flush failed is passed over by the flusher, nanoseconds: other tables have their turn meanwhile.
+/// Nanoseconds for which the flusher skips a table whose flush failed, so that other tables are flushed meanwhile.
 const PAUSE_NS: u64 = 1_000_000_000;
 
-/// Failures of one table's work.
+/// Failures of one table.
 #[derive(Default)]
 pub(crate) struct Troubles {
     kinds: Mutex<Kinds>,
-    /// Until when the flusher passes the table over, by the monotonic clock.
+    /// The monotonic time in nanoseconds until which the flusher skips the table.
     flush_paused_ns: AtomicU64,
 }
 
-/// What has failed, and not gone well since.
+/// Operations whose last attempt failed, with the errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kinds {
     /// Why the last flush failed.
@@ -26,29 +26,29 @@ pub(crate) struct Kinds {
 }
 
 impl Troubles {
-    /// What has failed.
+    /// The current failures.
     pub(crate) fn now(&self) -> Kinds {
         self.kinds.lock().clone()
     }
 
-    /// A flush ended.
+    /// Records the end of a flush.
     pub(crate) fn flushed(&self, failure: Option<String>, now_ns: u64) {
         let pause_ns = if failure.is_some() { now_ns.saturating_add(PAUSE_NS) } else { 0 };
         self.flush_paused_ns.store(pause_ns, Ordering::Relaxed);
         self.kinds.lock().flush = failure;
     }
 
-    /// Whether the flusher passes the table over.
+    /// Whether the flusher skips the table at this time.
     pub(crate) fn is_flush_paused(&self, now_ns: u64) -> bool {
         now_ns < self.flush_paused_ns.load(Ordering::Relaxed)
     }
 
-    /// A compaction ended.
+    /// Records the end of a compaction.
     pub(crate) fn compacted(&self, failure: Option<String>) {
         self.kinds.lock().compaction = failure;
     }
 
-    /// A read panicked.
+    /// Records a panic of a read.
     pub(crate) fn read_panicked(&self, text: String) {
         self.kinds.lock().read = Some(text);
     }

@@ -8,28 +8,29 @@ use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 
-/// The sources of a table at one moment. Replaced whole; whoever holds one keeps its files.
+/// The sources of a table at one moment. A change replaces the whole view; the holder of a view keeps its files open.
 #[derive(Clone)]
 pub struct View {
-    /// Newest first; the first takes the writes, the others are being flushed.
+    /// Newest first. The first receives the writes; the others are being flushed.
     pub memtables: Vec<Arc<Memtable>>,
     /// Newest data first: by greatest timestamp.
     pub sstables: Vec<Arc<SsTable>>,
-    /// SSTables that could not be opened. What is in them nobody knows: reads fail, and nothing may be purged that one of
-    /// them could still hold.
+    /// SSTables that could not be opened. Their content is unknown, so reads fail, and nothing may be purged that one
+    /// of them could still contain.
     pub unreadable: Vec<Unreadable>,
-    /// What reads and writes of the table cost so far.
+    /// The table's metrics of reads and writes.
     pub figures: Arc<Figures>,
-    /// Where the log ends with the record that emptied the table; `LogPosition::START` if this run has not.
+    /// The log position after the record that truncated the table; `LogPosition::START` if the table was not truncated
+    /// since the start of the process.
     pub(crate) emptied_at: LogPosition,
 }
 
-/// An SSTable with a damaged component, or of a version that is not read.
+/// An SSTable with a damaged component, or of an unsupported version.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    /// Which; `None` if its very name is of an unknown version.
+    /// Its name; `None` if the name itself is of an unknown version.
     pub descriptor: Option<Descriptor>,
-    /// The file, where in it, and what is wrong.
+    /// The file, the position in it, and the cause.
     pub error: Arc<helenus_sstable::Error>,
 }
 
@@ -42,9 +43,9 @@ impl View {
         View { memtables, sstables, unreadable: Vec::new(), figures, emptied_at }
     }
 
-    /// The view with an empty memtable before the present ones.
+    /// The view with a new empty memtable before the existing ones.
     ///
-    /// Server timestamps up to `last_us` were given out before.
+    /// `last_us` is the last server timestamp that was assigned.
     pub(super) fn with_new_memtable(&self, account: &MemoryAccount, last_us: i64) -> View {
         let mut memtables = vec![Arc::new(Memtable::behind(account, last_us))];
         memtables.extend(self.memtables.iter().cloned());
@@ -56,7 +57,7 @@ impl View {
         &self.memtables[0]
     }
 
-    /// The view after a flush: the memtable gone, its file there.
+    /// The view after a flush: without the memtable, with its SSTable.
     pub(super) fn with_flushed(&self, memtable: &Arc<Memtable>, written: Option<Arc<SsTable>>) -> View {
         let memtables: Vec<_> =
             self.memtables.iter().filter(|m| !Arc::ptr_eq(m, memtable)).cloned().collect();
@@ -67,10 +68,10 @@ impl View {
         View { memtables, sstables, ..self.clone() }
     }
 
-    /// Refuses to be read without what could not be opened.
+    /// Fails if an SSTable could not be opened.
     ///
     /// # Errors
-    /// `Unreadable`, of the first such SSTable.
+    /// `Unreadable`, for the first such SSTable.
     pub fn check_whole(&self) -> Result<()> {
         match self.unreadable.first() {
             None => Ok(()),
@@ -78,8 +79,8 @@ impl View {
         }
     }
 
-    /// The smallest timestamp that anything outside the readable SSTables may have: a memtable's, or any at all when there
-    /// is an unreadable SSTable. `i64::MAX` when there is nothing.
+    /// The smallest timestamp of data outside the readable SSTables: the smallest of the memtables, or `i64::MIN` if
+    /// there is an unreadable SSTable. `i64::MAX` if there is no such data.
     pub(crate) fn timestamp_us_min_elsewhere(&self) -> i64 {
         if !self.unreadable.is_empty() {
             return i64::MIN;
@@ -88,7 +89,7 @@ impl View {
         memtables.min().unwrap_or(i64::MAX)
     }
 
-    /// The view after a compaction: the old SSTables gone, the new ones there.
+    /// The view after a compaction: without the old SSTables, with the new ones.
     pub(super) fn with_replaced(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) -> View {
         let is_old = |table: &Arc<SsTable>| old.iter().any(|old| Arc::ptr_eq(old, table));
         let mut sstables: Vec<_> = self.sstables.iter().filter(|table| !is_old(table)).cloned().collect();

@@ -1,4 +1,4 @@
-//! Where a command works: on a running server, through its admin socket, or on a directory that no server has open.
+//! The target of a command: a running server, through its admin socket, or a directory that no server has open.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -9,7 +9,7 @@ use helenus_server::admin::{AdminRequest, ask, socket_for_data};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Flags that say where.
+/// The options that choose the target.
 #[derive(Args, Debug, Clone)]
 pub struct AtOptions {
     /// Data directory: of the server that runs on it or, if none does, to work on itself
@@ -20,27 +20,27 @@ pub struct AtOptions {
     socket: Option<PathBuf>,
 }
 
-/// Where it is.
+/// The target that was found.
 pub enum At {
-    /// A server answers here.
+    /// A running server: the path of its admin socket.
     Server(PathBuf),
-    /// Nobody has the directory open but this process.
+    /// A directory, which only this process has open.
     Directory(Box<Opened>),
 }
 
 /// A directory opened by this process.
 pub struct Opened {
-    /// The engine.
+    /// The storage engine.
     pub database: Arc<Database>,
-    /// Statements on it.
+    /// Runs CQL statements on the database.
     pub backend: Arc<LocalBackend>,
 }
 
 impl AtOptions {
-    /// Finds a server, or opens the directory.
+    /// Finds a running server, or opens the directory.
     ///
     /// # Errors
-    /// A socket that was given and does not answer; a directory that cannot be opened.
+    /// The given socket does not answer; the directory cannot be opened.
     pub fn find(&self, host: &Host) -> Result<At> {
         if let Some(socket) = &self.socket {
             ask(socket, &AdminRequest::Status)?;
@@ -53,7 +53,8 @@ impl AtOptions {
         self.open(host)
     }
 
-    /// As `find`, for a command that only takes out of a database: a directory that is none is refused, and not made one.
+    /// As `find`, for a command that only reads a database: a directory without a database is refused, instead of being
+    /// made one.
     ///
     /// # Errors
     /// Those of `find`; a directory without a database.

@@ -1,4 +1,4 @@
-//! `helenus backup`: schema, data and digests of everything in one directory or one file, while the server goes on.
+//! `helenus backup`: writes schema, data and digests into one directory or one file, while the server keeps running.
 
 use super::at::AtOptions;
 use super::held::{hold, let_go, make_folder};
@@ -29,7 +29,7 @@ SHA-256 of every file. helenus restore takes it back; helenus import and Cassand
 /// Bytes copied at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct BackupCommand {
@@ -55,8 +55,8 @@ pub struct BackupCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// A folder that is not empty; tables that do not exist; failures of the disk. What was written then has no manifest, and
-/// nothing takes it for a backup.
+/// A folder that is not empty; tables that do not exist; failures of the disk. A backup that failed has no manifest, so
+/// no command takes it for a backup.
 pub fn run(host: &Host, command: &BackupCommand) -> Result<()> {
     let disk = &*host.disk;
     let directory = std::path::absolute(&command.directory)?;
@@ -98,7 +98,7 @@ fn write(host: &Host, command: &BackupCommand, held: &ExportedFiles, to: &Path) 
         true => Some(begin_archive(host, to)?),
         false => {
             make_folder(disk, to)?;
-            // Others get no part of it, also where somebody has made the folder before.
+            // Other users must not read it, even if the folder existed before with wider permissions.
             disk.claim_dir(to)?;
             None
         }
@@ -134,13 +134,13 @@ fn write(host: &Host, command: &BackupCommand, held: &ExportedFiles, to: &Path) 
     sync_folders(disk, to).with_context(|| format!("cannot sync {}", to.display()))?;
     manifest.write(disk, to).with_context(|| format!("cannot write {}", to.join(MANIFEST).display()))?;
     if let Some(above) = to.parent() {
-        // It may be nobody's to open; the backup is whole all the same.
+        // This process may lack the right to open the parent directory; the backup is complete all the same.
         let _ = disk.sync_dir(above);
     }
     Ok(manifest)
 }
 
-/// Whether one file is wanted.
+/// Whether the backup goes into one archive file.
 fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar"))
 }

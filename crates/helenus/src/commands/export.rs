@@ -1,4 +1,4 @@
-//! `helenus export`: tables as files for another database, with their schema.
+//! `helenus export`: writes tables as files for another database, with their schema.
 
 #[cfg(feature = "analysis")]
 use super::analysis::{Form, Reader};
@@ -36,7 +36,7 @@ To Helenus:             helenus import backup
 From a running server when one answers at --data or --socket, else from the directory itself. What is in memory is written
 to SSTables first; each table is as it was at one moment.";
 
-/// Who is to read the files.
+/// The database that will read the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
     /// Cassandra 4.0 and 4.1: version nb
@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportCommand {
@@ -95,7 +95,7 @@ pub struct ExportCommand {
     json: bool,
 }
 
-/// What was written, for tools.
+/// The outcome, as printed for tools (`--json`).
 #[derive(Serialize)]
 struct Outcome {
     directory: PathBuf,
@@ -109,23 +109,24 @@ struct TableOutcome {
     keyspace: String,
     table: String,
     sstables: u64,
-    /// Live rows; of exports for analysis.
+    /// Number of live rows; only exports for analysis have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<u64>,
 }
 
-/// What was written.
+/// The size of the export.
 struct Written {
-    /// Of the SSTables, or of those that were read for it.
+    /// Bytes of the SSTables written, or of those read for an export for analysis.
     bytes: u64,
-    /// Live rows of each table, of exports for analysis.
+    /// Number of live rows of each table; only for exports for analysis.
     rows: Option<Vec<u64>>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// A folder that is not empty, a target whose files are not written, tables that do not exist, damage, failures of the disk.
+/// A folder that is not empty, a target whose files cannot be written, tables that do not exist, damage, failures of
+/// the disk.
 pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
     let disk = &*host.disk;
     let directory = std::path::absolute(&command.directory)?;
@@ -151,7 +152,7 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
     print(command, exported, directory, &written)
 }
 
-/// Keyspace and table: names have no dot, so one stands between two of them.
+/// The keyspace and the table to export. `KEYSPACE.TABLE` is split at the dot, because names contain none.
 fn names(command: &ExportCommand) -> (Option<String>, Option<String>) {
     let dotted = command.keyspace.as_ref().filter(|_| command.table.is_none());
     match dotted.and_then(|name| name.split_once('.')) {
@@ -181,7 +182,7 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
         .sum();
     let mut progress = Progress::begin("export", bytes);
     make_folder(disk, to)?;
-    // Others get no part of it, also where somebody has made the folder before.
+    // Other users must not read it, even if the folder existed before with wider permissions.
     disk.claim_dir(to)?;
     copy_schema(disk, command.target, &from.folder.join("schema.cql"), &to.join("schema.cql"))?;
     #[cfg(feature = "analysis")]
@@ -192,7 +193,7 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
     }
     let version = command.target.version();
     let (mut number, mut before) = (0, 0);
-    // Numbers, which every version of Cassandra reads; SSTables that are not written anew keep their names.
+    // New names are numbers, which every version of Cassandra reads. SSTables that are not rewritten keep their names.
     let mut next = || {
         number += 1;
         Descriptor { version, id: SsTableId::Sequence(number) }
@@ -214,7 +215,7 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
     Ok(Written { bytes, rows: None })
 }
 
-/// Writes the live rows of every table as a file for analysis; returns how many each has.
+/// Writes the live rows of every table as a file for analysis. Returns the number of rows of each table.
 #[cfg(feature = "analysis")]
 fn analyse(
     host: &Host,
@@ -246,8 +247,8 @@ fn analyse(
     Ok(rows)
 }
 
-/// Writes one SSTable for the target: as it is where it is of the target's version, anew otherwise; then `progress` is told what is
-/// done, and of how much.
+/// Writes one SSTable for the target: linked or copied if it has the target's version, rewritten otherwise. Reports the
+/// bytes done and the total to `progress`.
 fn write_one(
     disk: &Arc<dyn Disk>,
     command: &ExportCommand,
@@ -270,7 +271,7 @@ fn write_one(
     Ok(())
 }
 
-/// Options of tables that a target does not know: statements go without them.
+/// Table options that a target does not know. The exported statements leave them out.
 fn unknown_options(target: Target) -> &'static [&'static str] {
     match target {
         Target::Cassandra5 | Target::Cassandra5Bti => &[],
@@ -287,7 +288,7 @@ fn unknown_options(target: Target) -> &'static [&'static str] {
     }
 }
 
-/// The statements as the target takes them.
+/// The schema statements in the form that the target accepts.
 fn schema_for(target: Target, text: &str) -> String {
     const SIZE_TIERED: &str = "    AND compaction = {'class': 'SizeTieredCompactionStrategy'}";
     let unknown = unknown_options(target);

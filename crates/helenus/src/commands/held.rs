@@ -1,4 +1,4 @@
-//! The files of tables as they are at this moment, held by links until they are let go: for `export` and `backup`.
+//! Holds the present files of tables by hard links until they are released, for `export` and `backup`.
 
 use super::at::{At, AtOptions};
 use anyhow::{Context, Result, anyhow, bail};
@@ -7,7 +7,7 @@ use helenus_server::admin::{AdminAnswer, AdminRequest, ExportedFiles, ask, expor
 use helenus_server::backup::remove_all;
 use std::path::Path;
 
-/// Has them held: by a running server when one answers, else by opening the directory.
+/// Holds the files: through a running server if one answers, otherwise by opening the directory.
 ///
 /// # Errors
 /// No database; tables that do not exist; a server in memory; failures of the disk.
@@ -31,7 +31,7 @@ pub fn hold(
     }
 }
 
-/// Lets them go.
+/// Releases the held files.
 ///
 /// # Errors
 /// Failures of the disk.
@@ -40,7 +40,7 @@ pub fn let_go(disk: &dyn Disk, held: &ExportedFiles) -> Result<()> {
     removed.with_context(|| format!("cannot remove {}", held.folder.display()))
 }
 
-/// Makes a folder, and those above it.
+/// Creates a folder and its parents.
 ///
 /// # Errors
 /// Failures of the disk.

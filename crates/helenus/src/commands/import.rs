@@ -1,4 +1,4 @@
-//! `helenus import`: takes SSTables of a Cassandra node in, with their schema.
+//! `helenus import`: imports the SSTables of a Cassandra node, with their schema.
 
 use super::admin::{follow, unexpected};
 use super::at::{At, AtOptions};
@@ -25,7 +25,7 @@ On a running server when one answers at --data or --socket, else on the director
 components, digests, types against the schema, every row. Then all of it is imported, or nothing, and what speaks against
 it is said file by file. Tables that are not there are made; those that are must fit. Rows join those that are there.";
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportCommand {
@@ -63,7 +63,7 @@ pub struct ImportCommand {
     json: bool,
 }
 
-/// What came of it, for tools.
+/// The outcome, as printed for tools (`--json`).
 #[derive(Serialize)]
 struct Outcome<'a> {
     imported: bool,
@@ -82,7 +82,7 @@ struct TableOutcome<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// Everything that speaks against the import.
+/// Every reason against the import: files, schema, damage, failures of the disk.
 pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
     let absolute = |path: &Path| {
         std::path::absolute(path).with_context(|| format!("cannot make {} absolute", path.display()))
@@ -112,7 +112,7 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
     print(command, &import)
 }
 
-/// Orders the import and follows it.
+/// Sends the import to the server and shows its progress.
 fn on_server(socket: &Path, order: ImportOrder) -> Result<Import> {
     match follow(socket, &AdminRequest::Import(order))? {
         helenus_server::admin::Outcome::Imported(import) => Ok(import),

@@ -1,6 +1,6 @@
-//! What this program runs on, in words, for results that are to be compared later.
+//! The machine that the program runs on, described in words, for results that are compared later.
 
-/// Processor and cores of this machine.
+/// The processor's name and the number of cores.
 pub fn machine() -> String {
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

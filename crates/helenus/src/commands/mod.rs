@@ -1,4 +1,4 @@
-//! The commands of the binary. Each is thin: it reads its flags, calls a library, and prints.
+//! The commands of the binary. Each command is thin: it reads its options, calls a library, and prints.
 
 pub mod admin;
 #[cfg(feature = "analysis")]

@@ -1,8 +1,8 @@
-//! Numbers as people read them, and quantiles.
+//! Numbers formatted for people, and quantiles.
 
 use std::time::Duration;
 
-/// A whole number with commas.
+/// A whole number with commas between the thousands.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,7 +15,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A figure in about three digits: 8.13, 65.4, 1,234.
+/// A number with about three digits: 8.13, 65.4, 1,234.
 pub fn figure(number: f64) -> String {
     match number.abs() {
         n if n >= 999.5 => grouped(number.round().max(0.0) as u64),
@@ -25,7 +25,7 @@ pub fn figure(number: f64) -> String {
     }
 }
 
-/// A count that is a mean: whole where it is, else with a tenth.
+/// A mean of counts: without decimals if it is whole, otherwise with one.
 pub fn mean(number: f64) -> String {
     if number >= 999.5 || (number - number.round()).abs() < 0.005 {
         grouped(number.round().max(0.0) as u64)
@@ -34,7 +34,7 @@ pub fn mean(number: f64) -> String {
     }
 }
 
-/// A span of time.
+/// A duration in a fitting unit.
 pub fn seconds(span: Duration) -> String {
     match span.as_secs_f64() {
         s if s >= 3_600.0 => format!("{:.1} h", s / 3_600.0),
@@ -45,8 +45,8 @@ pub fn seconds(span: Duration) -> String {
     }
 }
 
-/// A moment as date and minute. Source of the arithmetic: the proleptic Gregorian calendar in eras of 400 years, which
-/// have 146,097 days, counted from 1 March so that the leap day is the last one of its year.
+/// A point in time as date and minute. Source of the arithmetic: the proleptic Gregorian calendar in eras of 400 years,
+/// which have 146,097 days, counted from 1 March so that the leap day is the last day of its year.
 pub fn utc(epoch_s: u64) -> String {
     let (days, minute) = (epoch_s / 86_400 + 719_468, epoch_s % 86_400 / 60);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -59,7 +59,7 @@ pub fn utc(epoch_s: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minute / 60, minute % 60)
 }
 
-/// A quantile of sorted values, between two of them in proportion to how near it lies to each.
+/// A quantile of sorted values, interpolated linearly between its two neighbours.
 pub fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let place = sorted.len().saturating_sub(1) as f64 * quantile;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);

@@ -1,16 +1,17 @@
-//! A line on the terminal that says how far a command over files is.
+//! A progress line on the terminal, for commands that work on files.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// Between two drawings.
+/// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Bytes, or things of a kind, towards a total. Nothing is drawn where nobody looks, nor in the first moment.
+/// Progress in bytes, or in items of a kind, towards a total. Draws nothing if stderr is not a terminal, and nothing in
+/// the first 200 ms.
 pub struct Progress {
     what: String,
     total: u64,
-    /// What is counted, if not bytes.
+    /// The name of the items, if it does not count bytes.
     items: Option<&'static str>,
     done: u64,
     begun: Instant,
@@ -32,19 +33,19 @@ impl Progress {
         }
     }
 
-    /// Begins to count towards so many of `items`.
+    /// Begins to count towards `total` items.
     pub fn of_items(what: impl Into<String>, total: u64, items: &'static str) -> Progress {
         let mut progress = Progress::begin(what, total);
         progress.items = Some(items);
         progress
     }
 
-    /// What is done now.
+    /// Sets the name of the present work.
     pub fn name(&mut self, what: impl Into<String>) {
         self.what = what.into();
     }
 
-    /// So much is done, all in all.
+    /// Sets the amount done so far.
     pub fn at(&mut self, done: u64) {
         self.done = done;
         if !self.is_terminal {
@@ -53,25 +54,25 @@ impl Progress {
         let now = self.begun.elapsed();
         if now.saturating_sub(self.drawn) >= REDRAW {
             self.drawn = now;
-            // A terminal that is gone is no reason to end.
+            // A terminal that is gone is no reason to stop the work.
             _ = write!(stderr(), "\r\x1b[K{}", line(&self.what, (self.done, self.total), self.items, now));
         }
     }
 
-    /// Takes the line away, so that something else can be printed.
+    /// Removes the line, so that something else can be printed.
     pub fn clear(&mut self) {
         if self.is_terminal && !self.drawn.is_zero() {
             _ = write!(stderr(), "\r\x1b[K");
         }
     }
 
-    /// Draws nothing, where the output itself goes to the terminal.
+    /// Draws nothing if the command's own output goes to the terminal.
     pub fn unless_output_is_shown(mut self) -> Progress {
         self.is_terminal &= !stdout().is_terminal();
         self
     }
 
-    /// So much more.
+    /// Adds to the amount done.
     pub fn add(&mut self, bytes: u64) {
         self.at(self.done + bytes);
     }
@@ -93,7 +94,7 @@ fn line(what: &str, (done, total): (u64, u64), items: Option<&str>, took: Durati
     format!("{what}  {percent} % of {}, {}/s, {left:.0} s left", size(total), size(rate as u64))
 }
 
-/// Bytes for people.
+/// A number of bytes in a fitting unit.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

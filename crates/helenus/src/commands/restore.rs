@@ -1,4 +1,4 @@
-//! `helenus restore`: takes a backup back.
+//! `helenus restore`: restores a backup.
 
 use super::admin::{follow, unexpected};
 use super::at::{At, AtOptions};
@@ -26,7 +26,7 @@ changes: that every file is what backup.json says, that every SSTable can be rea
 that holds data. One thing that is wrong, and nothing is restored. A restore that was cut is ordered again and goes on behind
 the tables that it had done.";
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct RestoreCommand {
@@ -64,7 +64,7 @@ pub struct RestoreCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// Everything that speaks against it.
+/// Every reason against the restore: files, schema, damage, failures of the disk.
 pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
     let order = RestoreOrder {
         directory: std::path::absolute(&command.directory)?,

@@ -1,4 +1,4 @@
-//! Writes SSTables anew: in another version, or cut into smaller ones.
+//! Rewrites SSTables: in another version, or cut into smaller ones.
 
 use anyhow::{Result, bail};
 use helenus_host::Disk;
@@ -14,27 +14,27 @@ use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Elements of a partition between two words about progress.
+/// Number of a partition's elements between two reports of progress.
 const PROGRESS_ELEMENTS: u64 = 1024;
 
-/// What is written.
+/// How to rewrite an SSTable.
 pub struct Rewriting<'a> {
-    /// The version.
+    /// The version of the new files.
     pub version: Version,
-    /// Bytes of Data.db after which another SSTable begins; none: one for one.
+    /// Bytes of Data.db after which the next SSTable begins. `None`: one new SSTable for each old one.
     pub bytes_max: Option<u64>,
-    /// Whether ours alone read it, and so our page checksums are wanted.
+    /// Whether only Helenus will read the files, so that they get its page checksums.
     pub page_checksums: bool,
-    /// Where it goes.
+    /// The folder of the new files.
     pub folder: &'a Path,
     /// Makes the name of each new SSTable.
     pub next: &'a mut dyn FnMut() -> Descriptor,
 }
 
-/// Writes an SSTable anew; the new ones. Rows, tombstones and times are what they were.
+/// Rewrites an SSTable and returns the new ones. Rows, tombstones and timestamps stay the same.
 ///
 /// # Errors
-/// Damage; what the version has no place for; failures of the disk. What was written so far stays.
+/// Damage; content that the version cannot represent; failures of the disk. SSTables written before the error stay.
 pub fn rewrite(
     disk: &Arc<dyn Disk>,
     (table, from): (&Arc<SsTable>, &Path),

@@ -1,4 +1,4 @@
-//! What shells and `man` know of the command line: made from its own description, so that it is never behind.
+//! Shell completions and manual pages, generated from the definition of the command line so that they always match it.
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use std::io::Write;
 use std::path::Path;
 
-/// `helenus completions`.
+/// Defines `helenus completions`.
 pub fn completions() -> Command {
     let shell = Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell));
     Command::new("completions")
@@ -20,7 +20,7 @@ pub fn completions() -> Command {
         .arg(shell.help("Which shell"))
 }
 
-/// `helenus man`.
+/// Defines `helenus man`.
 pub fn man() -> Command {
     Command::new("man")
         .about("Write manual pages, one a command")
@@ -52,7 +52,7 @@ pub fn run_completions(matches: &ArgMatches, mut all: Command) -> Result<()> {
 pub fn run_man(matches: &ArgMatches, mut all: Command) -> Result<()> {
     let Some(directory) = matches.get_one::<String>("directory").map(Path::new) else { return Ok(()) };
     all.build();
-    // Pages are for all users of a machine: they are made as the umask says.
+    // Manual pages are for all users of a machine, so the umask decides their permissions.
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let mut pages = Vec::new();
     render(&all, "helenus", &mut pages)?;

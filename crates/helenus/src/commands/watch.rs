@@ -1,4 +1,4 @@
-//! Shows, while something works, how far it says it is.
+//! Shows the progress of work that runs on another thread.
 
 use super::progress::Progress;
 use anyhow::{Result, anyhow};
@@ -6,17 +6,17 @@ use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Between two looks.
+/// Time between two queries of the progress.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A line that appears when there is something to say.
+/// A progress line that appears once there is something to show.
 #[derive(Default)]
 pub struct Line {
     progress: Option<Progress>,
 }
 
 impl Line {
-    /// Says what is done, how many bytes of how many.
+    /// Shows the name of the work, the bytes done and the total.
     pub fn show(&mut self, (doing, done, total): (&str, u64, u64)) {
         if total == 0 || !stderr().is_terminal() {
             return;
@@ -27,10 +27,10 @@ impl Line {
     }
 }
 
-/// Works on another thread, and shows meanwhile what `look` says.
+/// Runs `work` on another thread, and meanwhile shows the progress that `look` returns: name, bytes done, total.
 ///
 /// # Errors
-/// When the work ended without an answer, which only a panic makes it do.
+/// The work ended without a result, which only a panic can cause.
 pub fn watch<T: Send>(work: impl FnOnce() -> T + Send, look: impl Fn() -> (String, u64, u64)) -> Result<T> {
     std::thread::scope(|scope| {
         let (done, is_done) = sync_channel(1);

@@ -1,50 +1,51 @@
-//! Large pieces of memory, straight from the system and straight back to it.
+//! Allocates large pieces of memory directly from the kernel, and returns them directly.
 //!
-//! An allocator keeps freed memory for its next use, by thread and size. With pieces of many megabytes, which one thread
-//! allocates and another frees, a server held three times what it used. A mapping of its own costs a fault a page, less than
-//! filling the page does, and growing moves pages in place of copying them (mremap(2)).
+//! An allocator keeps freed memory for reuse, by thread and size. With pieces of many megabytes, which one thread
+//! allocates and another frees, a server held three times the memory it used. A separate mapping costs a fault per
+//! page, less than filling the page does, and growing moves pages instead of copying them (mremap(2)).
 
 #![expect(unsafe_code, reason = "calls of the system; each says why it is sound")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;
 
-/// Pieces of more bytes than this are large.
+/// Pieces larger than this are large.
 pub(super) const LARGE_BYTES: usize = 1 << 20;
-/// What the system aligns mappings to, at least.
+/// The least alignment of mappings.
 const PAGE_BYTES: usize = 4096;
 
-/// Whether memory of this layout is a mapping. It depends on nothing else, so that whoever frees knows as well.
+/// Whether memory of this layout is a mapping. It depends on the layout alone, so that freeing decides the same way.
 #[inline]
 pub(super) fn is_large(layout: Layout) -> bool {
     layout.size() > LARGE_BYTES && layout.align() <= PAGE_BYTES
 }
 
-/// New memory, of zeroes; null if there is none.
+/// Maps new memory of zeroes; null if there is none.
 #[cold]
 pub(super) fn map(size: usize) -> *mut u8 {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new anonymous mapping, at a place of the system's choice, touches nothing that is there.
+    // SAFETY: a new anonymous mapping, at an address of the kernel's choice, touches no existing memory.
     let memory = unsafe { libc::mmap(null_mut(), size, protection, flags, -1, 0) };
     if memory == libc::MAP_FAILED { null_mut() } else { memory.cast() }
 }
 
-/// Gives it back.
+/// Unmaps memory.
 ///
 /// # Safety
 /// `at` came from `map` or `grow` with this size, and nobody uses it any more.
 #[cold]
 pub(super) unsafe fn unmap(at: *mut u8, size: usize) {
-    // SAFETY: the mapping is the caller's alone. It cannot fail for a whole mapping of ours.
+    // SAFETY: the mapping is the caller's alone. munmap cannot fail for a whole mapping of ours.
     unsafe {
         libc::munmap(at.cast(), size);
     }
 }
 
-/// Other memory in place of `at`, with what stands there as far as it fits; null, and `at` as it was, if there is none.
+/// Replaces the memory at `at` by memory of another size, with the same content as far as it fits. If there is no
+/// memory, returns null and leaves `at` as it was.
 ///
 /// # Safety
-/// As of `GlobalAlloc::realloc`, for memory of `inner` or, where `is_large`, of `map`.
+/// As for `GlobalAlloc::realloc`. The memory came from `inner`, or from `map` if `is_large`.
 #[cold]
 pub(super) unsafe fn change<A: GlobalAlloc>(inner: &A, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
     // SAFETY: the caller's promise: `size` rounded up to the alignment fits an `isize`.

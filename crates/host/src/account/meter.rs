@@ -1,19 +1,20 @@
-//! Counts the bytes that each thread holds: allocated by it, less what it has freed.
+//! Counts the bytes that each thread holds: those it has allocated minus those it has freed.
 //!
-//! One number a thread, changed by one addition an allocation. Memory that one thread allocates and another frees shifts
-//! between their numbers; scopes begin at 0, so that only what moves during a request counts wrongly, and what is handed
-//! over on purpose (an answer) is told to the scope.
+//! One number per thread, changed by one addition per allocation. If one thread allocates and another frees, bytes
+//! shift between their numbers. Scopes begin at 0, so only memory that changes threads during a request is counted
+//! wrongly; memory that is handed over on purpose (an answer) is reported to the scope.
 
 #[cfg(feature = "allocator")]
 use super::large::{LARGE_BYTES, change, is_large, map, unmap};
 use std::cell::Cell;
 
 thread_local! {
-    /// Without a destructor and with a constant start, so that the allocator may touch it at any time of a thread's life.
+    /// Has no destructor and a constant initial value, so that the allocator may use it at any time of a thread's
+    /// life.
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread holds since its scope began.
+/// Bytes that this thread has come to hold since its scope began.
 #[inline]
 pub fn held() -> isize {
     HELD.get()
@@ -24,7 +25,7 @@ pub(super) fn set_held(bytes: isize) {
     HELD.set(bytes);
 }
 
-/// Runs something whose memory belongs to a fixed share and not to the request: a memtable's arena, the block cache.
+/// Runs code whose allocations belong to a fixed share and not to the request: a memtable's arena, the block cache.
 pub fn uncounted<T>(run: impl FnOnce() -> T) -> T {
     let before = held();
     let done = run();
@@ -32,13 +33,14 @@ pub fn uncounted<T>(run: impl FnOnce() -> T) -> T {
     done
 }
 
-/// An allocator that counts for `held`, and has large pieces from the system itself (`large.rs`).
+/// An allocator that counts for `held`, and takes large pieces directly from the kernel (`large.rs`).
 #[cfg(feature = "allocator")]
 pub struct Metered<A>(pub A);
 
 #[cfg(feature = "allocator")]
 #[expect(unsafe_code, reason = "an allocator; SAFETY below")]
-// SAFETY: a call goes to the allocator within, as it came, or to `large`, as its layout says; counting allocates nothing.
+// SAFETY: a call goes unchanged to the inner allocator or to `large`, depending on the layout; counting allocates
+// nothing.
 unsafe impl<A: std::alloc::GlobalAlloc> std::alloc::GlobalAlloc for Metered<A> {
     #[inline]
     unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
@@ -63,7 +65,7 @@ unsafe impl<A: std::alloc::GlobalAlloc> std::alloc::GlobalAlloc for Metered<A> {
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: std::alloc::Layout) {
         HELD.set(HELD.get() - layout.size() as isize);
-        // SAFETY: as the caller promises; where it is large, it came from `map` or `change`.
+        // SAFETY: as the caller promises; large memory came from `map` or `change`.
         unsafe { if is_large(layout) { unmap(at, layout.size()) } else { self.0.dealloc(at, layout) } }
     }
 

@@ -1,8 +1,10 @@
-//! The account of memory that grows with requests: what each holds, what all may hold, who waits.
+//! The account of memory that grows with requests: how much each request holds, how much all may hold, and which
+//! requests wait.
 //!
-//! `memory_limit` is divided at the start (`split.rs`): fixed shares for memtables and the block cache, and the rest, from
-//! which every request draws (`pool.rs`). A thread that serves a request opens a `Scope` (`scope.rs`). From then on the
-//! binary's allocator counts what the thread holds (`meter.rs`), and code that is about to allocate much says so first:
+//! `memory_limit` is divided at the start (`split.rs`): fixed shares for memtables and the block cache, and the rest,
+//! from which every request draws (`pool.rs`). A thread that serves a request opens a `Scope` (`scope.rs`). From then
+//! on the binary's allocator counts the bytes that the thread holds (`meter.rs`). Code that is about to allocate much
+//! memory asks first:
 //!
 //! ```text
 //! account::grow(bytes)?        before a row is joined, an answer grows, a body is decompressed
@@ -12,9 +14,9 @@
 //! scope.begins_again()         after a refusal: whether to serve the request once more, now that there is room
 //! ```
 //!
-//! A scope begins with an allowance, so that small requests never touch the pool. On a listener's thread nothing waits:
-//! `Refusal::WouldBlock` sends the request to a thread that may. Nothing is bounded in a process that has set no limit (the
-//! library, the tools), and nothing is counted without the metered allocator.
+//! A scope begins with an allowance, so that small requests never touch the pool. A thread that runs an event loop
+//! never waits: `Refusal::WouldBlock` sends the request to a thread that may wait. Nothing is limited in a process
+//! that has set no limit (the library, the tools), and nothing is counted without the metered allocator.
 
 #[cfg(feature = "allocator")]
 mod large;

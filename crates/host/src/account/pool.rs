@@ -1,10 +1,10 @@
-//! The bytes that requests hold, in all and by what for, and the threads that wait for some.
+//! Counts the bytes that requests hold, in all and by share, and lets threads wait for bytes.
 //!
-//! Grants are taken in steps and given back when a request ends. Waiters that each hold a part cannot keep each other
-//! waiting for ever. The first that finds no room may go beyond the shared bytes (`one_more`) until its request is over.
-//! Where that is not enough, and all bytes are held by requests that wait, the others are told to give theirs back and to
-//! begin again later (`Taken::BackOff`): nobody sits on memory until a deadline while the machine is idle. Only a request that
-//! does not fit alone is refused before its deadline.
+//! Grants are taken in steps and given back when a request ends. Waiters that each hold a part cannot block each other
+//! for ever. The first that finds no room may exceed the shared bytes (`one_more`) until it ends. If that is not
+//! enough, and waiting requests hold all bytes, the others are told to give theirs back and to retry later
+//! (`Taken::BackOff`), so that no request holds memory until its deadline while the machine is idle. Only a request
+//! that does not fit alone is refused before its deadline.
 
 use super::split::Split;
 use parking_lot::{Condvar, Mutex};
@@ -12,27 +12,27 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What memory is for.
+/// The purpose of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Requests that are being served: rows, values, merges, conditions, answers that grow.
     Requests,
-    /// Answers that are made and wait for their client.
+    /// Answers that are complete and wait for their client.
     Answers,
     /// Requests that arrive or wait for a thread.
     Arriving,
-    /// Flushes, compactions, imports and other work that nobody waits for.
+    /// Flushes, compactions, imports and other background work.
     Background,
-    /// Analysed statements that are kept.
+    /// Cached statements.
     Statements,
 }
 
 impl Share {
-    /// All of them.
+    /// All shares.
     pub const ALL: [Share; 5] =
         [Share::Requests, Share::Answers, Share::Arriving, Share::Background, Share::Statements];
 
-    /// Its name for people and metrics.
+    /// Its name for messages and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,38 +45,38 @@ impl Share {
     }
 }
 
-/// What a share holds.
+/// The bytes of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareFigures {
-    /// Which.
+    /// The share.
     pub share: Share,
     /// Bytes held.
     pub used: u64,
-    /// The most that it held.
+    /// The most bytes that it has held.
     pub peak: u64,
 }
 
-/// All figures of the account.
+/// The account's metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// By share.
+    /// The shares.
     pub shares: Vec<ShareFigures>,
-    /// Bytes that all of them hold, and the most that they held.
+    /// Bytes that all shares hold.
     pub used: u64,
-    /// See `used`.
+    /// The most bytes that all shares have held.
     pub peak: u64,
-    /// What they may hold; `u64::MAX` without a limit.
+    /// The most bytes that all shares may hold; `u64::MAX` without a limit.
     pub limit: u64,
-    /// Requests that waited for room.
+    /// Requests that waited for memory.
     pub waited: u64,
     /// Requests that got none.
     pub refused: u64,
 }
 
-/// The process's one account.
+/// The only account of the process.
 pub(super) static POOL: Pool = Pool::new();
 
-/// See the module.
+/// The account (see the module).
 pub(super) struct Pool {
     used: AtomicU64,
     peak: AtomicU64,
@@ -88,9 +88,9 @@ pub(super) struct Pool {
     refused: AtomicU64,
     state: Mutex<State>,
     freed: Condvar,
-    /// Threads that wait. Changed under the lock; read without it by who gives back.
+    /// Number of waiting threads. Changed under the lock; read without it by threads that give bytes back.
     waiting: AtomicU64,
-    /// `State::first`, or 0: for its own thread, which looks without the lock.
+    /// `State::first`, or 0. The thread of that request reads it without the lock.
     first: AtomicU64,
 }
 
@@ -100,9 +100,9 @@ struct Counted {
 }
 
 struct State {
-    /// The request that may go beyond the shared bytes.
+    /// The request that may exceed the shared bytes.
     first: Option<u64>,
-    /// The requests that wait, by number.
+    /// The waiting requests, by number.
     waiters: BTreeMap<u64, Waiter>,
 }
 
@@ -112,30 +112,30 @@ struct Waiter {
     bytes: u64,
     /// Bytes that it holds.
     taken: u64,
-    /// Whether it can give them back and begin again.
+    /// Whether it can give them back and retry.
     backs_off: bool,
-    /// How its wait ends, once that is decided.
+    /// The outcome of its wait, once that is decided.
     verdict: Option<Taken>,
 }
 
-/// How a request for bytes ends.
+/// The outcome of a request for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// They were taken.
+    /// The bytes were taken.
     Yes,
-    /// There is no room, or none in time.
+    /// There are not enough bytes, or not in time.
     NoRoom,
-    /// There may be room later, once the request has given back what it holds.
+    /// There may be enough later, once the request has given back the bytes that it holds.
     BackOff,
 }
 
-/// Sets what requests may hold, and how long one waits for room.
+/// Sets how many bytes requests may hold, and how long a request waits for bytes.
 pub fn set_limits(split: Split, patience: Duration) {
     POOL.patience_ms.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     POOL.set(split);
 }
 
-/// The account's figures.
+/// The account's metrics.
 #[must_use]
 pub fn figures() -> Figures {
     let get = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -177,12 +177,12 @@ impl Pool {
         self.shared.store(split.shared, Ordering::Relaxed);
     }
 
-    /// How long a request waits for room in all.
+    /// How long a request waits for bytes, in all its waits together.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_millis(self.patience_ms.load(Ordering::Relaxed))
     }
 
-    /// What all may hold.
+    /// The most bytes that all requests may hold.
     pub(super) fn limit(&self) -> u64 {
         self.shared.load(Ordering::Relaxed).saturating_add(self.one_more.load(Ordering::Relaxed))
     }
@@ -192,23 +192,23 @@ impl Pool {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether this request waits for bytes.
+    /// Whether this request is waiting for bytes.
     #[cfg(test)]
     pub(super) fn has_waiter(&self, request: u64) -> bool {
         self.state.lock().waiters.contains_key(&request)
     }
 
-    /// Whether the shared bytes are all held.
+    /// Whether all shared bytes are held.
     pub(super) fn is_full(&self) -> bool {
         self.used.load(Ordering::Relaxed) >= self.shared.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody waits for bytes.
+    /// Whether a request is waiting for bytes.
     pub(super) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes bytes if all then hold `most` or less.
+    /// Takes bytes if the total is then at most `most`.
     fn try_take_within(&self, bytes: u64, most: u64) -> bool {
         let mut used = self.used.load(Ordering::SeqCst);
         loop {
@@ -231,7 +231,7 @@ impl Pool {
         counted.peak.fetch_max(used, Ordering::Relaxed);
     }
 
-    /// Takes bytes if there are some without waiting.
+    /// Takes bytes if they are free now.
     pub(super) fn try_take(&self, share: Share, bytes: u64) -> bool {
         let taken = self.try_take_within(bytes, self.shared.load(Ordering::Relaxed));
         if taken {
@@ -240,13 +240,13 @@ impl Pool {
         taken
     }
 
-    /// Takes bytes, room or not.
+    /// Takes bytes even beyond the limit.
     pub(super) fn force(&self, share: Share, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::AcqRel);
         self.note_taken(share, bytes);
     }
 
-    /// Takes bytes for the request of this number, which holds `taken` already, and waits for them until `due`.
+    /// Takes bytes for the request of this number, which already holds `taken`. Waits for them until `due`.
     pub(super) fn take(
         &self,
         (share, request): (Share, u64),
@@ -258,10 +258,10 @@ impl Pool {
         }
         let mut state = self.state.lock();
         let mut has_waited = false;
-        // Before the look at `used` below: who gives back changes `used` first and then looks here.
+        // Before `used` is read below: a thread that gives back changes `used` first and then reads `waiting`.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let verdict = loop {
-            // One that holds nothing lets those go before it that cannot give back what they hold.
+            // A request that holds nothing does not become the first while one is waiting that cannot back off.
             let goes_before = |(other, waiter): (&u64, &Waiter)| *other != request && !waiter.backs_off;
             let may_be_first = taken > 0 || !state.waiters.iter().any(goes_before);
             if may_be_first {
@@ -299,12 +299,12 @@ impl Pool {
         verdict
     }
 
-    /// What all may hold when a request asks: more if it is the first.
+    /// The limit of the total for a request: higher if it is the first.
     fn most(&self, is_first: bool) -> u64 {
         if is_first { self.limit() } else { self.shared.load(Ordering::Relaxed) }
     }
 
-    /// Where all bytes are held by requests that wait, nobody will give any back: decides who does.
+    /// If waiting requests hold all bytes, no bytes will become free: decides which requests give theirs back.
     fn decide(&self, state: &mut State) {
         let used = self.used();
         let first = state.first;
@@ -312,7 +312,8 @@ impl Pool {
             waiter.verdict.is_some()
                 || used.saturating_add(waiter.bytes) <= self.most(first == Some(*request))
         };
-        // Nobody waits for these to go: kept statements stay, and messages on their way in become requests that ask for more.
+        // These bytes will not become free: cached statements stay, and arriving messages become requests that ask for
+        // more.
         let standing: u64 = [Share::Arriving, Share::Statements]
             .map(|share| self.by_share[share as usize].used.load(Ordering::Relaxed))
             .iter()
@@ -330,7 +331,7 @@ impl Pool {
             }
         }
         if !told {
-            // The first goes back as well where a flush or a compaction, which cannot, waits for what it holds.
+            // The first gives back as well if a flush or a compaction, which cannot, waits for the bytes it holds.
             let is_kept = state.waiters.values().any(|waiter| !waiter.backs_off && holds(waiter));
             let first = first.and_then(|first| state.waiters.get_mut(&first));
             match first {
@@ -339,7 +340,7 @@ impl Pool {
                     state.first = None;
                 }
                 Some(alone) if holds(alone) || !is_kept => alone.verdict = Some(Taken::NoRoom),
-                // It holds nothing: one that cannot go back may go beyond the shared bytes in its place.
+                // The first holds nothing: a waiter that cannot back off may exceed the shared bytes in its place.
                 Some(_) => state.first = None,
                 None => return,
             }
@@ -357,16 +358,16 @@ impl Pool {
         self.wake();
     }
 
-    /// Who waits looks again.
+    /// Makes the waiting threads check again.
     fn wake(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            // Under the lock, so that nobody is between the look and the wait.
+            // Under the lock, so that no thread is between its check and its wait.
             let _state = self.state.lock();
             self.freed.notify_all();
         }
     }
 
-    /// A request is over, or waits for something else: another may go beyond the shared bytes.
+    /// A request has ended, or waits for something else: another may exceed the shared bytes.
     pub(super) fn end(&self, request: u64) {
         if self.first.load(Ordering::Relaxed) != request {
             return;
@@ -379,7 +380,7 @@ impl Pool {
         }
     }
 
-    /// Bytes go on to another share.
+    /// Moves bytes to another share.
     fn move_to(&self, from: Share, to: Share, bytes: u64) {
         self.by_share[from as usize].used.fetch_sub(bytes, Ordering::Relaxed);
         let counted = &self.by_share[to as usize];
@@ -388,7 +389,7 @@ impl Pool {
     }
 }
 
-/// Bytes on the account; given back when dropped.
+/// Bytes charged to the account; given back when dropped.
 #[derive(Debug)]
 pub struct Charge {
     share: Share,
@@ -396,20 +397,20 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Takes bytes, room or not: for memory that is there already.
+    /// Charges bytes even beyond the limit: for memory that is already allocated.
     #[must_use]
     pub fn force(share: Share, bytes: u64) -> Charge {
         POOL.force(share, bytes);
         Charge { share, bytes }
     }
 
-    /// Takes bytes if there is room now.
+    /// Charges bytes if they are free now.
     #[must_use]
     pub fn try_take(share: Share, bytes: u64) -> Option<Charge> {
         POOL.try_take(share, bytes).then_some(Charge { share, bytes })
     }
 
-    /// Bytes that a request has been granted, for a share that outlives it.
+    /// Moves bytes that were granted to a request to a share that outlives it.
     pub(super) fn of_grant(from: Share, share: Share, bytes: u64) -> Charge {
         POOL.move_to(from, share, bytes);
         Charge { share, bytes }

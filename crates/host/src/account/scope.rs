@@ -1,4 +1,4 @@
-//! A request on its thread: what it has been granted, and how it gets more.
+//! The scope of a request on its thread: how many bytes it has been granted, and how it gets more.
 
 use super::meter::{held, set_held};
 use super::pool::{Charge, POOL, Share, Taken};
@@ -6,25 +6,25 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes that a request on a listener's thread may hold. Beyond, it goes to a thread that may wait.
+/// Bytes that a request on an event loop's thread may hold. A request that needs more moves to a thread that may wait.
 const INLINE_BYTES: isize = 2 << 20;
-/// The same where all bytes are held: a larger answer is made where it can wait for room.
+/// The same while all shared bytes are held: a larger answer is made where it can wait for memory.
 const INLINE_BYTES_SHORT: isize = 64 << 10;
-/// Bytes that every other scope may hold without asking.
+/// Bytes that any other scope may hold without asking.
 const ALLOWANCE_BYTES: isize = 256 << 10;
-/// Grants come in steps of this size.
+/// Bytes by which a scope's grant grows.
 const STEP_BYTES: u64 = 256 << 10;
-/// A request that held more than this has its memory given back to the system at its end.
+/// If a request has held more than this, the allocator returns its freed memory to the kernel at the request's end.
 const COLLECTED_BYTES: u64 = 2 << 20;
 
-/// What a thread does that finds no room.
+/// How a thread waits that finds no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// Nothing: the request is run elsewhere.
+    /// Not at all: the request is run elsewhere.
     Never,
-    /// Waits as long as a request may take (`set_limits`), then it is refused.
+    /// As long as a request may wait (`set_limits`); then the request is refused.
     ForRoom,
-    /// Waits so long, then goes on all the same: for what nobody could tell to try again.
+    /// For this time; then it continues without a grant: for work that cannot be told to retry.
     ThenGoesOn(Duration),
 }
 
@@ -34,7 +34,7 @@ pub enum Refusal {
     /// This thread may not wait: run the request where it may.
     #[error("the request needs more memory than this thread may give it")]
     WouldBlock,
-    /// There was no room in time.
+    /// Not enough memory became free in time.
     #[error(
         "no memory for the request: it holds {} MiB and needs {} MiB more, and {} of {} MiB for requests are in use; ask for \
          less at once (a page size, fewer or smaller values), send fewer large requests at a time, or raise memory_limit",
@@ -57,12 +57,12 @@ fn mebibytes(bytes: u64) -> u64 {
 }
 
 thread_local! {
-    /// Bytes that the thread may hold; without a scope, any.
+    /// Bytes that the thread may hold; no limit outside scopes.
     static GRANTED: Cell<isize> = const { Cell::new(isize::MAX) };
     static STATE: Cell<Option<State>> = const { Cell::new(None) };
 }
 
-/// The scope of a thread.
+/// The state of a thread's scope.
 #[derive(Clone, Copy)]
 struct State {
     waits: Waits,
@@ -72,11 +72,11 @@ struct State {
     due: Option<Instant>,
     /// Bytes taken from the pool.
     taken: u64,
-    /// Bytes that it would hold now, if it has been told to begin again later.
+    /// Bytes that it will hold when it retries, if it was told to back off.
     backs_off: Option<u64>,
 }
 
-/// The time in which a thread serves one request. Scopes of a thread nest; the inner one counts alone.
+/// The scope in which a thread serves one request. Scopes of a thread nest; only the innermost one counts.
 pub struct Scope {
     outer: (Option<State>, isize, isize),
     is_open: bool,
@@ -85,7 +85,7 @@ pub struct Scope {
 static REQUESTS: AtomicU64 = AtomicU64::new(1);
 
 impl Scope {
-    /// Begins one.
+    /// Begins a scope.
     #[must_use]
     pub fn begin(share: Share, waits: Waits) -> Scope {
         let outer = (STATE.get(), held(), GRANTED.get());
@@ -103,8 +103,7 @@ impl Scope {
         Scope { outer, is_open: true }
     }
 
-    /// Ends it, and leaves `bytes` of what it was granted on the account, of another share: an answer that waits for its
-    /// client.
+    /// Ends the scope. `bytes` of its grant stay charged, to another share: for an answer that waits for its client.
     #[must_use]
     pub fn hand_over(mut self, share: Share, bytes: u64) -> Charge {
         let (from, left) = STATE.get().map_or((Share::Requests, 0), |state| (state.share, state.taken));
@@ -116,8 +115,8 @@ impl Scope {
         charge
     }
 
-    /// Whether the request, whose answer is a refusal, is to be served once more from its start. Others needed what it held:
-    /// it has given that back, and has waited for all that it will need, if there was room in time.
+    /// Whether the request, which has just been refused, is to be served again from its start. If it was told to back
+    /// off, this gives its bytes back and waits for all bytes that it will need; true if they became free in time.
     #[must_use]
     pub fn begins_again(&mut self) -> bool {
         let Some(mut state) = STATE.get() else { return false };
@@ -162,24 +161,24 @@ impl Drop for Scope {
     }
 }
 
-/// Gives what the allocator keeps of freed memory back to the system: after a large request it would stand beside what the
-/// next one takes.
+/// Returns the allocator's freed memory to the kernel: after a large request it would add to the memory of the next
+/// one.
 fn release_freed_memory() {
     #[cfg(feature = "allocator")]
     crate::allocator::release_freed_memory();
 }
 
-/// Asks for `bytes` that are about to be allocated.
+/// Asks for `bytes` before they are allocated.
 ///
 /// # Errors
-/// `WouldBlock` on a thread that may not wait, `NoRoom` when there is none in time.
+/// `WouldBlock` on a thread that may not wait; `NoRoom` if there are none in time.
 #[inline]
 pub fn grow(bytes: usize) -> Result<(), Refusal> {
     let wanted = held().saturating_add_unsigned(bytes);
     if wanted <= GRANTED.get() { Ok(()) } else { grow_to(wanted, bytes) }
 }
 
-/// Asks for what was allocated without having been asked for.
+/// Asks for bytes that were allocated without asking first.
 ///
 /// # Errors
 /// As `grow`.
@@ -188,17 +187,17 @@ pub fn settle() -> Result<(), Refusal> {
     grow(0)
 }
 
-/// Whether all bytes that requests share are held: who can do with less for a while does.
+/// Whether all shared bytes are held. Code that can manage with less memory for a while does so then.
 #[must_use]
 pub fn is_full() -> bool {
     POOL.is_full()
 }
 
-/// For a request that waits for something else than memory, such as a lock: where others wait for memory, it gives its own back
-/// and begins again later. The one that has what it waits for may be among them.
+/// Called by a request that waits for something else than memory, such as a lock. If others wait for memory, the
+/// request gives its own back and retries later: one of them may be the holder of the lock.
 ///
 /// # Errors
-/// `NoRoom` when the request is to end, so that it can begin again.
+/// `NoRoom` if the request must end and retry.
 pub fn give_way() -> Result<(), Refusal> {
     let Some(mut state) = STATE.get() else { return Ok(()) };
     let can_begin_again =
@@ -206,7 +205,7 @@ pub fn give_way() -> Result<(), Refusal> {
     if !can_begin_again || !POOL.is_waited_for() {
         return Ok(());
     }
-    // It may be the one that may go beyond the shared bytes, which another can use now.
+    // It may be the first, which may exceed the shared bytes; now another request can.
     POOL.end(state.request);
     if state.taken == 0 {
         return Ok(());
@@ -217,7 +216,8 @@ pub fn give_way() -> Result<(), Refusal> {
     Err(Refusal::NoRoom { held, needed: 0, used: POOL.used(), limit: POOL.limit() })
 }
 
-/// Says that the request has changed what others see: it is not refused any more for want of memory, and not begun again.
+/// Marks that the request has changed what others see: from now on it is neither refused for lack of memory nor
+/// retried.
 #[inline]
 pub fn commit() {
     if GRANTED.get() != isize::MAX {
@@ -232,7 +232,8 @@ fn committed() {
     }
 }
 
-/// Makes room in a vector for so many more, a quarter more than there are if it has to move; asked for first.
+/// Reserves space in a vector for `more` bytes, and asks for it first. A vector that must move grows by at least a
+/// quarter.
 ///
 /// # Errors
 /// As `grow`.
@@ -242,7 +243,7 @@ pub fn reserve(bytes: &mut Vec<u8>, more: usize) -> Result<(), Refusal> {
         return Ok(());
     }
     let whole = needed.max(bytes.capacity().saturating_add(bytes.capacity() / 4));
-    // The old ones stand beside the new ones until they have been copied.
+    // The old bytes exist beside the new ones until they are copied.
     grow(whole)?;
     bytes.reserve_exact(whole - bytes.len());
     Ok(())

@@ -1,4 +1,4 @@
-//! The pool under many threads, and how the limit is divided.
+//! The pool under many threads, and the division of the limit.
 
 use super::pool::{Pool, Taken};
 use super::{Share, Split, fixed_share, split};
@@ -30,7 +30,8 @@ fn many_that_each_hold_a_part_all_come_to_their_end_and_all_stay_within_the_limi
                 for turn in 0..200 {
                     let request = 1 + thread * 1000 + turn;
                     let mut held = 0;
-                    // In steps, up to what one may have beyond the others: deadlock is what this looks for.
+                    // Takes bytes in steps, up to the amount that one request may have beyond the others. The test
+                    // looks for deadlocks.
                     loop {
                         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                         let step = 1 + (state >> 33) % 9;
@@ -79,7 +80,7 @@ fn who_waits_with_a_part_gives_it_back_to_one_that_can_come_to_its_end() {
     std::thread::scope(|scope| {
         let first = scope.spawn(|| take(1, (12, 8)));
         let other = scope.spawn(|| take(2, (5, 2)));
-        // One of the two is first, and can only have what it asks for once the other has let go of what it holds.
+        // One of the two is the first, and gets the bytes it asks for only after the other has given its own back.
         let other = other.join().expect("a thread");
         if other == Taken::BackOff {
             pool.give_back(Share::Requests, 2);
@@ -118,7 +119,7 @@ fn requests_give_way_to_a_flush_that_holds_a_part() {
 
 #[test]
 fn one_at_a_time_goes_beyond_the_shared_bytes_when_messages_on_their_way_fill_them() {
-    // Those who wait come in every order, and there is background work among them, which cannot back off.
+    // Waiters arrive in any order. One kind of them is background work, which cannot back off.
     for background in 0..6_u64 {
         let pool = pool(10, 30);
         pool.force(Share::Arriving, 12);

@@ -1,28 +1,28 @@
-//! What is known of each block's memory, beside the memory: who holds it, how much of it is used, what is in it.
+//! Metadata of each frame of the block pool, apart from its memory: number of holders, length and name of its block.
 //!
-//! Seats are numbered, and stay where they are as long as the pool lives: whoever remembers a number may look at the seat at any
-//! time, whatever is in its memory by then.
+//! Frames are numbered, and their metadata keeps its address while the pool lives. So a reader that remembers a number
+//! may check the frame at any time, whatever block is in it by then.
 
 use super::Region;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bits of a number that say which of its region's blocks it is: a huge page has 2,048 blocks of 1 KiB.
+/// Bits of a frame number that select a block of the region: a huge page has 2,048 blocks of 1 KiB.
 const BLOCK_BITS: u32 = 11;
-/// Regions in the first piece of the table; each piece after it has twice as many.
+/// Regions in the first piece of the table. Each further piece has twice as many.
 const FIRST_PIECE: usize = 64;
-/// The highest number: two million regions, 4 TB of blocks.
+/// The highest region number: two million regions, 4 TB of blocks.
 const NUMBERS_MAX: u32 = (1 << (u32::BITS - BLOCK_BITS)) - 1;
-/// Pieces of the table for as many.
+/// Number of pieces that the table needs for these.
 const PIECES: usize = 16;
 
-/// Where a block stood when it was last seen. Another may be there by now: `BlockPool::find` says whether it is.
+/// The frame in which a block was last seen. By now it may hold another block, which `BlockPool::find` checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHint(NonZeroU32);
 
 impl BlockHint {
-    /// As a number, for who keeps many.
+    /// The hint as a number, for callers that store many.
     pub fn get(self) -> NonZeroU32 {
         self.0
     }
@@ -34,13 +34,13 @@ impl From<NonZeroU32> for BlockHint {
     }
 }
 
-/// One block's.
+/// The metadata of one frame.
 pub(super) struct Seat {
-    /// Holders of the block; 0 while nobody has the memory.
+    /// Number of holders of the block; 0 while the frame is free.
     pub(super) holders: AtomicU32,
-    /// Bytes of the block, up to `BYTES_MAX`, and whether it was found since somebody last asked.
+    /// Bytes of the block, up to `BYTES_MAX`; the top bit tells whether it was found since `take_found`.
     bytes: AtomicU32,
-    /// What its finder calls the block; 0 while it has no name.
+    /// The name by which the block is found; 0 while it has none.
     name: AtomicU64,
 }
 
@@ -52,44 +52,44 @@ impl Seat {
         Seat { holders: AtomicU32::new(0), bytes: AtomicU32::new(0), name: AtomicU64::new(0) }
     }
 
-    /// Begins a block, of which there is one holder. The caller has the memory: nobody holds it.
+    /// Begins a block with one holder. The caller has the frame, which was free.
     pub(super) fn begin(&self, bytes: usize) {
         self.name.store(0, Ordering::Relaxed);
         self.bytes.store(bytes.min(BYTES_MAX as usize) as u32, Ordering::Relaxed);
-        // Who joins sees all of the above, and the region.
+        // A thread that joins sees all of the above, and the region.
         self.holders.store(1, Ordering::Release);
     }
 
-    /// Becomes one more holder, if there is any; of whatever block is there.
+    /// Adds a holder to whatever block is there; false if the frame is free.
     pub(super) fn join(&self) -> bool {
         let more = |holders: u32| (holders > 0 && holders < super::HOLDERS_MAX).then(|| holders + 1);
         self.holders.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Gives the block a name; for a holder, when its bytes do not change any more.
+    /// Names the block. The caller is a holder, and the bytes do not change any more.
     pub(super) fn set_name(&self, name: u64) {
         self.name.store(name, Ordering::Release);
     }
 
-    /// For a holder: whether the block has this name, and so the bytes it had when it was named.
+    /// Whether the block has this name, and therefore the bytes it had when it was named. The caller is a holder.
     pub(super) fn has_name(&self, name: u64) -> bool {
         self.name.load(Ordering::Acquire) == name
     }
 
-    /// For a holder: bytes of the block.
+    /// Length of the block in bytes. The caller is a holder.
     pub(super) fn bytes(&self) -> usize {
         (self.bytes.load(Ordering::Relaxed) & BYTES_MAX) as usize
     }
 
     pub(super) fn mark_found(&self) {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        // One of two marks that are set and taken at once may be lost.
+        // If a mark is set and taken at the same time, one of the two may be lost.
         if bytes & WAS_FOUND == 0 {
             self.bytes.store(bytes | WAS_FOUND, Ordering::Relaxed);
         }
     }
 
-    /// For a holder: whether the block was found since this was last asked.
+    /// Whether the block was found since the last call. The caller is a holder.
     pub(super) fn take_found(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
         let was_found = bytes & WAS_FOUND != 0;
@@ -100,19 +100,19 @@ impl Seat {
     }
 }
 
-/// Those of a region.
+/// The metadata of a region's frames.
 pub(super) struct Seats {
     pub(super) all: Box<[Seat]>,
     pub(super) block_bytes: usize,
-    /// The region that has them, and its memory: valid while one of its blocks is held.
+    /// The present region and its memory: valid while one of its blocks is held.
     region: AtomicPtr<Region>,
     memory: AtomicPtr<u8>,
-    /// In the pool's table, from 1 on; 0 if they are in none.
+    /// The number in the pool's table, from 1 on; 0 if it is in no table.
     number: u32,
 }
 
 impl Seats {
-    /// For a block without a pool.
+    /// For a single block from no pool.
     pub(super) fn single(bytes: usize) -> Arc<Seats> {
         Arc::new(Seats::new(1, bytes, 0))
     }
@@ -123,25 +123,25 @@ impl Seats {
         Seats { all, block_bytes, region, memory, number }
     }
 
-    /// Belong to this region from now on. Nobody holds a block of them; the first `Seat::begin` publishes it.
+    /// Assigns the frames to a region. None of them is in use; the first `Seat::begin` publishes this.
     pub(super) fn serve(&self, region: *mut Region, memory: *mut u8) {
         self.region.store(region, Ordering::Relaxed);
         self.memory.store(memory, Ordering::Relaxed);
     }
 
-    /// For a holder of one of the blocks: the region.
+    /// The region. The caller holds one of its blocks.
     #[inline]
     pub(super) fn region(&self) -> *mut Region {
         self.region.load(Ordering::Relaxed)
     }
 
-    /// Where the block of a number is; for others than its holders, where one was.
+    /// Address of a block; for callers that do not hold it, perhaps an earlier address.
     #[inline]
     pub(super) fn place(&self, number: usize) -> *mut u8 {
         self.memory.load(Ordering::Relaxed).wrapping_add(number * self.block_bytes)
     }
 
-    /// Where the block of a number in the region is to be found; `None` if it is not.
+    /// A hint to a block of the region; `None` if it cannot be found.
     pub(super) fn hint(&self, block: usize) -> Option<BlockHint> {
         let block = u32::try_from(block).ok().filter(|block| block >> BLOCK_BITS == 0)?;
         let number = NonZeroU32::new(self.number << BLOCK_BITS | block);
@@ -149,10 +149,10 @@ impl Seats {
     }
 }
 
-/// Numbers side by side, each with its seats when there are any.
+/// A range of region numbers, each with its frames' metadata once it is in use.
 type Piece = Box<[OnceLock<Arc<Seats>>]>;
 
-/// All seats of a pool, by number.
+/// All frames of a pool, by region number.
 pub(super) struct Table {
     pieces: [OnceLock<Piece>; PIECES],
     taken: AtomicU32,
@@ -163,7 +163,7 @@ impl Table {
         Table { pieces: [const { OnceLock::new() }; PIECES], taken: AtomicU32::new(0) }
     }
 
-    /// Seats for a new region. Where the table is full they are in none, and their blocks are not found by hints.
+    /// Frames for a new region. If the table is full they are in no table, and hints cannot find their blocks.
     pub(super) fn add(&self, count: usize, block_bytes: usize) -> Arc<Seats> {
         let next = |taken: u32| (taken < NUMBERS_MAX).then(|| taken + 1);
         let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
@@ -173,14 +173,14 @@ impl Table {
         if let Some(piece) = self.pieces.get(piece).filter(|_| number > 0) {
             let made = || (0..FIRST_PIECE << piece_of(number)).map(|_| OnceLock::new()).collect();
             if let Some(slot) = piece.get_or_init(made).get(at) {
-                // Each number is given once.
+                // Each number is used once.
                 let _ = slot.set(seats.clone());
             }
         }
         seats
     }
 
-    /// The seats that a hint leads to, and which of them it is.
+    /// The region's frames that a hint leads to, and the frame's index.
     #[inline]
     pub(super) fn find(&self, hint: BlockHint) -> Option<(&Seats, usize)> {
         let number = hint.0.get() >> BLOCK_BITS;
@@ -190,7 +190,7 @@ impl Table {
     }
 }
 
-/// Which piece of the table has a number, and where in it. Number 0 is in none, and where it would be is another's.
+/// The piece of the table for a number, and the index in it. Number 0 is in no piece; its index is another number's.
 #[inline]
 fn place(number: u32) -> (usize, usize) {
     let piece = piece_of(number);

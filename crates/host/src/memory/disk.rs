@@ -1,4 +1,4 @@
-//! The disk in memory behind `Disk`.
+//! Implements `Disk` in memory.
 
 use super::file::MemoryFile;
 use super::inode::Held;
@@ -17,7 +17,7 @@ pub(crate) struct MemoryDisk {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What the disk and its open files share.
+/// State shared by the disk and its open files.
 pub(crate) struct Shared {
     pub(crate) tree: RwLock<Tree>,
     /// Counts calls, injects faults and takes crash images; absent when durability is not tracked.
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
 }
 
 impl MemoryDisk {
-    /// An empty disk on which everything is as durable as the process.
+    /// An empty disk on which all data is as durable as the process.
     pub(crate) fn untracked() -> MemoryDisk {
         MemoryDisk { shared: Arc::new(Shared { tree: RwLock::new(Tree::new(false, u64::MAX)), watch: None }) }
     }
@@ -51,12 +51,13 @@ impl MemoryDisk {
 }
 
 impl Shared {
-    /// Counts a call; the error of a fault set for it.
+    /// Counts a call; returns the error of a fault that is set for it.
     pub(crate) fn call(&self, call: Call, path: &Path) -> io::Result<()> {
         self.watch.as_ref().map_or(Ok(()), |watch| watch.call(call, path))
     }
 
-    /// A call that makes something durable: crash images around it, then `done`, or `failed` if a fault says so.
+    /// A call that makes data durable: takes crash images before and after it, and runs `done`, or `failed` if a fault
+    /// strikes.
     pub(crate) fn make_durable(
         &self,
         call: Call,
@@ -154,7 +155,7 @@ impl Disk for MemoryDisk {
     }
 }
 
-/// The lock on a file, as long as it lives.
+/// Holds the lock on a file until it is dropped.
 struct Locked(Arc<Held>);
 
 impl Drop for Locked {

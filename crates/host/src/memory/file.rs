@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) struct MemoryFile {
     pub(crate) shared: Arc<Shared>,
     pub(crate) held: Arc<Held>,
-    /// As it was opened: for messages and faults.
+    /// The path by which it was opened, for messages and faults.
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,
 }
@@ -27,7 +27,7 @@ impl MemoryFile {
 
     fn write(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.may_write(Call::Write).inspect_err(|_| {
-            // A write that fails has written some of its bytes.
+            // A failing write writes some of its bytes.
             if self.writable
                 && let Some(watch) = &self.shared.watch
             {

@@ -1,4 +1,4 @@
-//! Copies of a disk, and what a crash leaves of one.
+//! Copies a disk, and computes what a crash leaves of one.
 
 use super::inode::{Held, Inode, Tear};
 use super::journal::Change;
@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Tree {
-    /// A disk of its own with the same bytes and names, present and durable. Locks are free: their holders are elsewhere.
+    /// An independent disk with the same bytes and names, present and durable. Locks are free, because their holders
+    /// use the original.
     pub(crate) fn fork(&self) -> Tree {
         let mut copies = Copies::new(self.space.capacity());
         let dirs = self.dirs.iter().map(|(id, dir)| (*id, copies.dir(dir))).collect();
@@ -18,12 +19,13 @@ impl Tree {
         Tree { dirs, next: self.next, journal, space: copies.space }
     }
 
-    /// Takes away what is not durable; with `chance`, a random part of it stays: single names, and of bytes single blocks
-    /// of 512 bytes or 4 KiB. For a fork only, as it takes the files from under those who have them open.
+    /// Removes data that is not durable. With `chance`, a random part of it survives: single names, and blocks of 512
+    /// bytes or 4 KiB. For a fork only, because it replaces the files that are open.
     pub(crate) fn crash(&mut self, chance: Option<&Sequence>) {
         let tear = chance.map(|chance| {
             let block_bytes = if chance.coin() { 512 } else { 4096 };
-            // Sometimes nearly nothing is lost, sometimes nearly all: halves alone would never show the single gap.
+            // Sometimes nearly nothing is lost, sometimes nearly everything: losing half each time would never produce
+            // a single gap.
             let keep_percent = [10, 50, 90][usize::from(chance.coin()) + usize::from(chance.coin())];
             Tear { chance, block_bytes, keep_percent }
         });
@@ -70,7 +72,7 @@ impl Tree {
     }
 }
 
-/// The files copied so far: two names of one file stay two names of one file.
+/// The files copied so far: two names of one file stay names of one file.
 struct Copies {
     inodes: HashMap<*const Inode, Arc<Inode>>,
     held: HashMap<*const Inode, Arc<Held>>,

@@ -1,7 +1,7 @@
-//! One file's bytes: the present ones and, tracked, those that a crash leaves.
+//! The bytes of a file: the present ones and, if tracked, those that a crash leaves.
 //!
-//! `Inode` is what names stand for; `Held` is its being in use (a present name or an open file), which takes room on the
-//! disk and can be locked. A name that only a crash would bring back keeps the `Inode` but takes no room.
+//! Names refer to an `Inode`. A `Held` is an inode in use (by a present name or an open file): it takes space on the
+//! disk and can be locked. A name that only a crash would bring back keeps the `Inode`, but takes no space.
 //! Lock order: `present`, then `durable`.
 
 use super::pages::{FILE_BYTES_MAX, Pages};
@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Blocks in which a failed sync loses bytes: the page of Linux's page cache.
+/// Size of the blocks that a failed sync loses: a page of Linux's page cache.
 const LOST_BLOCK_BYTES: usize = 4096;
 
 pub(crate) struct Inode {
@@ -24,7 +24,7 @@ pub(crate) struct Inode {
 #[derive(Clone, Default)]
 struct Durable {
     pages: Pages,
-    /// Blocks that a failed sync has dropped. As on Linux, a later sync passes over them until they are written again.
+    /// Blocks that a failed sync has dropped. As on Linux, later syncs skip them until they are written again.
     lost: BTreeSet<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Inode {
         self.present.read().read(buf, offset)
     }
 
-    /// Makes the present bytes and length durable, but for those lost.
+    /// Makes the present bytes and length durable, except lost blocks.
     pub(crate) fn sync(&self) {
         let Some(durable) = &self.durable else { return };
         let present = self.present.read();
@@ -53,7 +53,7 @@ impl Inode {
         }
     }
 
-    /// A sync that fails: some of the unsynced blocks reach the disk, the others are lost.
+    /// Fails a sync: some of the unsynced blocks reach the disk, the others are lost.
     pub(crate) fn fail_sync(&self, chance: &Sequence) {
         let Some(durable) = &self.durable else { return };
         let present = self.present.read();
@@ -66,7 +66,7 @@ impl Inode {
         });
     }
 
-    /// Makes what a crash leaves the present: of the unsynced bytes nothing, or with `tear` some.
+    /// Turns the file into what a crash leaves: no unsynced bytes, or with `tear` some of them.
     pub(crate) fn crash(&self, tear: Option<&Tear<'_>>) {
         let Some(durable) = &self.durable else { return };
         let mut present = self.present.write();
@@ -79,14 +79,14 @@ impl Inode {
         present.clone_from(&durable.pages);
     }
 
-    /// A copy of everything, for a machine of its own.
+    /// An independent copy.
     pub(crate) fn fork(&self) -> Inode {
         let present = self.present.read();
         let durable = self.durable.as_ref().map(|durable| Mutex::new(durable.lock().clone()));
         Inode { present: RwLock::new(present.clone()), durable }
     }
 
-    /// Inverts a bit of the byte at `offset`, on the medium and in memory. False when the file ends before.
+    /// Inverts a bit of the byte at `offset`, on the medium and in memory. False if the file ends before.
     pub(crate) fn flip_bit(&self, offset: u64, bit: u8) -> bool {
         let flip = |pages: &mut Pages| {
             let mut byte = [0];
@@ -112,12 +112,12 @@ impl Inode {
     }
 }
 
-/// How a crash or a failed sync treats what is not durable.
+/// How a crash or a failed sync treats data that is not durable.
 pub(crate) struct Tear<'a> {
     pub(crate) chance: &'a Sequence,
     /// The unit in which bytes survive.
     pub(crate) block_bytes: usize,
-    /// Of a hundred blocks or names, how many survive.
+    /// Percentage of blocks or names that survive.
     pub(crate) keep_percent: u64,
 }
 
@@ -127,7 +127,8 @@ impl Tear<'_> {
     }
 }
 
-/// `old` with each differing block of `new` taken or, by chance, not; cut to `size`, which is one of theirs or between.
+/// `old` with a random choice of the blocks that differ in `new`; its length is then set to `size`, which lies between
+/// theirs.
 fn torn(old: &Pages, new: &Pages, size: u64, tear: &Tear<'_>, lost: &mut dyn FnMut(u64)) -> Pages {
     let mut torn = old.clone();
     torn.set_size(old.size().max(new.size()));
@@ -142,7 +143,8 @@ fn torn(old: &Pages, new: &Pages, size: u64, tear: &Tear<'_>, lost: &mut dyn FnM
     torn
 }
 
-/// The length after a crash: the old, the new, or that of some block between, since a file grows write by write.
+/// The length after a crash: the old one, the new one, or the end of a block between, since a file grows write by
+/// write.
 fn torn_size(old: u64, new: u64, tear: &Tear<'_>) -> u64 {
     match tear.chance.below(3) {
         0 => old,
@@ -167,7 +169,7 @@ impl Held {
         Held { inode, locked: AtomicBool::new(false), space }
     }
 
-    /// Writes all of `buf`, or on a full disk the part that fits and `StorageFull`.
+    /// Writes all of `buf`. On a full disk writes the part that fits and returns `StorageFull`.
     pub(crate) fn write(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(io::ErrorKind::FileTooLarge)?;
@@ -189,7 +191,7 @@ impl Held {
         result
     }
 
-    /// Cuts or extends; `StorageFull`, and nothing done, when that does not fit.
+    /// Truncates or extends. Returns `StorageFull` and changes nothing if that does not fit.
     pub(crate) fn set_size(&self, size: u64) -> io::Result<()> {
         self.resize(&mut self.inode.present.write(), size)
     }

@@ -1,9 +1,9 @@
-//! What becomes of names: which changes a `sync_dir` makes durable, and which a crash keeps.
+//! Tracks changes of names: which of them a `sync_dir` makes durable, and which a crash keeps.
 //!
-//! The model is POSIX's, harsher than any one file system: a name is durable after `sync_dir` of its folder, and a
-//! change not yet durable survives a crash or not, on its own. Three things are granted, as no file system in use does
-//! otherwise: changes of one name keep their order, a rename never leaves a file without both names, and a folder has
-//! one name.
+//! The model is POSIX's, stricter than any one file system: a name is durable after `sync_dir` of its folder, and each
+//! change that is not durable yet survives a crash or not, independently. Three things are guaranteed, because no file
+//! system in use behaves otherwise: changes of one name keep their order, a rename never leaves a file without both
+//! names, and a folder has one name.
 
 use super::inode::Tear;
 use super::tree::{DirId, Stored, Tree};
@@ -28,8 +28,9 @@ pub(crate) enum Change {
 impl Tree {
     /// Makes the changes in `dir` durable.
     ///
-    /// A rename into `dir` from elsewhere makes the new name durable and leaves the old one's removal for the other
-    /// folder's sync. A rename out of `dir` becomes durable whole, and before it whatever happened to its new name.
+    /// A rename into `dir` from elsewhere makes the new name durable and leaves the removal of the old name to the
+    /// other folder's sync. A rename out of `dir` becomes durable as a whole, after all earlier changes of its new
+    /// name.
     pub(crate) fn settle(&mut self, dir: DirId) {
         let Some(journal) = self.journal.take() else { return };
         let whole = settled_whole(&journal, dir);
@@ -47,7 +48,7 @@ impl Tree {
         self.journal = Some(left);
     }
 
-    /// Settles a random part of the changes, as a crash does, and forgets the others.
+    /// Makes a random part of the changes durable, as a crash does, and drops the others.
     pub(crate) fn settle_some(&mut self, tear: &Tear<'_>) {
         let mut undone = BTreeSet::new();
         for change in self.journal.replace(Vec::new()).unwrap_or_default() {
@@ -93,9 +94,9 @@ impl Change {
     }
 }
 
-/// For each change whether it becomes durable whole by a sync of `dir`.
+/// Decides for each change whether a sync of `dir` makes it durable as a whole.
 ///
-/// Runs backwards: a change that settles needs the earlier ones of its names that lie in other folders.
+/// Runs backwards, because a change that becomes durable needs the earlier changes of its names in other folders.
 fn settled_whole(journal: &[Change], dir: DirId) -> Vec<bool> {
     let mut needed: BTreeSet<&Name> = BTreeSet::new();
     let mut whole = vec![false; journal.len()];

@@ -1,10 +1,10 @@
-//! This machine without a disk, put together.
+//! The host of a server that keeps nothing.
 
 use super::disk::MemoryDisk;
 use crate::Host;
 use std::sync::Arc;
 
-/// This machine with an empty disk in memory, for a server that keeps nothing.
+/// The host of this machine with an empty disk in memory.
 #[must_use]
 pub fn host() -> Host {
     Host { disk: Arc::new(MemoryDisk::untracked()), ..crate::real::host() }

@@ -1,8 +1,8 @@
 //! A disk in memory: the disk of `--memory` and, with durability tracked, of the simulated machine.
 //!
-//! Untracked, it keeps one copy of the bytes and `sync` is free. Tracked (it then has a `Watch` of `sim`), each file
-//! also knows the bytes of its last sync, which share their pages with the present ones until written again, and each
-//! folder the names of its last `sync_dir`.
+//! Without tracking, it keeps one copy of the bytes and `sync` costs nothing. With tracking (and a `Watch` of `sim`),
+//! each file also has the bytes of its last sync, which share pages with the present bytes until those are written,
+//! and each folder has the names of its last `sync_dir`.
 
 mod disk;
 mod file;

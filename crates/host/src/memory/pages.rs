@@ -1,22 +1,23 @@
-//! The bytes of a file as pages that copies share until one of them writes.
+//! The bytes of a file as pages, which copies share until one of them is written.
 //!
-//! A page holds the bytes of its place up to the last one ever written there; what lies behind, and a page never
-//! written, is zeros that take no memory. So a preallocated log segment costs nothing, and a file of 40 bytes about 40.
-//! No page holds bytes beyond the file's size: cutting and extending again shows zeros.
+//! A page holds its bytes up to the last one that was ever written. The rest of it, and pages never written, are
+//! zeroes that take no memory. So a preallocated log segment costs nothing, and a file of 40 bytes about 40. No page
+//! holds bytes beyond the file's size, so truncating and extending again yields zeroes.
 
 use std::sync::Arc;
 
-/// Bytes of a page. Copied whole at the first write after a sync of a tracked file (about 5 us), so not larger.
+/// Bytes of a page. The first write after a sync of a tracked file copies a whole page (about 5 us), so it is not
+/// larger.
 pub(crate) const PAGE_BYTES: usize = 64 * 1024;
 
-/// The largest file: bounds the page table of a wild offset (2^24 entries of 8 bytes).
+/// The largest file. It limits the page table if an offset is wildly wrong (2^24 entries of 8 bytes).
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 40;
 
 /// A file's bytes. Cloning copies the page table only.
 #[derive(Clone, Default)]
 pub(crate) struct Pages {
     size: u64,
-    /// May be shorter than the size asks for: what is missing is zeros.
+    /// May be shorter than the size requires: missing pages are zeroes.
     table: Vec<Option<Arc<Vec<u8>>>>,
 }
 
@@ -25,7 +26,7 @@ impl Pages {
         self.size
     }
 
-    /// Fills `buf` from `offset`; false, and nothing read, when the file ends before.
+    /// Fills `buf` from `offset`; returns false and reads nothing if the file ends before.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> bool {
         let inside = offset.checked_add(buf.len() as u64).is_some_and(|end| end <= self.size);
         if inside {
@@ -34,7 +35,7 @@ impl Pages {
         inside
     }
 
-    /// Fills `buf` from `offset`, with zeros behind the end.
+    /// Fills `buf` from `offset`, with zeroes after the end.
     pub(crate) fn read_padded(&self, mut buf: &mut [u8], mut offset: u64) {
         while !buf.is_empty() {
             let (index, within) = split(offset);
@@ -48,7 +49,7 @@ impl Pages {
         }
     }
 
-    /// Writes `buf` at `offset`, extending. The caller keeps the end within [`FILE_BYTES_MAX`].
+    /// Writes `buf` at `offset`, extending the file. The caller keeps the end within [`FILE_BYTES_MAX`].
     pub(crate) fn write(&mut self, mut buf: &[u8], mut offset: u64) {
         if buf.is_empty() {
             return;
@@ -71,7 +72,7 @@ impl Pages {
         self.size = self.size.max(end);
     }
 
-    /// Cuts, or extends with zeros.
+    /// Truncates, or extends with zeroes.
     pub(crate) fn set_size(&mut self, size: u64) {
         if size < self.size {
             let (index, within) = split(size);
@@ -107,7 +108,7 @@ impl Pages {
         differing
     }
 
-    /// Takes one block from `other`, as far as it lies within this file's size.
+    /// Copies one block from `other`, as far as it lies within this file's size.
     pub(crate) fn copy_block(&mut self, other: &Pages, block: u64, block_bytes: usize) {
         let offset = block * block_bytes as u64;
         let inside =
@@ -124,15 +125,15 @@ impl Pages {
 
 static EMPTY: Vec<u8> = Vec::new();
 
-/// Page and place within it. A file offset is below [`FILE_BYTES_MAX`] where a page is looked up to be written.
+/// The page and the offset within it. An offset to be written is below [`FILE_BYTES_MAX`].
 fn split(offset: u64) -> (usize, usize) {
     let page_bytes = PAGE_BYTES as u64;
     // An index beyond usize (32-bit machines) is beyond every table too.
     (usize::try_from(offset / page_bytes).unwrap_or(usize::MAX), (offset % page_bytes) as usize)
 }
 
-/// Makes `page` at least `len` long. The first page of a file doubles, for small files; a later one is reserved whole at
-/// once. `Vec` by itself would reserve up to two pages.
+/// Makes `page` at least `len` long. The first page of a file grows by doubling, for small files; later pages are
+/// allocated whole. `Vec` by itself would reserve up to two pages.
 fn grow(page: &mut Vec<u8>, len: usize, whole: bool) {
     if page.len() >= len {
         return;

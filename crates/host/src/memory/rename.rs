@@ -1,4 +1,4 @@
-//! Renaming, with POSIX's rules for what may replace what.
+//! Renames, with POSIX's rules of what may replace what.
 
 use super::journal::{Change, Name};
 use super::tree::{DirId, Entry, Tree};
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Tree {
-    /// Gives what `from` names the name `to`. A file replaces a file, a folder an empty folder. Two names of one file
-    /// both stay.
+    /// Renames `from` to `to`. A file replaces a file, a folder an empty folder. If both are names of one file, both
+    /// stay.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        // Linux's order of refusals, so that a test in memory sees what the real disk would say.
+        // Checks in Linux's order, so that a test in memory gets the same error as on the real disk.
         let (from, to) = (self.place(from)?, self.place(to)?);
         let entry = self.names(from.dir)?.get(&from.name).cloned().ok_or(ErrorKind::NotFound)?;
         let target = self.names(to.dir)?.get(&to.name).cloned();

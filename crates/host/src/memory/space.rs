@@ -1,4 +1,5 @@
-//! The room of a disk in memory. A file takes its length, holes included: what is allocated must be there later.
+//! The space of a disk in memory. A file takes its whole length, holes included, because allocated space must stay
+//! available.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +25,7 @@ impl Space {
         self.capacity.store(bytes, Ordering::Relaxed);
     }
 
-    /// Takes as much of `bytes` as there is, and says how much that was.
+    /// Takes as much of `bytes` as is free, and returns that amount.
     pub(crate) fn take_up_to(&self, bytes: u64) -> u64 {
         let mut taken = 0;
         // The closure always gives a value, so this cannot fail.
@@ -35,7 +36,7 @@ impl Space {
         taken
     }
 
-    /// Takes `bytes` or nothing.
+    /// Takes all of `bytes`, or nothing.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let taken = self.take_up_to(bytes);
         if taken < bytes {
@@ -48,7 +49,7 @@ impl Space {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Counts what is there whatever the capacity: a crash image may hold more than fits.
+    /// Sets the bytes in use, even beyond the capacity: a crash image may hold more than fits.
     pub(crate) fn set_used(&self, bytes: u64) {
         self.used.store(bytes, Ordering::Relaxed);
     }

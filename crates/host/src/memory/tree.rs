@@ -1,7 +1,7 @@
-//! Folders and names, present and (tracked) durable.
+//! Folders and names, present and (if tracked) durable.
 //!
-//! Folders have numbers, so that moving one touches a single name. All changes of present names happen here and in
-//! `rename`; tracked, each leaves a [`Change`] that `journal` settles into the durable names at a `sync_dir`.
+//! Folders have numbers, so that moving one changes a single name. All changes of present names happen here and in
+//! `rename`. With tracking, each adds a [`Change`], which `journal` applies to the durable names at a `sync_dir`.
 
 use super::inode::{Held, Inode};
 use super::journal::{Change, Name};
@@ -17,14 +17,14 @@ pub(crate) type DirId = u64;
 
 pub(crate) const ROOT: DirId = 0;
 
-/// What a present name stands for.
+/// The target of a present name.
 #[derive(Clone)]
 pub(crate) enum Entry {
     File(Arc<Held>),
     Dir(DirId),
 }
 
-/// What a durable name stands for.
+/// The target of a durable name.
 #[derive(Clone)]
 pub(crate) enum Stored {
     File(Arc<Inode>),
@@ -39,8 +39,8 @@ pub(crate) struct Dir {
 }
 
 pub(crate) struct Tree {
-    /// Ordered, so that a crash draws its chances in the same order each time. Tracked, a removed folder stays: a crash
-    /// may bring it back.
+    /// Ordered, so that a crash draws its random numbers in the same order each time. With tracking, a removed folder
+    /// stays, because a crash may bring it back.
     pub(crate) dirs: BTreeMap<DirId, Dir>,
     pub(crate) next: DirId,
     /// Changes of names since they were last made durable, oldest first; `None` when untracked.
@@ -155,7 +155,7 @@ impl Tree {
         Ok(self.names(self.find_dir(path)?)?.keys().cloned().collect())
     }
 
-    /// Drops the record of a removed folder, unless a crash may ask for it.
+    /// Drops a removed folder, unless a crash may bring it back.
     pub(crate) fn forget(&mut self, dir: DirId) {
         if self.journal.is_none() {
             self.dirs.remove(&dir);
@@ -201,7 +201,7 @@ impl Entry {
     }
 }
 
-/// The names on the way to `path`. A relative path starts at the root: a machine in memory has no working directory.
+/// The components of `path`. A relative path starts at the root, because a machine in memory has no working directory.
 fn parts(path: &Path) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for part in path.components() {

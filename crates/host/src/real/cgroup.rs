@@ -1,8 +1,9 @@
-//! The memory that control groups leave to this process: the least limit of its own group and of all above it, of version 1
-//! and 2, wherever they are mounted.
+//! Finds the memory limit that control groups set for this process: the least limit of its own group and of its
+//! ancestors, in version 1 and 2, wherever they are mounted.
 //!
-//! `/proc/self/cgroup` names the process's groups (`0::/path` of version 2, `N:memory:/path` of version 1),
-//! `/proc/self/mountinfo` says where their file systems are and which of their folders stands there (cgroups(7), proc(5)).
+//! `/proc/self/cgroup` names the process's groups (`0::/path` in version 2, `N:memory:/path` in version 1).
+//! `/proc/self/mountinfo` tells where their file systems are mounted, and with which root folder (cgroups(7),
+//! proc(5)).
 
 use std::fs::read_to_string;
 use std::path::{Component, Path, PathBuf};
@@ -13,23 +14,23 @@ pub(super) fn memory_limit() -> Option<u64> {
     least(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
 }
 
-/// The same by the texts of the two files.
+/// The same from the texts of the two files.
 fn least(groups: &str, mounts: &str) -> Option<u64> {
     let mounts = mounts.lines().filter_map(Mount::parse);
     mounts.filter_map(|mount| mount.least(mount.group(groups)?)).min()
 }
 
-/// A mounted hierarchy that may bound memory.
+/// A mounted hierarchy that may limit memory.
 struct Mount {
     is_v2: bool,
     /// The folder of the hierarchy that is mounted.
     root: PathBuf,
-    /// Where.
+    /// The folder on which it is mounted.
     point: PathBuf,
 }
 
 impl Mount {
-    /// Of a line `36 35 98:0 /root /point options [more] - type source options`.
+    /// Parses a line `36 35 98:0 /root /point options [more] - type source options`.
     fn parse(line: &str) -> Option<Mount> {
         let (place, kind) = line.split_once(" - ")?;
         let mut place = place.split(' ').skip(3);
@@ -56,9 +57,9 @@ impl Mount {
         groups.find_map(|(controllers, path)| is_own(controllers).then_some(Path::new(path)))
     }
 
-    /// The least limit of a group and of those above it that can be seen here.
+    /// The least limit of a group and of those of its ancestors that are visible here.
     fn least(&self, group: &Path) -> Option<u64> {
-        // A group outside of what is mounted: what is mounted is all that is known of it.
+        // If the group is outside the mounted part, the limit of the mounted part is all that is known.
         let below = group.strip_prefix(&self.root).unwrap_or(Path::new(""));
         let is_inside = below.components().all(|part| matches!(part, Component::Normal(_)));
         let own = if is_inside { self.point.join(below) } else { self.point.clone() };
@@ -70,10 +71,10 @@ impl Mount {
     fn limit(&self, folder: &Path) -> Option<u64> {
         let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
         if self.is_v2 {
-            // Beyond `high` a process is not ended, but held up until it has given memory back.
+            // Beyond `high` a process is not killed, but throttled until it has freed memory.
             return [number("memory.max"), number("memory.high")].into_iter().flatten().min();
         }
-        // The kernel says the least of all groups above as well, those that are not mounted here included.
+        // The kernel also reports the least limit of all ancestors, including those that are not mounted here.
         let stat = read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let of_all =
             stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit ")?.parse().ok());
@@ -81,7 +82,7 @@ impl Mount {
     }
 }
 
-/// A path of mountinfo, where blanks and the like stand as `\040`.
+/// A path from mountinfo, where blanks and some other characters are written like `\040`.
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -109,7 +110,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// A number below `n`, of a seed.
+    /// A random number below `n`.
     fn draw(state: &mut u64, n: u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) % n
@@ -129,7 +130,7 @@ mod tests {
             let folder = TempDir::with_prefix("helenus cgroup-").unwrap();
             let is_v2 = draw(&mut state, 2) == 0;
             let point = folder.path().join(["sys/fs/cgroup", "deep/er", "m"][draw(&mut state, 3) as usize]);
-            // What is mounted may be a folder of the hierarchy.
+            // The mounted part may be a folder of the hierarchy.
             let root = ["/", "/box/7"][draw(&mut state, 2) as usize];
             let depth = draw(&mut state, 5);
             let limited = draw(&mut state, depth + 1);

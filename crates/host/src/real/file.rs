@@ -1,7 +1,7 @@
 //! Files of the operating system: positioned reads and writes, without a shared offset.
 //!
-//! Unix only (`FileExt`). What only Linux has (`RWF_NOWAIT`) or some systems lack (`fallocate`) falls back to an answer that is
-//! right and slower.
+//! Unix only (`FileExt`). Calls that only Linux has (`RWF_NOWAIT`) or some systems lack (`fallocate`) fall back to a
+//! correct but slower way.
 
 use super::open_files::{OpenFiles, Opened};
 use crate::error::on;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of one write while zero-filling: large enough that the call costs nothing beside the copy.
+/// Size of a write that fills with zeroes: large enough that the system call costs little beside the copy.
 pub(super) const ZERO_FILL_BYTES: usize = 256 * 1024;
 
-/// Opens a file for reading by `open`.
+/// Opens a file for reading by calling `open`.
 pub(super) fn open_read(
     files: &Arc<OpenFiles>,
     path: &Path,
@@ -26,24 +26,25 @@ pub(super) fn open_read(
     Ok(RealFile::of(Source::Read(opened), path))
 }
 
-/// What reads and writes go to.
+/// The descriptor that reads and writes use.
 enum Source {
     /// One of a bounded number of descriptors.
     Read(Opened),
-    /// A descriptor for as long as the file is open, and the same file past the page cache, opened when it is first wanted; `None`
-    /// where the file system has no such way.
+    /// A descriptor of its own while the file is open, and a second one for direct I/O, opened at its first use;
+    /// `None` if the file system does not support direct I/O.
     Write(fs::File, OnceLock<Option<fs::File>>),
 }
 
 pub(super) struct RealFile {
     source: Source,
     path: PathBuf,
-    /// Cleared at the first refusal, since a file system that cannot read without waiting (NFS, FUSE) never can.
+    /// Whether reads without waiting may work. Cleared at the first refusal, because a file system that lacks them
+    /// (NFS, FUSE) always does.
     knows_nowait: AtomicBool,
 }
 
 impl RealFile {
-    /// A file that is written.
+    /// A file that is opened for writing.
     pub(super) fn to_write(file: fs::File, path: &Path) -> Arc<dyn File> {
         RealFile::of(Source::Write(file, OnceLock::new()), path)
     }
@@ -61,7 +62,7 @@ impl RealFile {
         }
     }
 
-    /// Acts on the file past the page cache, if the bytes and the file system allow it.
+    /// Calls `act` with the descriptor for direct I/O, if the bytes and the file system allow that.
     fn with_direct<T>(&self, is_direct: bool, act: impl FnOnce(&fs::File) -> T) -> Option<T> {
         if !is_direct {
             return None;
@@ -79,8 +80,8 @@ impl RealFile {
 
 fn reserve_in(file: &fs::File, from: u64, to: u64) -> io::Result<()> {
     reserve_blocks(file, from, to)?;
-    // Reserved blocks are marked unwritten, and the first sync after writing to one must change metadata. Written
-    // zeros take that cost here, and are the whole reservation where fallocate is unknown.
+    // Reserved blocks are marked unwritten, and the first sync after writing to one must change metadata. Writing
+    // zeroes takes that cost here, and is the whole reservation if fallocate is not supported.
     let zeros = vec![0; ZERO_FILL_BYTES];
     let mut at = from;
     while at < to {
@@ -135,7 +136,7 @@ impl File for RealFile {
         let allowed = !buf.is_empty() && is_direct(buf, offset);
         match self.with_direct(allowed, |file| file.read_exact_at(buf, offset)) {
             Some(Ok(())) => Ok(()),
-            // Whatever was wrong: the other way says it, if it is not of this one alone.
+            // The ordinary read reports the error, unless only the direct read fails.
             Some(Err(_)) | None => self.read_exact_at(buf, offset),
         }
     }
@@ -154,7 +155,7 @@ impl File for RealFile {
             return Ok(());
         }
         self.reserve(old, size).map_err(|e| {
-            // Give the blocks back; the reservation's error is the one to report, whatever this answers.
+            // Free the blocks again; the reservation's error is reported, whatever this returns.
             let _ = self.with(|file| file.set_len(old));
             on("allocate", &self.path, e)
         })
@@ -169,12 +170,12 @@ impl File for RealFile {
     }
 }
 
-/// Opens a file once more, past the page cache. `None` where the system or the file system cannot.
+/// Opens a file a second time for direct I/O. `None` if the system or the file system does not support it.
 #[cfg(target_os = "linux")]
 fn open_direct(file: &fs::File) -> Option<fs::File> {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
-    // By its descriptor: the name may be another file's by now.
+    // By its descriptor, because the name may belong to another file by now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let open = |writes: bool| {
         fs::OpenOptions::new().read(true).write(writes).custom_flags(libc::O_DIRECT).open(&path)
@@ -187,7 +188,7 @@ fn open_direct(_: &fs::File) -> Option<fs::File> {
     None
 }
 
-/// Reads what is in the page cache. `Unsupported` where the system or the file system cannot say.
+/// Reads bytes that are in the page cache. `Unsupported` if the system or the file system cannot do that.
 #[cfg(target_os = "linux")]
 fn read_nowait(file: &fs::File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};

@@ -1,8 +1,8 @@
-//! Names of the operating system's files: opened, made, moved and removed.
+//! File names of the operating system: opening, creating, renaming and removing.
 //!
-//! Unix only (`flock`, modes). Whatever is made here is its owner's alone, whatever the umask: files have mode 0600, folders 0700. What is
-//! made or written to is never reached through a symbolic link that stands in its place: somebody else may have put it
-//! there. Folders above may be links, as an owner moves them to other disks by such.
+//! Unix only (`flock`, modes). Created files have mode 0600 and folders 0700, whatever the umask. Files that are
+//! created or written are never reached through a symbolic link in their place, because another user may have created
+//! it. Parent folders may be links: owners use them to move folders to other disks.
 
 use super::file::{RealFile, open_read};
 use super::locks::lock_file;
@@ -22,7 +22,7 @@ pub(crate) struct RealDisk {
 }
 
 impl RealDisk {
-    /// Keeps at most so many descriptors of files that are open for reading.
+    /// Keeps at most `descriptors_max` descriptors of files that are open for reading.
     pub(crate) fn new(descriptors_max: usize) -> RealDisk {
         RealDisk { files: OpenFiles::new(descriptors_max) }
     }
@@ -57,7 +57,7 @@ impl Disk for RealDisk {
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        // A name that is there, a link or not, is an error.
+        // An existing name, link or not, is an error.
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = self.open_to_write(path, "create", &options)?;
         make_private(&file).map_err(|e| on("make private", path, e))?;
@@ -126,7 +126,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// The parent of a bare name is the empty path, which the system does not know as a folder.
+/// The parent of a bare name is the empty path, which the system does not accept as a folder.
 fn folder(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::raw_os_error;
 
-    /// A new one each time: nothing of it is in another's memory.
+    /// A new disk each time, so that no state is shared.
     fn disk() -> RealDisk {
         RealDisk::new(16)
     }
@@ -153,7 +153,8 @@ mod tests {
         let file = disk().open(&path).unwrap();
         file.read_exact_at(&mut buf, 0).unwrap();
         assert_eq!(&buf, b"hello world");
-        // Just written, so in the page cache; a file system without RWF_NOWAIT may say no, but never wrong bytes.
+        // Just written, so in the page cache. A file system without RWF_NOWAIT may refuse, but never return wrong
+        // bytes.
         let mut buf = [0; 5];
         if file.try_read_exact_at(&mut buf, 6).unwrap() {
             assert_eq!(&buf, b"world");
@@ -172,12 +173,12 @@ mod tests {
         let bytes: Vec<u8> = (0..4 * DIRECT_PAGE_BYTES).map(|n| (n % 251) as u8).collect();
         pages.fill(&bytes);
         file.write_direct_at(pages.bytes(), 0).unwrap();
-        // Not as a device takes them: an odd place and an odd length.
+        // Not possible directly: unaligned offset and length.
         file.write_direct_at(b"tail", bytes.len() as u64).unwrap();
         let mut all = vec![0; bytes.len() + 4];
         file.read_exact_at(&mut all, 0).unwrap();
         assert!(all.starts_with(&bytes) && all.ends_with(b"tail"));
-        // Over what the page cache holds now, and back.
+        // Overwrite bytes that the page cache holds, and the other way round.
         pages.bytes_mut().fill(3);
         file.write_direct_at(&pages.bytes()[..DIRECT_PAGE_BYTES], DIRECT_PAGE_BYTES as u64).unwrap();
         file.read_exact_at(&mut all, 0).unwrap();

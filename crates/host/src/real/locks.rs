@@ -1,4 +1,5 @@
-//! The lock that keeps two processes out of one data directory: `flock`, freed by the system however a process ends.
+//! The lock that keeps a second process out of a data directory: `flock`, released by the kernel however a process
+//! ends.
 
 use super::private::{make_private, not_through_a_link};
 use crate::error::{held, on};
@@ -9,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Locks `path` and writes `holder` into it. The open file is the lock.
+/// Locks `path` and writes `holder` into it. The lock is held while the file is open.
 pub(super) fn lock_file(path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
     let opened = fs::OpenOptions::new()
         .read(true)

@@ -1,4 +1,4 @@
-//! The machine as it is: the only place that names std::fs, SystemTime, std::thread and OS randomness.
+//! The real machine: the only module that uses std::fs, SystemTime, std::thread and OS randomness.
 
 mod cgroup;
 mod file;

@@ -1,13 +1,13 @@
-//! Descriptors of files that are open for reading: a bounded number of them, however many files are open.
+//! A bounded cache of descriptors for any number of files that are open for reading.
 //!
-//! A file that was opened stays readable although its descriptor is closed meanwhile: the next read opens it again by its
-//! path. Descriptors are closed by the clock algorithm: a hand goes round and closes those that were not read since its last
-//! visit. Three descriptors are visited for each one that is opened while more than `COLD_MIN` are open, so those of files that nobody
-//! reads close although there is room; beyond the bound the hand goes on until there is room.
+//! An opened file stays readable when its descriptor is closed: the next read opens it again by its path. Descriptors
+//! are closed by the clock algorithm: a hand moves round and closes those that were not read since its last visit.
+//! While more than `COLD_MIN` are open, three descriptors are visited for each one that is opened, so unused ones are
+//! closed even below the bound. Beyond the bound the hand moves on until there is room.
 //!
-//! Readers keep what POSIX gives them: a file whose name is removed, replaced or moved by this process while somebody has it
-//! open gets its descriptor first, and keeps it (`pin`) until the last reader has gone. What somebody else puts in the place of a file
-//! is not read for it: device and inode are compared.
+//! Readers keep what POSIX guarantees: if this process removes, replaces or renames a file that is open, the file
+//! first gets a descriptor and keeps it (`pin`) until its last reader is gone. If another process puts a different
+//! file in its place, that file is not read instead: device and inode are compared.
 //!
 //! A read takes no lock: it loads an `ArcSwap`. Locks are taken when a descriptor is opened or closed.
 
@@ -21,13 +21,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Descriptors that stay open although nobody reads them.
+/// Number of descriptors that stay open even if they are not read.
 const COLD_MIN: usize = 64;
 /// Descriptors visited for each one that is opened.
 const VISITS: usize = 3;
-/// Descriptors closed when the system has no more for this process.
+/// Descriptors closed when the process has none left.
 const CLOSED_AT_ONCE: usize = 64;
-/// Times that an operation is tried again after descriptors were closed for it.
+/// How often an operation is tried again after descriptors were closed for it.
 const TRIES: usize = 3;
 
 /// The files of one `RealDisk` that are open for reading.
@@ -38,10 +38,10 @@ pub(super) struct OpenFiles {
 
 #[derive(Default)]
 struct State {
-    /// Files that have a descriptor and may lose it. Each knows its place.
+    /// Files that have a descriptor and may lose it. Each file stores its index.
     ring: Vec<Arc<OpenFile>>,
     hand: usize,
-    /// All that are open, by path: several may have opened the same one.
+    /// All open files by path. Several of them may have the same path.
     by_path: HashMap<Arc<Path>, Vec<Weak<OpenFile>>>,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct OpenFile {
     /// Device and inode.
     identity: (u64, u64),
     descriptor: ArcSwapOption<fs::File>,
-    /// The same file past the page cache, while `descriptor` is there.
+    /// A second descriptor for direct I/O, while `descriptor` is present.
     direct: ArcSwapOption<fs::File>,
-    /// Read since the hand was here.
+    /// Whether it was read since the hand's last visit.
     is_used: AtomicBool,
     /// Guarded by the lock of `State`.
     place: Mutex<Place>,
@@ -65,23 +65,23 @@ enum Place {
     Closed,
     /// In the ring, at this index.
     Ring(usize),
-    /// Its name is no longer its own: it keeps its descriptor.
+    /// Its name was removed or belongs to another file: it keeps its descriptor.
     Pinned,
 }
 
-/// A file that somebody has open. Dropped, it gives its descriptor back.
+/// An open file. When dropped it releases its descriptor.
 pub(super) struct Opened {
     files: Arc<OpenFiles>,
     file: Arc<OpenFile>,
 }
 
 impl OpenFiles {
-    /// Keeps at most so many descriptors.
+    /// Keeps at most `kept_max` descriptors.
     pub(super) fn new(kept_max: usize) -> Arc<OpenFiles> {
         Arc::new(OpenFiles { kept_max: kept_max.max(1), state: Mutex::default() })
     }
 
-    /// Opens a file by `open`, which is called again where the system has no descriptor left.
+    /// Opens a file by calling `open`, which is called again if the process had no descriptor left.
     pub(super) fn open(
         self: &Arc<Self>,
         path: &Path,
@@ -102,7 +102,8 @@ impl OpenFiles {
         Ok(Opened { files: Arc::clone(self), file })
     }
 
-    /// Does what needs a descriptor for itself; where the system has none left, some of these are closed for it.
+    /// Runs an operation that needs a descriptor. If the process has none left, some of the cached ones are closed for
+    /// it.
     pub(super) fn with_descriptors<T>(&self, mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         for _ in 0..TRIES {
             match operation() {
@@ -121,7 +122,8 @@ impl OpenFiles {
         has_any
     }
 
-    /// The name `path`, or all names below it, are about to be removed or to be another file's: who has them open keeps them.
+    /// Called before the name `path`, or all names below it, are removed or replaced: open files of these names keep a
+    /// descriptor.
     pub(super) fn pin(&self, path: &Path, and_below: bool) {
         let mut state = self.state.lock();
         let found: Vec<Arc<OpenFile>> = if and_below {
@@ -133,7 +135,7 @@ impl OpenFiles {
         };
         for file in found {
             if *file.place.lock() == Place::Closed {
-                // If the file is not there any more its readers hear so when they read.
+                // If the file does not exist any more, its readers get the error when they read.
                 let opened = fs::File::open(&file.path).and_then(|opened| same(opened, &file));
                 let Ok(opened) = opened else { continue };
                 file.descriptor.store(Some(Arc::new(opened)));
@@ -157,11 +159,11 @@ impl OpenFiles {
 }
 
 impl State {
-    /// A file has got a descriptor: others may lose theirs.
+    /// Adds a file that got a descriptor; others may lose theirs.
     fn enter(&mut self, file: &Arc<OpenFile>, kept_max: usize) {
         *file.place.lock() = Place::Ring(self.ring.len());
         self.ring.push(Arc::clone(file));
-        // Not the one that came: it is about to be read.
+        // The new file is about to be read, so the hand must not close it.
         file.is_used.store(true, Ordering::Relaxed);
         for _ in 0..VISITS {
             if self.ring.len() > COLD_MIN.min(kept_max) {
@@ -172,7 +174,7 @@ impl State {
     }
 
     fn shrink_to(&mut self, count: usize) {
-        // Twice round: the first visit of a file only takes its mark.
+        // Twice round: the first visit of a file only clears its mark.
         for _ in 0..2 * self.ring.len() + 2 {
             if self.ring.len() <= count {
                 return;
@@ -181,7 +183,7 @@ impl State {
         }
     }
 
-    /// The hand goes on by one: to the next file, or it closes this one.
+    /// Moves the hand by one: skips the file there if it was used, else closes it.
     fn visit(&mut self) {
         if self.hand >= self.ring.len() {
             self.hand = 0;
@@ -192,7 +194,7 @@ impl State {
             return;
         }
         self.leave_ring(&file, Place::Closed);
-        // Whoever reads by them at this moment closes them.
+        // A thread that is reading through them closes them when it is done.
         file.descriptor.store(None);
         file.direct.store(None);
     }
@@ -208,7 +210,7 @@ impl State {
 }
 
 impl Opened {
-    /// Calls `read` with the descriptor, which is opened if it was closed.
+    /// Calls `read` with the descriptor, which is opened again if it was closed.
     pub(super) fn with<T>(&self, read: impl FnOnce(&fs::File) -> io::Result<T>) -> io::Result<T> {
         match &*self.file.descriptor.load() {
             Some(descriptor) => {
@@ -219,14 +221,14 @@ impl Opened {
         }
     }
 
-    /// The same, if that needs no file to be opened.
+    /// The same, but only if the descriptor is open.
     pub(super) fn if_open<T>(&self, read: impl FnOnce(&fs::File) -> T) -> Option<T> {
         let descriptor = self.file.descriptor.load();
         self.file.mark_used();
         descriptor.as_ref().map(|descriptor| read(descriptor))
     }
 
-    /// Calls `read` with a second descriptor, which `open` makes of the first; `None` if it cannot.
+    /// Calls `read` with a second descriptor, which `open` derives from the first; `None` if it cannot.
     pub(super) fn with_direct<T>(
         &self,
         open: impl FnOnce(&fs::File) -> Option<fs::File>,
@@ -239,7 +241,7 @@ impl Opened {
         let direct = Arc::new(self.with(|file| Ok(open(file))).ok()??);
         {
             let _held_still = self.files.state.lock();
-            // One that lost its first descriptor meanwhile keeps no second.
+            // A file that has lost its first descriptor meanwhile keeps no second one.
             if *self.file.place.lock() != Place::Closed {
                 self.file.direct.store(Some(Arc::clone(&direct)));
             }
@@ -267,7 +269,7 @@ impl Drop for Opened {
 impl OpenFile {
     #[inline]
     fn mark_used(&self) {
-        // Looked at first: a line that nobody writes is in every core's cache.
+        // Checked first: a cache line that nobody writes stays in every core's cache.
         if !self.is_used.load(Ordering::Relaxed) {
             self.is_used.store(true, Ordering::Relaxed);
         }

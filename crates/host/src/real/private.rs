@@ -1,4 +1,4 @@
-//! Files and folders for their owner alone, whatever the umask says and whoever was there before.
+//! Makes files and folders accessible to their owner only, whatever the umask, and checks who owns a folder.
 
 use rustix::fs::Mode;
 use rustix::process::geteuid;
@@ -7,27 +7,27 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// What others may do with a file or folder.
+/// The permissions of group and others.
 const OF_OTHERS: u32 = 0o077;
-/// Of folders such as /tmp, whose users keep each other's files from being removed. A tmpfs that was just mounted is one too.
+/// The sticky bit, as on /tmp, where users cannot remove each other's files. A newly mounted tmpfs has it as well.
 const SHARED: u32 = 0o1000;
-/// Shared folders that a whole machine uses, whoever they belong to.
+/// Folders that all users of a machine share, whoever owns them.
 const OF_THE_MACHINE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// What lets others than the owner put names into a folder.
+/// The permissions that let others than the owner create names in a folder.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// Makes what this process makes from now on its owner's alone, also where no `Disk` makes it. Not for libraries: the umask is the
-/// whole process's.
+/// Makes files that this process creates from now on accessible to their owner only, even without a `Disk`. Not for
+/// libraries: the umask belongs to the whole process.
 pub fn keep_files_private() {
     let _what_it_was = rustix::process::umask(Mode::from_raw_mode(OF_OTHERS));
 }
 
-/// Gives a new file the mode 0600. It was made with no more; a umask may have taken from that.
+/// Gives a new file the mode 0600. It was created with at most that, but a umask may have removed permissions.
 pub(super) fn make_private(file: &fs::File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o600))
 }
 
-/// Says what to do where the last name of a path was a symbolic link and must not be.
+/// Explains the error of a path whose last component is a symbolic link and must not be.
 pub(super) fn not_through_a_link<T>(opened: io::Result<T>) -> io::Result<T> {
     opened.map_err(|error| match error.raw_os_error() {
         Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
@@ -37,7 +37,7 @@ pub(super) fn not_through_a_link<T>(opened: io::Result<T>) -> io::Result<T> {
     })
 }
 
-/// Makes a folder and those above it, each with mode 0700. Those that are there stay as they are.
+/// Creates a folder and its missing parents, each with mode 0700. Existing ones are not changed.
 pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
@@ -52,18 +52,18 @@ pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
     };
     match created {
         Ok(()) => {}
-        // It was there, or was made by somebody else meanwhile.
+        // It existed, or was created by another process meanwhile.
         Err(_) if path.is_dir() => return Ok(()),
         Err(error) => return Err(error),
     }
-    // The umask may have taken something from the owner too.
+    // The umask may have removed permissions of the owner as well.
     if fs::symlink_metadata(path)?.mode() & 0o777 != 0o700 {
         fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     }
     Ok(())
 }
 
-/// Takes the rights of others to a folder away: `true` if they had any.
+/// Removes the permissions of others from a folder: `true` if they had any.
 ///
 /// # Errors
 /// A folder of another user into which others may put files, or one that the whole machine shares.

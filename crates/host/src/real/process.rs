@@ -1,27 +1,27 @@
-//! What this process uses of its machine, as the system counts it.
+//! Resources that this process uses, as reported by the system.
 
 use super::time::boot_seconds;
 use std::path::Path;
 
-/// What a process uses.
+/// The resources that a process uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUsage {
     /// Bytes of memory that are in RAM.
     pub resident_bytes: u64,
-    /// Greatest number of them so far.
+    /// The greatest number of these bytes so far.
     pub resident_bytes_max: u64,
     /// Seconds of processor time, of all threads.
     pub cpu_s: f64,
-    /// Files and sockets open.
+    /// Number of open files and sockets.
     pub open_files: u64,
-    /// When it started, seconds since the epoch.
+    /// Time at which it started, seconds since the epoch.
     pub started_s: f64,
 }
 
 /// The `nice` value of threads of low priority. Linux gives a thread of 10 about a tenth of the processor time of one of 0.
 const NICE: i32 = 10;
 
-/// Bytes of the file system that holds a path: free for this process, and all.
+/// Bytes of the file system that holds a path: those free for this process, and all.
 #[must_use]
 pub fn disk_space(path: &Path) -> Option<(u64, u64)> {
     let found = rustix::fs::statvfs(path).ok()?;
@@ -38,7 +38,7 @@ pub fn lower_thread_priority() {
     }
 }
 
-/// What this process uses; zero where the system does not say (`/proc` is Linux's).
+/// The resources that this process uses; zero if the system does not tell (`/proc` exists on Linux only).
 #[must_use]
 pub fn process_usage() -> ProcessUsage {
     let read = |name: &str| std::fs::read_to_string(Path::new("/proc/self").join(name)).unwrap_or_default();
@@ -61,12 +61,13 @@ fn kibibytes_of(status: &str, name: &str) -> u64 {
     number.unwrap_or(0) * 1024
 }
 
-/// Ticks of `/proc/self/stat` in a second: Linux shows processes 100, whatever its own are.
+/// Ticks per second in `/proc/self/stat`: Linux always shows 100 to processes.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Seconds of processor time, and seconds from the machine's start to the process's.
+/// Seconds of processor time, and seconds from the machine's start to the process's start.
 fn times_of(stat: &str) -> (f64, f64) {
-    // The program's name, the second field, may have blanks and is in parentheses. After it: 12 and 13 are times, 20 the start.
+    // The second field, the program's name, is in parentheses and may contain blanks. After it, fields 12 and 13 are
+    // times and 20 is the start.
     let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let field =
         |number: usize| after.split_whitespace().nth(number - 1).and_then(|text| text.parse::<f64>().ok());

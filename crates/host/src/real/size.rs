@@ -1,12 +1,12 @@
-//! How much of this machine the process may use: the machine's own figures, or the container's where those are less.
+//! The resources that this process may use: the machine's, or the container's limits if those are lower.
 
-/// Cores that may be used at once (affinity and quota of the container included).
+/// Number of cores that may be used (affinity and quota of the container included).
 #[must_use]
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Memory that may be used, bytes. Where the system does not say, 1 GiB.
+/// Memory that may be used, bytes; 1 GiB if the system does not tell.
 #[must_use]
 pub fn memory_bytes() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
@@ -14,21 +14,21 @@ pub fn memory_bytes() -> u64 {
     super::cgroup::memory_limit().map_or(machine, |limit| limit.min(machine))
 }
 
-/// `MemTotal: N kB`.
+/// Parses `MemTotal: N kB`; returns bytes.
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// How many files, sockets among them, this process may have open now.
+/// How many files and sockets this process may have open now.
 #[must_use]
 pub fn open_files_allowed() -> u64 {
     use rustix::process::{Resource, getrlimit};
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Lets this process open as many files, sockets among them, as the system allows it; returns how many that is. Systems
-/// start processes with far fewer (1,024) than they allow.
+/// Raises the number of files and sockets that this process may have open to the system's maximum; returns it. Systems
+/// start processes with a far lower limit (1,024) than they allow.
 pub fn raise_open_files() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! A thread for each worker.
+//! Runs each worker on a thread of its own.
 
 use crate::{Next, Signal, TaskHandle, Tasks, Worker};
 use parking_lot::{Condvar, Mutex};
@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Background work on threads of the system.
+/// Background work on threads.
 pub(crate) struct Threads;
 
 impl Tasks for Threads {
     /// # Panics
-    /// When the system refuses a thread: the engine has a fixed handful, all started at opening.
+    /// If the system refuses a thread. The engine needs only a few, all started when it opens.
     fn start(&self, name: &str, worker: Box<dyn Worker>) -> Arc<dyn TaskHandle> {
         let thread = Arc::new(Thread::default());
         let of_worker = Arc::clone(&thread);
@@ -41,8 +41,8 @@ struct State {
 }
 
 impl Thread {
-    /// Steps until done. A panic has been written to stderr by the panic hook, with the thread's name: here it only
-    /// ends the worker.
+    /// Runs steps until the worker is done. A panic ends the worker; the panic hook has already written it to stderr
+    /// with the thread's name.
     fn run(&self, worker: Box<dyn Worker>) {
         let _ = catch_unwind(AssertUnwindSafe(move || {
             let mut worker = worker; // moved in, so that it is dropped before `done` is seen
@@ -54,7 +54,7 @@ impl Thread {
 
     fn steps(&self, worker: &mut dyn Worker) {
         loop {
-            // Taken before the step: a wake that comes during it is for the next one.
+            // Cleared before the step, so that a wake during the step leads to another one.
             self.state.lock().wake = false;
             match worker.step() {
                 Next::Again => {}
@@ -146,7 +146,7 @@ mod tests {
                 start(move || {
                     if steps.fetch_add(1, Ordering::SeqCst) == 0 {
                         signal.notify();
-                        // Stay in the first step until the wake has been given.
+                        // Stay in the first step until the wake has been sent.
                         signal.wait(&mut || seen.load(Ordering::SeqCst));
                         return Next::Wait;
                     }
@@ -173,7 +173,7 @@ mod tests {
         let mut first = true;
         let handle =
             start(move || if std::mem::take(&mut first) { Next::WaitAtMost(u64::MAX) } else { Next::Done });
-        // A wake before the first step is answered by that step: wake until the thread has let go of its state.
+        // A wake before the first step only leads to that step, so keep waking until the thread has ended.
         while Arc::strong_count(&handle) > 1 {
             handle.wake();
             std::thread::yield_now();

@@ -3,7 +3,7 @@
 use crate::{Clock, Random};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Wall clock of the system; monotonic from the moment this value was made.
+/// The system's wall clock, and a monotonic clock that starts when this value is created.
 pub(crate) struct SystemClock {
     start: Instant,
 }
@@ -32,21 +32,21 @@ impl Clock for SystemClock {
     #[expect(unsafe_code, reason = "one call that fills a value of ours; SAFETY below")]
     fn coarse_ns(&self) -> u64 {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // A read of memory that the kernel updates at each of its ticks: a third of the exact clock's cost. rustix would do it
-        // without unsafe, but looks for the kernel's page by itself and dies under valgrind, which hides it.
-        // SAFETY: `now` is a timespec that is alive and ours during the call, which keeps no pointer to it.
+        // Reads memory that the kernel updates at each tick, at a third of the exact clock's cost. rustix would do it
+        // without unsafe, but searches for the kernel's page itself and crashes under valgrind, which hides that page.
+        // SAFETY: `now` is a timespec that is alive and ours during the call; the call keeps no pointer to it.
         let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) } != 0;
         if failed { 0 } else { u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap_or(0) }
     }
 }
 
-/// When the machine started, seconds since the epoch.
+/// Time at which the machine started, seconds since the epoch.
 pub(super) fn boot_seconds() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     now - uptime_seconds()
 }
 
-/// Seconds since the machine's start; 0 where `/proc` does not say.
+/// Seconds since the machine's start; 0 if `/proc` does not tell.
 fn uptime_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
     text.split_whitespace().next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0)
@@ -55,7 +55,7 @@ fn uptime_seconds() -> f64 {
 /// The system's random bytes.
 ///
 /// # Panics
-/// When the system has none to give, which no supported one does: without them ids would collide.
+/// If the system has none, which happens on no supported system: without them ids would collide.
 pub(crate) struct OsRandom;
 
 impl Random for OsRandom {

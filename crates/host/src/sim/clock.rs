@@ -1,16 +1,16 @@
-//! A clock that moves when told.
+//! A clock that moves only when it is told to.
 
 use crate::Clock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// 2025-01-01T00:00:00Z: past every format's dates, before every expiry cap.
+/// 2025-01-01T00:00:00Z: later than the dates of every format, earlier than every expiry limit.
 const START_US: i64 = 1_735_689_600_000_000;
 
 pub(crate) struct VirtualClock {
     monotonic_ns: AtomicU64,
-    /// Wall clock at monotonic 0.
+    /// Wall clock at monotonic time 0.
     start_us: AtomicI64,
-    /// The latest that the wall clock said before it was set.
+    /// The latest time that the wall clock showed before it was last set.
     latest_us: AtomicI64,
 }
 
@@ -19,7 +19,7 @@ impl VirtualClock {
         VirtualClock::at(START_US, START_US)
     }
 
-    /// The clock of a machine that starts after a crash: the time of day goes on, the monotonic one begins.
+    /// The clock of a machine that starts after a crash: the wall clock continues, the monotonic clock starts at 0.
     pub(crate) fn restarted(&self) -> VirtualClock {
         VirtualClock::at(self.wall_us(), self.latest_us())
     }
@@ -32,7 +32,7 @@ impl VirtualClock {
         }
     }
 
-    /// The latest that the wall clock has said, in earlier lives of the machine, too.
+    /// The latest time that the wall clock has shown, in earlier lives of the machine as well.
     pub(crate) fn latest_us(&self) -> i64 {
         self.latest_us.load(Ordering::Relaxed).max(self.wall_us())
     }

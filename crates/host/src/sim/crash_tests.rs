@@ -1,4 +1,4 @@
-//! What survives a crash.
+//! Which data survives a crash.
 
 use super::{Call, Fault, Machine, Survives, When};
 use crate::{Clock, Disk, File};

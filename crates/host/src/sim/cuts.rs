@@ -1,28 +1,28 @@
-//! Machines kept as they were around a sync, for tests that ask what a crash at that moment leaves.
+//! Keeps copies of a machine around a sync, for tests of crashes at that moment.
 
 use super::Machine;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 
-/// On which side of a sync's effect.
+/// The moment relative to a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Called, nothing durable yet.
+    /// Called; nothing is durable yet.
     Before,
-    /// Durable (or failed), not yet returned to its caller.
+    /// Durable (or failed); not yet returned to the caller.
     After,
 }
 
 /// A machine as it was at one sync.
 #[derive(Clone)]
 pub struct Cut {
-    /// Which sync of the machine's life, from 1, files and folders together.
+    /// Number of the sync in the machine's life, from 1, files and folders together.
     pub number: u64,
-    /// On which side of it.
+    /// The moment relative to the sync.
     pub when: When,
-    /// What was synced.
+    /// The file or folder that was synced.
     pub path: PathBuf,
-    /// A machine of its own with everything written until then: `crash_image` says what a crash leaves of it.
+    /// An independent machine with everything written until then; `crash_image` yields what a crash leaves of it.
     pub machine: Machine,
 }
 
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Cuts {
-    /// Numbers a sync that begins.
+    /// Counts a sync that begins, and returns its number.
     pub(crate) fn begin(&self) -> u64 {
         let mut state = self.state.lock();
         state.syncs += 1;
@@ -53,7 +53,7 @@ impl Cuts {
         self.state.lock().syncs
     }
 
-    /// Asks for the machine at the `nth` sync from now.
+    /// Requests a copy of the machine at the `nth` sync from now.
     pub(crate) fn ask(&self, nth: u64, when: When) {
         let mut state = self.state.lock();
         let number = state.syncs + nth.max(1);
@@ -69,7 +69,7 @@ impl Cuts {
         state.watcher.is_some() || state.asked.contains(&(number, when))
     }
 
-    /// Keeps a cut that was asked for, and shows it to the watcher, which may use the machine it was taken from.
+    /// Keeps a cut that was requested, and shows it to the watcher, which may use the machine it was taken from.
     pub(crate) fn keep(&self, cut: Cut) {
         let mut state = self.state.lock();
         let watcher = state.watcher.take();

@@ -1,4 +1,4 @@
-//! Calls that fail on request, a disk that is full, a medium that forgets.
+//! Calls that fail on request, a full disk, and a medium that flips bits.
 
 use super::{Call, Fault, Machine};
 use crate::PathError;
@@ -11,7 +11,7 @@ const CALLS: [Call; 15] = [
     List, Lock,
 ];
 
-/// Does one call of each kind, with a fault set for the next of `fault`; the kinds that failed.
+/// Makes one call of each kind, with a fault set for the next call of kind `fault`. Returns the kinds that failed.
 fn one_of_each(machine: &Machine, fault: Option<Call>) -> Vec<Call> {
     let disk = machine.host().disk;
     let at = |name: &str| Path::new("/d").join(name);

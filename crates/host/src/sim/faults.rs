@@ -1,29 +1,29 @@
-//! Calls of the disk: counted by kind, and failing when a test has asked for it.
+//! Counts calls of the disk by kind, and makes calls fail on request.
 
 use parking_lot::Mutex;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A kind of call. Asking for a size, or whether a name exists, is none.
+/// A kind of call. Queries of a size or of a name's existence are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `open`, `open_write`.
     Open,
     /// `create`.
     Create,
-    /// `read_exact_at`, and `try_read_exact_at` when it does read.
+    /// `read_exact_at`, and `try_read_exact_at` when it reads.
     Read,
-    /// `write_all_at`. A failing one leaves a random beginning of its bytes written.
+    /// `write_all_at`. A failing call writes a random prefix of its bytes.
     Write,
     /// `allocate`.
     Allocate,
     /// `set_size`.
     SetSize,
-    /// `File::sync`. A failing one makes some unsynced 4 KiB blocks durable and loses the others: they still read as
+    /// `File::sync`. A failing call makes some unsynced 4 KiB blocks durable and loses the others: these still read as
     /// written, but no later sync makes them durable unless they are written again.
     Sync,
-    /// `sync_dir`. A failing one makes nothing durable; a later one may.
+    /// `sync_dir`. A failing call makes nothing durable; a later one may.
     SyncDir,
     /// `rename`; its path is the old name.
     Rename,
@@ -43,7 +43,7 @@ pub enum Call {
 
 const CALL_KINDS: usize = Call::Lock as usize + 1;
 
-/// A failure to come.
+/// A fault to come.
 #[derive(Clone, Debug)]
 pub struct Fault {
     call: Call,
@@ -55,19 +55,19 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Fails the `nth` call of a kind from when the fault is set, 1 being the next, with an error of this kind.
+    /// Fails the `nth` call of a kind after the fault is set, 1 being the next, with an error of this kind.
     #[must_use]
     pub fn new(call: Call, nth: u64, error: io::ErrorKind) -> Fault {
         Fault { call, left: nth.max(1), error, lasting: false, panics: false, path: None }
     }
 
-    /// Also fails every such call after it.
+    /// Also fails every such call after that.
     #[must_use]
     pub fn lasting(self) -> Fault {
         Fault { lasting: true, ..self }
     }
 
-    /// Panics instead of giving an error: a bug in the work that makes the call.
+    /// Panics instead of returning an error, as a bug in the calling code would.
     #[must_use]
     pub fn panicking(self) -> Fault {
         Fault { panics: true, ..self }
@@ -79,7 +79,7 @@ impl Fault {
         Fault { path: Some(part.to_owned()), ..self }
     }
 
-    /// Counts a call that fits. Whether it is to fail.
+    /// Counts a matching call. Returns whether it must fail.
     fn strikes(&mut self, call: Call, path: &Path) -> bool {
         let fits = self.call == call
             && self.path.as_ref().is_none_or(|part| path.to_string_lossy().contains(part.as_str()));
@@ -107,10 +107,10 @@ impl Faults {
         self.set.lock().clear();
     }
 
-    /// Counts a call; the error if a fault strikes it. Each fault counts it, whichever strikes first.
+    /// Counts a call; returns an error if a fault strikes. Every fault counts the call, whichever strikes first.
     ///
     /// # Panics
-    /// Where a fault that panics strikes.
+    /// If a panicking fault strikes.
     pub(crate) fn call(&self, call: Call, path: &Path) -> io::Result<()> {
         self.counts[call as usize].fetch_add(1, Ordering::Relaxed);
         let (mut error, mut panics) = (None, false);

@@ -1,4 +1,4 @@
-//! The simulated machine as a test holds it.
+//! The simulated machine, as a test uses it.
 
 use super::clock::VirtualClock;
 use super::cuts::{Cut, When};
@@ -14,21 +14,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a crash leaves.
+/// The data that a crash leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survives {
-    /// Bytes and names made durable, nothing else: the machine lost power before its caches reached the disk.
+    /// Durable bytes and names only: the machine lost power before its caches reached the disk.
     OnlySynced,
-    /// Everything: only the process died. What is not durable can still be lost by a later crash.
+    /// Everything: only the process died. A later crash can still lose data that is not durable.
     EverythingWritten,
-    /// What is durable, and by chance each unsynced block (512 bytes or 4 KiB) and each change of a name.
+    /// Durable data, and a random part of the unsynced blocks (512 bytes or 4 KiB) and of the changes of names.
     Torn {
-        /// Of the chance: the same seed leaves the same.
+        /// Seed of the random choice; equal seeds leave equal data.
         seed: u64,
     },
 }
 
-/// A machine in memory. Cloning shares it; crash images are machines of their own.
+/// A machine in memory. Cloning shares it; crash images are independent machines.
 #[derive(Clone)]
 pub struct Machine {
     shared: Arc<Shared>,
@@ -39,14 +39,14 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with an empty disk of unlimited size, at 2025-01-01. `seed` decides the order of background steps, the
-    /// random bytes and how faulty calls fail.
+    /// A machine with an empty disk of unlimited size, at 2025-01-01. `seed` decides the order of background steps,
+    /// the random bytes and how faulty calls fail.
     #[must_use]
     pub fn new(seed: u64) -> Machine {
         Machine::build(Tree::new(true, u64::MAX), seed, VirtualClock::new())
     }
 
-    /// What the engine is given.
+    /// The host to pass to the engine.
     #[must_use]
     pub fn host(&self) -> Host {
         Host {
@@ -57,14 +57,14 @@ impl Machine {
         }
     }
 
-    /// The machine after a loss of power: `crash_image(OnlySynced)`.
+    /// The machine after a power loss: `crash_image(OnlySynced)`.
     #[must_use]
     pub fn crash(&self) -> Machine {
         self.crash_image(Survives::OnlySynced)
     }
 
-    /// A machine started after a crash of this one: no locks, no faults, no workers, no capacity lost; the wall clock
-    /// goes on, the random bytes are others. This one stays as it is.
+    /// A machine that is started after a crash of this one: without locks, faults and workers, with the same capacity.
+    /// Its wall clock continues; its random bytes differ. This machine is not changed.
     #[must_use]
     pub fn crash_image(&self, survives: Survives) -> Machine {
         let mut tree = self.shared.tree.read().fork();
@@ -76,47 +76,47 @@ impl Machine {
         Machine::over(tree, self.seed, self.clock.restarted())
     }
 
-    /// Fails calls to come. Several faults may be set; each counts on its own.
+    /// Makes later calls fail. Several faults may be set; each counts calls independently.
     pub fn fail(&self, fault: Fault) {
         self.watch().faults.set(fault);
     }
 
-    /// Takes back all faults.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.watch().faults.clear();
     }
 
-    /// How many calls have failed by a fault.
+    /// Number of calls that failed by a fault.
     #[must_use]
     pub fn faults_struck(&self) -> u64 {
         self.watch().faults.struck()
     }
 
-    /// How many calls of a kind there have been, failed ones too.
+    /// Number of calls of a kind, including failed ones.
     #[must_use]
     pub fn calls(&self, call: Call) -> u64 {
         self.watch().faults.count(call)
     }
 
-    /// How many syncs of files and folders there have been.
+    /// Number of syncs of files and folders.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.watch().cuts.syncs()
     }
 
-    /// Keeps the machine as it is before or after the `nth` sync (of a file or folder) from now, 1 being the next.
+    /// Keeps a copy of the machine before or after the `nth` sync (of a file or folder) from now, 1 being the next.
     pub fn on_sync(&self, nth: u64, when: When) {
         self.watch().cuts.ask(nth, when);
     }
 
-    /// The machines kept by `on_sync` since this was last asked.
+    /// The machines kept by `on_sync` since the last call.
     #[must_use]
     pub fn take_cuts(&self) -> Vec<Cut> {
         self.watch().cuts.take()
     }
 
-    /// Shows `watcher` the machine before and after each sync to come. Copying it shares pages: cheap, but it walks all
-    /// names. The watcher's own syncs on this machine are not shown.
+    /// Shows `watcher` the machine before and after each sync from now on. The copies share pages, so they are cheap,
+    /// but copying walks all names. Syncs of this machine by the watcher are not shown.
     pub fn on_every_sync(&self, watcher: impl FnMut(&Cut) + Send + 'static) {
         self.watch().cuts.watch(Some(Box::new(watcher)));
     }
@@ -126,12 +126,12 @@ impl Machine {
         self.watch().cuts.watch(None);
     }
 
-    /// Limits the disk to this many bytes of file lengths; what is there stays. `u64::MAX`: no limit.
+    /// Limits the disk to this many bytes of file lengths; existing data stays. `u64::MAX`: no limit.
     pub fn set_capacity(&self, bytes: u64) {
         self.shared.tree.read().space.set_capacity(bytes);
     }
 
-    /// Bytes of file lengths on the disk, those of removed files still open too.
+    /// Bytes of file lengths on the disk, including removed files that are still open.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.shared.tree.read().space.used()
@@ -153,7 +153,7 @@ impl Machine {
         Ok(files)
     }
 
-    /// Inverts bit `bit` (0 to 7) of the byte at `offset`, as a failing medium does: no sync brings the old one back.
+    /// Inverts bit `bit` (0 to 7) of the byte at `offset`, as a failing medium does: no sync restores it.
     ///
     /// # Errors
     /// `NotFound`, or `UnexpectedEof` when the file ends before.
@@ -165,7 +165,7 @@ impl Machine {
         flipped.map_err(|e| on("flip a bit of", path, e))
     }
 
-    /// Lets this many of a hundred `try_read_exact_at` find nothing in memory. 0 at first.
+    /// Sets the percentage of `try_read_exact_at` calls that find nothing in memory; 0 at first.
     pub fn set_cold_reads(&self, percent: u64) {
         self.watch().set_cold(percent);
     }
@@ -175,38 +175,40 @@ impl Machine {
         self.clock.advance(ns);
     }
 
-    /// Sets the wall clock, forward or back; the monotonic clock does not notice.
+    /// Sets the wall clock, forward or back; the monotonic clock is not affected.
     pub fn set_wall_us(&self, wall_us: i64) {
         self.clock.set_wall_us(wall_us);
     }
 
-    /// The latest that the wall clock has said, in earlier lives of the machine, too: what was over by then may be gone.
+    /// The latest time that the wall clock has shown, in earlier lives of the machine as well: data that had expired
+    /// by then may be gone.
     #[must_use]
     pub fn latest_wall_us(&self) -> i64 {
         self.clock.latest_us()
     }
 
-    /// Runs a step of one worker that can run. False when none can without the clock moving.
+    /// Runs a step of one worker that can run. False if none can run unless the clock moves.
     pub fn step(&self) -> bool {
         self.tasks.step()
     }
 
-    /// Runs steps until no worker can run without the clock moving. How many it ran.
+    /// Runs steps until no worker can run unless the clock moves. Returns the number of steps.
     ///
     /// # Panics
-    /// After ten million steps: a worker asks for another step each time.
+    /// After ten million steps: some worker always asks for another step.
     pub fn run_until_idle(&self) -> u64 {
         self.tasks.run_until_idle()
     }
 
-    /// Drops all workers where they stand, and ignores new ones: the process is dead. Workers hold the host and the
-    /// host the workers, so this is also what gives their memory back. Every join then returns; `wait_until` for
-    /// something not there yet panics, so a value that waits when dropped is better forgotten (`mem::forget`).
+    /// Drops all workers in their present state, and ignores new ones: the process is dead. Workers hold the host and
+    /// the host holds the workers, so this also frees their memory. Afterwards every join returns, and `wait_until`
+    /// panics unless its condition is already true. So a value that waits when it is dropped should be forgotten
+    /// (`mem::forget`).
     pub fn end_tasks(&self) {
         self.tasks.end();
     }
 
-    /// A machine of another life over what a crash left.
+    /// A machine that starts with the data that a crash left.
     pub(super) fn over(tree: Tree, seed: u64, clock: VirtualClock) -> Machine {
         Machine::build(tree, derive(seed, 5), clock)
     }

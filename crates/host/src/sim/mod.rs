@@ -1,7 +1,9 @@
-//! A machine in memory for tests: it knows written from synced bytes and volatile from durable names, fails the call
-//! it is told to fail, keeps what a crash would leave at any sync, and runs background work in a seeded order.
+//! A simulated machine in memory for tests. It distinguishes written from synced bytes and volatile from durable
+//! names, fails calls on request, keeps the data that a crash at any sync would leave, and runs background work in a
+//! seeded order.
 //!
-//! [`Machine`] is the way in. The same seed and the same calls give the same machine, as long as one thread uses it.
+//! Tests start with [`Machine`]. The same seed and the same calls give the same machine, as long as one thread uses
+//! it.
 
 mod clock;
 mod cuts;

@@ -1,11 +1,11 @@
-//! Seeded randomness: SplitMix64 (Steele, Lea, Flood 2014), which needs only a counter.
+//! Seeded random numbers: SplitMix64 (Steele, Lea, Flood 2014), whose only state is a counter.
 
 use crate::Random;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A sequence of random numbers. Shared by reference; each number is given once.
+/// A sequence of random numbers. Shared by reference; each number is returned once.
 pub(crate) struct Sequence(AtomicU64);
 
 impl Sequence {
@@ -17,7 +17,7 @@ impl Sequence {
         mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 
-    /// A number below `limit`, which is not 0. Slightly uneven for a huge limit, which no test minds.
+    /// A number below `limit`, which is not 0. Slightly biased for a huge limit, which does not matter to tests.
     pub(crate) fn below(&self, limit: u64) -> u64 {
         self.next() % limit
     }
@@ -35,7 +35,7 @@ impl Random for Sequence {
     }
 }
 
-/// A seed for one purpose, so that the draws of one do not shift another's.
+/// Derives a seed for one purpose, so that the draws for one purpose do not affect another.
 pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
     mix(seed ^ mix(purpose.wrapping_add(STEP)))
 }

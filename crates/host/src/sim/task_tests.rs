@@ -1,4 +1,4 @@
-//! Background steps in a seeded order, on a clock that moves when nothing else can.
+//! Background steps in a seeded order, and a clock that moves only when no worker can run.
 
 use super::Machine;
 use crate::{Host, Next, Signal, TaskHandle, Worker};

@@ -1,9 +1,9 @@
-//! Background work one step at a time, in an order drawn from the seed.
+//! Runs background work one step at a time, in an order drawn from the seed.
 //!
-//! Nothing runs by itself: steps are run by whoever waits (`wait_until`, `join`) and by the test. A worker that waits
-//! within its step has the others run inside it, never itself; so a worker must not wait, within a step, for a
-//! worker that waits within its own. When nothing can run, the clock moves to the first timeout; when there is none, it
-//! is a deadlock, and says who waits.
+//! Nothing runs by itself: steps are run by callers that wait (`wait_until`, `join`) and by the test. If a worker
+//! waits within its step, other workers run inside that step, but never itself; so a worker must not wait, within a
+//! step, for a worker that waits within its own. If no worker can run, the clock moves to the first timeout. If there
+//! is none, that is a deadlock: it panics with the list of waiting workers.
 
 use super::clock::VirtualClock;
 use super::random::Sequence;
@@ -14,13 +14,13 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Steps after which a run counts as endless.
+/// Number of steps after which a run counts as endless.
 const STEPS_MAX: u64 = 10_000_000;
 /// Virtual time after which a wait counts as endless: a day, more than any timeout of the engine.
 const WAIT_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 thread_local! {
-    /// Steps under way on this thread, one inside the other.
+    /// Nested steps that are running on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct Steps {
 
 struct Inner {
     state: Mutex<State>,
-    /// A step has ended: for another thread that found nothing to run. Several threads may wait, at the price of the
-    /// seeded order.
+    /// Signals the end of a step to another thread that found nothing to run. Several threads may wait, but then the
+    /// order is not determined by the seed.
     ended: Condvar,
     clock: Arc<VirtualClock>,
     order: Sequence,
@@ -150,7 +150,7 @@ impl Inner {
         panic!("waited {STEPS_MAX} steps in vain; {}", self.state.lock().tell());
     }
 
-    /// Runs a step of one worker; gives the lock back when none can run.
+    /// Runs a step of one worker; returns the lock guard if none can run.
     fn step<'a>(&self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
         let now_ns = self.clock.monotonic_ns();
         let able: Vec<usize> =

@@ -1,4 +1,4 @@
-//! What a simulated disk asks at each call: is this one to fail, is a crash image wanted here.
+//! Decides at each call of a simulated disk whether it fails and whether a crash image is kept.
 
 use super::Machine;
 use super::clock::VirtualClock;
@@ -18,7 +18,7 @@ pub(crate) struct Watch {
     seed: u64,
     clock: Arc<VirtualClock>,
     chance: Sequence,
-    /// Of a hundred reads that may not wait, how many find nothing in memory.
+    /// Percentage of reads without waiting that find nothing in memory.
     cold_percent: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl Watch {
         percent > 0 && self.chance.below(100) < percent
     }
 
-    /// Numbers the sync.
+    /// Counts the sync, and returns its number.
     pub(crate) fn before_sync(&self, tree: &RwLock<Tree>, path: &Path) -> u64 {
         let number = self.cuts.begin();
         self.cut(tree, path, number, When::Before);

@@ -9,9 +9,9 @@ use super::{
 use crate::schema::Column;
 use crate::types::{CqlType, TypeError};
 
-/// The type and order of one clustering column, however the caller keeps them.
+/// The type and order of one clustering column, in any representation that the caller has.
 pub trait Component {
-    /// Type of the column, and whether it sorts the other way round.
+    /// The column's type, and whether its order is descending.
     fn ordered_type(&self) -> (&CqlType, bool);
 }
 
@@ -33,10 +33,11 @@ impl Component for Column {
     }
 }
 
-/// Appends the key of a row: all its clustering values in turn. A table without clustering columns has one key.
+/// Appends the key of a row: all its clustering values, then a terminator. Without clustering columns all rows have one
+/// key.
 ///
 /// # Errors
-/// As [`encode_value`]; `out` then ends somewhere in the key.
+/// As [`encode_value`]; `out` then ends with part of a key.
 #[inline]
 pub fn clustering_key<'a>(
     values: impl IntoIterator<Item = Option<&'a [u8]>>,
@@ -48,11 +49,11 @@ pub fn clustering_key<'a>(
     Ok(())
 }
 
-/// Appends a bound: a prefix of clustering values and a byte that sorts it before or after all rows that begin so.
-/// Without values it is before or after the whole partition.
+/// Appends a bound: a prefix of clustering values and a byte that sorts it before or after all rows with that prefix.
+/// Without values the bound is before or after the whole partition.
 ///
 /// # Errors
-/// As [`encode_value`]; `out` then ends somewhere in the bound.
+/// As [`encode_value`]; `out` then ends with part of a bound.
 #[inline]
 pub fn clustering_bound<'a>(
     values: impl IntoIterator<Item = Option<&'a [u8]>>,
@@ -77,7 +78,8 @@ fn prefix<'a>(
     Ok(())
 }
 
-/// Appends one clustering value of a column of this type and order; `None` is a null, which comes first in either.
+/// Appends one clustering value of a column of this type and order. `None` is a null, which sorts first in either
+/// order.
 ///
 /// # Errors
 /// As [`encode_value`].
@@ -118,32 +120,32 @@ pub fn static_key(out: &mut Vec<u8>) {
     out.push(EXCLUDED);
 }
 
-/// What a position stands for, told by its last byte.
+/// What a position denotes. The last byte of its encoding tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// A row.
     Row,
     /// The static row.
     Static,
-    /// Before everything that begins with these values.
+    /// Before everything with this prefix.
     Before,
-    /// After everything that begins with these values.
+    /// After everything with this prefix.
     After,
 }
 
-/// A position taken apart.
+/// A decoded position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodedClustering {
-    /// The values, serialised; `None` is a null.
+    /// The serialised values; `None` is a null.
     pub values: Vec<Option<Vec<u8>>>,
-    /// What they stand for.
+    /// What the position denotes.
     pub position: Position,
 }
 
-/// Takes a position apart: the whole of `encoded`.
+/// Decodes a position. `encoded` must be the whole position.
 ///
 /// # Errors
-/// [`TypeError::Ordered`] if it is no position in a table of these clustering columns.
+/// [`TypeError::Ordered`] if `encoded` is not a position in a table with these clustering columns.
 pub fn decode_clustering(encoded: &[u8], types: &[impl Component]) -> Result<DecodedClustering, TypeError> {
     let mut source = Source::new(encoded, 0);
     let mut values = Vec::with_capacity(types.len());

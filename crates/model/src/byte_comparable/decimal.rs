@@ -1,13 +1,13 @@
-//! `decimal`: sign, exponent and mantissa to the base 100, so that equal numbers of any scale are the same bytes.
+//! `decimal`: sign, exponent and mantissa in base 100. Equal numbers have the same bytes, whatever their scale.
 //!
-//! - header: 40, plus the bytes of the exponent, or minus them if the exponent is below zero; 80 more if the number is
-//!   not negative
-//! - the exponent, negated in a negative number, without leading sign bytes
-//! - a byte for each pair of digits of the mantissa 0.ddddd: 80 and the pair. A negative mantissa is rounded down to
-//!   the first pair, which is then negative, and all others are what was rounded off
+//! - header: 40 (hexadecimal) plus the number of exponent bytes, or minus it if the exponent is negative; 80 is added
+//!   if the number is not negative
+//! - the exponent, negated for a negative number, without leading sign bytes
+//! - a byte for each pair of digits of the mantissa 0.ddddd: 80 plus the pair. A negative mantissa is rounded down to
+//!   the first pair, which is negated; the other pairs hold the positive remainder
 //! - 00
 //!
-//! Zero is just 80 (`DecimalType.asComparableBytes`).
+//! Zero is the single byte 80 (`DecimalType.asComparableBytes`).
 
 use num_bigint::{BigInt, BigUint, Sign};
 
@@ -17,7 +17,7 @@ use crate::types::{DecimalParts, TypeError};
 const ZERO: u8 = 0x80;
 const EXPONENT_HEADER: u8 = 0x40;
 
-/// Appends a decimal; `None` if it has no scale.
+/// Appends a decimal; `None` if the bytes are too short for a scale.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let parts = DecimalParts::read(bytes)?;
     let digits = parts.significant();
@@ -25,7 +25,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         out.push(ZERO);
         return Some(());
     }
-    // Rounded up to even: the mantissa then has at most one zero after the point.
+    // The exponent is rounded up to an even number, so the mantissa has at most one zero after the point.
     let exponent = (parts.exponent() + 1) >> 1;
     let odd = parts.exponent() & 1 != 0;
     let signed_exponent = if parts.negative { -exponent } else { exponent } as i32;
@@ -39,7 +39,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// `digits` after the point; after a zero if `odd`.
+/// Encodes the mantissa `0.digits`, or `0.0digits` if `odd`.
 fn encode_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
     let mut first = true;
     let mut rest = digits;
@@ -59,7 +59,8 @@ fn encode_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) 
             }
             [] => break,
         };
-        // The last pair of the complement of 0.xxyy is 100 - yy, those before it 99 - xx. The first pair takes the carry.
+        // The last pair of the complement of 0.xxyy is 100 - yy, the pairs before it are 99 - xx. The first pair takes
+        // the carry.
         let borrowed = u8::from(!rest.is_empty());
         out.push(match (negative, first) {
             (false, _) => 0x80 + pair,
@@ -70,7 +71,7 @@ fn encode_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) 
     }
 }
 
-/// Appends a decimal equal to the one that `source` stands at.
+/// Appends a decimal that is equal to the one at `source`.
 pub(super) fn decode(source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<(), TypeError> {
     let header = source.next()?;
     if header == ZERO {
@@ -101,12 +102,12 @@ pub(super) fn decode(source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<(), T
         undo_rounding(pairs, negative).ok_or_else(|| source.error("a pair of digits out of range"))?;
     let mut power = 2 * exponent;
     if power < -i64::from(i32::MAX) {
-        // Likewise a digit that only filled up the last pair. Cassandra's scale wraps around here.
+        // The last digit is then a zero that only completed its pair. Cassandra's scale wraps around here.
         unscaled /= 10;
         power += 1;
     }
     if power > i64::from(i32::MAX) {
-        // The scale cannot express it: zeros go into the number. A valid encoding needs a few at most.
+        // The scale cannot express the power, so the number gets trailing zeros. A valid encoding needs only a few.
         let zeros = power - i64::from(i32::MAX);
         if zeros > 16 {
             return Err(source.error("exponent of a decimal out of range"));
@@ -120,8 +121,8 @@ pub(super) fn decode(source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<(), T
     Ok(())
 }
 
-/// The number of these pairs. A negative one is -(first pair) plus the others, which is turned into pairs of one sign
-/// so that the number can be read in one go: `BigUint` reads long digits faster than one pair at a time.
+/// The number that these pairs represent. A negative number is -(first pair) plus the other pairs. It is first
+/// rewritten as pairs of one sign, because `BigUint` parses many digits faster at once than pair by pair.
 fn undo_rounding(pairs: Vec<i16>, negative: bool) -> Option<BigInt> {
     let mut digits = Vec::with_capacity(pairs.len());
     let last = pairs.len().checked_sub(1)?;
@@ -134,7 +135,7 @@ fn undo_rounding(pairs: Vec<i16>, negative: bool) -> Option<BigInt> {
         };
         digits.push(u8::try_from(digit).ok()?);
     }
-    // 100 where the last pair is 00, which only broken input has.
+    // The last digit is 100 if the last pair is 00, which only invalid input has.
     let magnitude = BigUint::from_radix_be(&digits, 100)?;
     Some(BigInt::from_biguint(if negative { Sign::Minus } else { Sign::Plus }, magnitude))
 }

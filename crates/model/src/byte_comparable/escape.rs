@@ -1,7 +1,8 @@
-//! Byte strings: zeros are escaped, so that the end, written as a zero, comes before every longer string.
+//! Byte strings with escaped zeros: the end of a string is written as a zero and so sorts before every longer string.
 //!
-//! A run of n zeros is 00, n - 1 times FE, FF; at the end of the string 00 and n times FE. Any other end is 00. The
-//! separator that follows is between 10 and EF, so FE and FF after a zero can only be escapes.
+//! A sequence of n zeros becomes 00, n - 1 times FE, FF; at the end of the string it becomes 00 and n times FE. Without
+//! trailing zeros the string ends with 00. The separator after a string is between 10 and EF, so FE and FF after a zero
+//! are always escapes.
 
 use super::source::Source;
 use crate::types::TypeError;
@@ -10,11 +11,11 @@ const ESCAPE: u8 = 0x00;
 const ESCAPED_0_CONT: u8 = 0xFE;
 const ESCAPED_0_DONE: u8 = 0xFF;
 
-/// Appends `bytes`, escaped and ended.
+/// Appends `bytes` with escapes and the end mark.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 1);
     if !bytes.contains(&0) {
-        // Looks at a word at a time; the loop below does not.
+        // `contains` scans whole words; the loop below does not.
         out.extend_from_slice(bytes);
         out.push(ESCAPE);
         return;
@@ -37,7 +38,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(ESCAPE);
 }
 
-/// Appends the string that `source` stands at to `out`; the separator after it is left there.
+/// Appends the string at `source` to `out`. The separator after the string is not consumed.
 pub(super) fn decode(source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<(), TypeError> {
     loop {
         match source.next()? {

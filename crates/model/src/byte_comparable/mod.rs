@@ -1,17 +1,19 @@
-//! Cassandra's ordered encoding (version OSS50): values as bytes whose unsigned order, byte by byte, is the order of
-//! the values.
+//! Cassandra's byte-comparable encoding (version OSS50): the unsigned order of the encoded bytes is the order of the
+//! values.
 //!
-//! The memtable, the row index of SSTables and their partition index compare nothing else, so it must be Cassandra's
-//! to the bit. Source: `ByteComparable.md`, `ByteSource`, `ClusteringComparator` and each type's `asComparableBytes`.
+//! The memtable, the row index of SSTables and their partition index compare only encoded bytes, so the encoding must
+//! match Cassandra's exactly. Source: `ByteComparable.md`, `ByteSource`, `ClusteringComparator` and each type's
+//! `asComparableBytes`.
 //!
-//! - [`value`](self::encode_value): one value. No encoding is a prefix of another of its type, save that of
-//!   byte strings, whose end only the byte after them tells; that byte is always a separator.
-//! - [`clustering`](self::clustering_key): values one after the other, each behind a separator that also says null and
-//!   empty, then a byte for what they stand for: a row, or a bound before or after all that begins so.
+//! - [`value`](self::encode_value): one value. No encoding is a prefix of another encoding of the same type, except for
+//!   byte strings: their end is only recognised by the separator that always follows them.
+//! - [`clustering`](self::clustering_key): values one after the other, each after a separator that also marks null and
+//!   empty values. A final byte tells a row from a bound before or after all rows with the prefix.
 //! - [`partition`](self::decorated_key): token and key, in the order of partitions.
 //!
-//! The way back gives an equal value, not always the same bytes: `decimal`, `varint` and `boolean` come back in their
-//! shortest form, an empty element of a collection as null. Whoever needs the bytes keeps them beside the encoding.
+//! Decoding gives an equal value, but not always the same bytes: `decimal`, `varint` and `boolean` decode to their
+//! shortest form, and an empty element of a collection decodes to null. A caller that needs the original bytes stores
+//! them beside the encoding.
 
 mod clustering;
 mod decimal;
@@ -32,19 +34,19 @@ pub use clustering::{
 pub use partition::{decode_decorated_key, decorated_key, decorated_key_bound, token_bound};
 pub use value::{Encoded, decode_value, encode_value};
 
-/// Before a component that has bytes.
+/// Precedes a component that has bytes.
 pub const NEXT_COMPONENT: u8 = 0x40;
-/// Instead of a component whose value is empty and encodes as nothing.
+/// Replaces a component whose value is empty and has no encoded bytes.
 pub const NEXT_COMPONENT_EMPTY: u8 = 0x3F;
-/// The same where the order is reversed: empty values come last.
+/// As `NEXT_COMPONENT_EMPTY`, for descending order: empty values sort last.
 pub const NEXT_COMPONENT_EMPTY_REVERSED: u8 = 0x41;
-/// Instead of a null component; before all values in either order.
+/// Replaces a null component; sorts before all values in either order.
 pub const NEXT_COMPONENT_NULL: u8 = 0x3E;
-/// End of a row's clustering, a partition key, a collection or tuple.
+/// Ends a row's clustering, a partition key, a collection or a tuple.
 pub const TERMINATOR: u8 = 0x38;
-/// End of a bound before everything that begins so.
+/// Ends a bound that sorts before everything with its prefix.
 pub const LT_NEXT_COMPONENT: u8 = 0x20;
-/// End of a bound after everything that begins so.
+/// Ends a bound that sorts after everything with its prefix.
 pub const GT_NEXT_COMPONENT: u8 = 0x60;
 /// The static row: before every row and bound.
 pub const EXCLUDED: u8 = 0x18;

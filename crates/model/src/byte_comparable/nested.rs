@@ -1,7 +1,7 @@
-//! Collections, tuples, user-defined types and vectors: their parts in turn, each behind a separator, then a terminator.
+//! Collections, tuples, user-defined types and vectors: each part after a separator, then a terminator.
 //!
-//! Null parts and those that encode as nothing are one separator. Tuples leave null fields at their end out, so that
-//! a value written before a field was added stays equal.
+//! A null part, or one whose encoding is empty, is only a separator. Trailing null fields of a tuple are omitted, so
+//! that a value written before a field was added stays equal.
 
 use super::source::Source;
 use super::value::{Encoded, append, read};
@@ -26,7 +26,7 @@ fn part(ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) -> Result<(), Typ
     Ok(())
 }
 
-/// Appends a list or set, or with two types a map.
+/// Appends a list or set (one type), or a map (two types).
 pub(super) fn collection(
     elements: Elements<'_>,
     types: &[&CqlType],
@@ -77,7 +77,7 @@ pub(super) fn fields<'t>(
     Ok(())
 }
 
-/// What stands before the next part.
+/// What the separator announces.
 enum Next {
     Part,
     Null,
@@ -93,7 +93,7 @@ fn next(source: &mut Source<'_>) -> Result<Next, TypeError> {
     }
 }
 
-/// Appends the list, set or map that `source` stands at.
+/// Appends the list, set or map at `source`.
 pub(super) fn read_collection(
     source: &mut Source<'_>,
     types: &[&CqlType],
@@ -120,7 +120,7 @@ pub(super) fn read_collection(
     Ok(())
 }
 
-/// Appends the tuple or user-defined type that `source` stands at, with all its fields.
+/// Appends the tuple or user-defined type at `source`, with all its fields.
 pub(super) fn read_fields<'t>(
     source: &mut Source<'_>,
     types: impl Iterator<Item = &'t CqlType>,
@@ -145,7 +145,7 @@ pub(super) fn read_fields<'t>(
     }
 }
 
-/// Appends the vector that `source` stands at.
+/// Appends the vector at `source`.
 pub(super) fn read_vector(
     source: &mut Source<'_>,
     element: &CqlType,
@@ -168,7 +168,7 @@ pub(super) fn read_vector(
     }
 }
 
-/// Appends a value behind its length.
+/// Appends the value at `source` after its length.
 fn put_read(source: &mut Source<'_>, ty: &CqlType, out: &mut Vec<u8>) -> Result<(), TypeError> {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

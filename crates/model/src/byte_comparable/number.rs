@@ -1,18 +1,18 @@
-//! Integers of variable length: `bigint` and `varint`.
+//! Variable-length integers: `bigint` and `varint`.
 //!
-//! Up to nine bytes: the inverted sign, then as many copies of it as there are further bytes, then the number. A
-//! `varint` beyond 55 bits is 00 or FF, the length, and the bytes (`ByteSource.VariableLengthInteger`, `IntegerType`).
+//! Up to nine bytes: the inverted sign bit, then one copy of it for each further byte, then the number. A `varint` of
+//! more than 55 bits is 00 or FF, the length, and the bytes (`ByteSource.VariableLengthInteger`, `IntegerType`).
 
 use super::source::Source;
 use crate::types::TypeError;
 
-/// A `varint` of so many bytes, without sign bytes, is written in full.
+/// A `varint` of this many bytes or more, without sign bytes, is written with a length.
 const FULL_FORM_THRESHOLD: usize = 7;
 
 /// Appends `value` in one to nine bytes.
 #[inline]
 pub(super) fn encode_i64(value: i64, out: &mut Vec<u8>) {
-    // A negative number is the complement of what its complement is encoded as.
+    // A negative number is encoded as the complement of the encoding of its complement.
     let complement = (value >> 63) as u64;
     let positive = value as u64 ^ complement;
     let bits = 64 - (positive | 1).leading_zeros() as usize;
@@ -68,14 +68,14 @@ pub(super) fn encode_varint(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(significant);
 }
 
-/// Like [`encode_i64`] without a sign: so many leading ones as further bytes.
+/// Like [`encode_i64`] without a sign: the number of leading ones is the number of further bytes.
 fn encode_length(value: u64, out: &mut Vec<u8>) {
     let further = (63 - (value | 1).leading_zeros() as usize) / 7;
     let marked = value | (!(0xFF_u64 >> further) & 0xFF) << (8 * further);
     out.extend_from_slice(&marked.to_be_bytes()[7 - further..]);
 }
 
-/// Appends the shortest bytes of the `varint` that `source` stands at.
+/// Appends the shortest bytes of the `varint` at `source`.
 pub(super) fn decode_varint(source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<(), TypeError> {
     let sign = match source.peek() {
         Some(0x00) => 0xFF_u8,

@@ -1,4 +1,4 @@
-//! Positions among partitions: token first, then the whole key, since keys may share a token (`DecoratedKey`).
+//! Positions of partitions: the token, then the whole key, because keys may share a token (`DecoratedKey`).
 
 use super::source::Source;
 use super::{GT_NEXT_COMPONENT, LT_NEXT_COMPONENT, NEXT_COMPONENT, TERMINATOR, escape};
@@ -17,9 +17,9 @@ pub fn decorated_key_bound(token: Token, key: &[u8], before: bool, out: &mut Vec
     out.push(if before { LT_NEXT_COMPONENT } else { GT_NEXT_COMPONENT });
 }
 
-/// Appends the position before or after all partitions of a token (`Token.KeyBound`). The least token has only the
-/// position before it (`Token.maxKeyBound`): as the end of a range it stands for the end of the ring, which the caller
-/// has to see first.
+/// Appends the position before or after all partitions of a token (`Token.KeyBound`). The smallest token has only the
+/// position before it (`Token.maxKeyBound`). As the end of a range it means the end of the ring, which the caller must
+/// handle itself.
 pub fn token_bound(token: Token, before: bool, out: &mut Vec<u8>) {
     let before = before || token == Token::MIN;
     out.push(NEXT_COMPONENT);
@@ -39,7 +39,7 @@ fn put_token(token: Token, out: &mut Vec<u8>) {
     out.extend_from_slice(&(token.0 ^ i64::MIN).to_be_bytes());
 }
 
-/// Takes the position of a partition apart: its token, and its key appended to `key`.
+/// Decodes the position of a partition: returns its token and appends its key to `key`.
 ///
 /// # Errors
 /// [`TypeError::Ordered`] if `encoded` is not the whole position of a partition.

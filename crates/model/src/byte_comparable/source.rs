@@ -1,8 +1,8 @@
-//! Reads encoded bytes from a position on, of values in either order.
+//! A cursor over encoded bytes, for values in ascending or descending order.
 
 use crate::types::TypeError;
 
-/// A place in encoded bytes. In a reversed value every bit is flipped; `mask` flips it back.
+/// A position in encoded bytes. A value in descending order has every bit flipped; `mask` flips the bits back.
 pub(super) struct Source<'a> {
     bytes: &'a [u8],
     position: usize,
@@ -14,7 +14,7 @@ impl<'a> Source<'a> {
         Source { bytes, position, mask: 0 }
     }
 
-    /// Reads what follows as reversed, or as not.
+    /// Sets whether the following bytes are in descending order.
     pub(super) fn set_reversed(&mut self, reversed: bool) {
         self.mask = if reversed { 0xFF } else { 0 };
     }

@@ -1,5 +1,5 @@
-//! Properties of the ordered encoding that must hold for every value, not only those of Cassandra's table (see
-//! `tests/types_against_cassandra.rs`).
+//! Properties of the byte-comparable encoding that must hold for every value, not only for the values in Cassandra's
+//! table (see `tests/types_against_cassandra.rs`).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::types::{CqlType, TypeError, pack, put_element, put_value};
 
-/// Values that hit the rules more often than random bytes do.
+/// Bytes that are at the limits of the rules more often than random bytes.
 fn edgy_bytes(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0), Just(0xFF), Just(0x80), Just(0x7F), Just(1), any::<u8>()];
     proptest::collection::vec(byte, length)
@@ -36,7 +36,7 @@ fn scalar() -> impl Strategy<Value = CqlType> {
     ]
 }
 
-/// A valid value, the empty one now and then where there is one.
+/// A valid value; sometimes the empty one, if the type has it.
 fn value_of(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
     let full = match ty {
         CqlType::Blob => edgy_bytes(0..12).boxed(),
@@ -67,14 +67,14 @@ fn two_values() -> impl Strategy<Value = (CqlType, Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// Up to three columns with two rows' values; a null now and then.
+/// Up to three columns and the values of two rows, some of them null.
 type Table = (Vec<(CqlType, bool)>, Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>);
 
 fn table() -> impl Strategy<Value = Table> {
     proptest::collection::vec((scalar(), any::<bool>()), 1..4).prop_flat_map(|types| {
         let value = |ty: &CqlType| prop_oneof![1 => Just(None), 9 => value_of(ty).prop_map(Some)];
         let row: Vec<_> = types.iter().map(|(ty, _)| value(ty)).collect();
-        // Often equal at the front, so that later columns decide.
+        // The first columns are often equal, so that later columns decide.
         let other: Vec<_> = types.iter().map(|(ty, _)| (any::<bool>(), value(ty))).collect();
         (Just(types), row, other).prop_map(|(types, a, other)| {
             let b = a.iter().zip(other).map(|(a, (same, b))| if same { a.clone() } else { b }).collect();
@@ -83,7 +83,7 @@ fn table() -> impl Strategy<Value = Table> {
     })
 }
 
-/// NaN has two orders in Cassandra.
+/// NaN has two different orders in Cassandra.
 fn is_nan(ty: &CqlType, bytes: &[u8]) -> bool {
     match ty {
         CqlType::Float => bytes.try_into().is_ok_and(|bytes| f32::from_be_bytes(bytes).is_nan()),

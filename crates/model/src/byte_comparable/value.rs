@@ -1,4 +1,4 @@
-//! One value of any type, both ways.
+//! Encodes and decodes one value of any type.
 
 use super::source::Source;
 use super::{decimal, escape, nested, number};
@@ -13,15 +13,15 @@ use crate::types::{
 pub enum Encoded {
     /// Its bytes were appended.
     Bytes,
-    /// Nothing was: an empty value of a type whose empty value says nothing. The separator before it has to tell.
+    /// Nothing was appended: the value is empty, and the type's empty value has no encoding. The separator before it
+    /// must tell.
     Nothing,
 }
 
 /// Appends the ordered encoding of one serialised value.
 ///
-/// # Errors
-/// The error of [`CqlType::validate`] if the value's length is not one of its type; `out` then has a part of an encoding
-/// at its end. Text is not checked to be text.
+/// The error of [`CqlType::validate`] if the value's length is wrong for its type; `out` then ends with part of an
+/// encoding. Text is not checked for validity.
 #[inline]
 pub fn encode_value(
     ty: &CqlType,
@@ -39,11 +39,11 @@ pub fn encode_value(
     Ok(encoded)
 }
 
-/// Reads the value encoded at `position`, which moves behind it, and appends it to `out`, serialised. The value is equal
-/// to the one encoded; see the module for where its bytes may differ.
+/// Decodes the value at `position`, advances `position` past it, and appends the serialised value to `out`. It is equal
+/// to the encoded value; the module documentation tells where its bytes may differ.
 ///
 /// # Errors
-/// [`TypeError::Ordered`] if the bytes are no encoding of a value of this type.
+/// [`TypeError::Ordered`] if the bytes do not encode a value of this type.
 pub fn decode_value(
     ty: &CqlType,
     reversed: bool,
@@ -58,7 +58,7 @@ pub fn decode_value(
     Ok(())
 }
 
-/// Appends a value in ascending order.
+/// Appends a value's encoding in ascending order.
 #[inline]
 pub(super) fn append(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) -> Result<Encoded, TypeError> {
     match ty {
@@ -109,7 +109,7 @@ pub(super) fn append(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) -> Result<En
     }
 }
 
-/// What [`CqlType::validate`] says of a value that it must refuse.
+/// The error of [`CqlType::validate`] for a value that it must refuse.
 #[cold]
 fn wrong_length(ty: &CqlType, bytes: &[u8]) -> TypeError {
     let refusal = ty.validate(bytes).err();
@@ -139,7 +139,7 @@ fn append_signed<const N: usize>(mut bytes: [u8; N], out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes);
 }
 
-/// Negative numbers are all flipped, others only in their sign.
+/// A negative number has all its bits flipped, any other only its sign bit.
 fn append_float<const N: usize>(mut bytes: [u8; N], out: &mut Vec<u8>) {
     if bytes.first().is_some_and(|first| *first >= 0x80) {
         bytes = bytes.map(|byte| !byte);
@@ -153,7 +153,7 @@ fn append_uuid(ty: &CqlType, (high, low): (u64, u64), out: &mut Vec<u8>) {
     let (high, low) = match ty {
         CqlType::TimeUuid => (uuid_time_first(high), low ^ SIGNED_BYTES),
         CqlType::Uuid if uuid_version(high) == 1 => (uuid_time_first(high), low),
-        // The version goes to the top, what was above it moves down.
+        // The version moves to the top; the bits above it move down.
         CqlType::Uuid => (uuid_version(high) << 60 | (high >> 4 & 0x0FFF_FFFF_FFFF_F000) | high & 0xFFF, low),
         _ => (high ^ 1 << 63, low ^ 1 << 63),
     };
@@ -161,7 +161,7 @@ fn append_uuid(ty: &CqlType, (high, low): (u64, u64), out: &mut Vec<u8>) {
     out.extend_from_slice(&low.to_be_bytes());
 }
 
-/// Appends the value of type `ty` that `source` stands at.
+/// Appends the value of type `ty` at `source`.
 pub(super) fn read(ty: &CqlType, source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<(), TypeError> {
     match ty {
         CqlType::Int => out.extend_from_slice(&read_signed::<4>(source)?),

@@ -1,27 +1,27 @@
-//! What a storage-attached index does to values before it compares them. To texts (`NonTokenizingAnalyzer`): lower case,
-//! composed form (NFC), letters without accents, in this order. To addresses (`IndexTermType.encodeInetAddress`): IPv4
-//! becomes the IPv6 that stands for it.
+//! How a storage-attached index transforms values before it compares them. Texts (`NonTokenizingAnalyzer`) get, in this
+//! order, lower case, the composed form (NFC), and letters without accents. Addresses
+//! (`IndexTermType.encodeInetAddress`): an IPv4 address becomes the IPv4-mapped IPv6 address.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The options of an index that say how texts are compared.
+/// The index options that control how texts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnalyzerOption {
-    /// `case_sensitive`, true if not given.
+    /// `case_sensitive`; true by default.
     CaseSensitive,
-    /// `normalize`, false if not given.
+    /// `normalize`; false by default.
     Normalize,
-    /// `ascii`, false if not given.
+    /// `ascii`; false by default.
     Ascii,
 }
 
 impl AnalyzerOption {
-    /// All of them.
+    /// All options.
     pub const ALL: [AnalyzerOption; 3] =
         [AnalyzerOption::CaseSensitive, AnalyzerOption::Normalize, AnalyzerOption::Ascii];
 
-    /// Its name.
+    /// The option's name.
     pub fn as_str(self) -> &'static str {
         match self {
             AnalyzerOption::CaseSensitive => "case_sensitive",
@@ -31,10 +31,10 @@ impl AnalyzerOption {
     }
 }
 
-/// What stands before an IPv4 address in the IPv6 address for it (RFC 4291, 2.5.5.2).
+/// The prefix of an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2).
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
 
-/// How values are changed before they are compared.
+/// A transformation of values before they are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analyzer {
     maps_addresses: bool,
@@ -44,7 +44,7 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// As an index's options say.
+    /// The analyzer that an index's options describe.
     pub fn of(options: &BTreeMap<String, String>) -> Analyzer {
         let is = |option: AnalyzerOption, word: &str| {
             options.get(option.as_str()).is_some_and(|value| value.eq_ignore_ascii_case(word))
@@ -57,22 +57,22 @@ impl Analyzer {
         }
     }
 
-    /// The one of addresses.
+    /// The analyzer of addresses.
     pub fn of_addresses() -> Analyzer {
         Analyzer { maps_addresses: true, ..Analyzer::default() }
     }
 
-    /// Whether it is the one of addresses.
+    /// Whether this is the analyzer of addresses.
     pub fn is_of_addresses(&self) -> bool {
         self.maps_addresses
     }
 
-    /// Whether values stay as they are.
+    /// Whether values are not changed.
     pub fn is_none(&self) -> bool {
         *self == Analyzer::default()
     }
 
-    /// A serialised value, changed. What is no text or address stays as it is.
+    /// Transforms a serialised value. A value that is neither text nor an address stays as it is.
     pub fn apply<'v>(&self, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.is_none() {
             return Cow::Borrowed(value);
@@ -106,8 +106,8 @@ fn composed(text: &str) -> String {
     text.nfc().collect()
 }
 
-/// Letters without what is above and below them, ligatures as their letters (`ASCIIFoldingFilter`): a character whose
-/// decomposition begins with ASCII is that beginning; some that do not decompose are listed. All others stay.
+/// Replaces letters by their ASCII letters (`ASCIIFoldingFilter`): a character whose compatibility decomposition
+/// without combining marks is ASCII becomes that; `FOLDED` lists characters without a decomposition. All others stay.
 fn folded(text: &str) -> String {
     use unicode_normalization::UnicodeNormalization;
     use unicode_normalization::char::is_combining_mark;
@@ -128,7 +128,7 @@ fn folded(text: &str) -> String {
     out
 }
 
-/// Letters that have no decomposition, and what they are folded to.
+/// Letters without a decomposition, and their replacements.
 const FOLDED: &[(&str, &str)] = &[
     ("ÆǢǼ", "AE"),
     ("æǣǽ", "ae"),

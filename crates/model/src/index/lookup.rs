@@ -1,22 +1,22 @@
-//! What a search asks of an index.
+//! A search request to an index.
 
 use super::shape::IndexShape;
 use std::sync::Arc;
 
-/// Which entries are wanted. Terms are as `IndexShape::term` makes them.
+/// The entries to find. Terms are those of `IndexShape::term`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexLookup {
-    /// Those of one term.
+    /// The entries of one term.
     Equal(Vec<u8>),
-    /// Those between two terms, both included; only where the index is ordered.
+    /// The entries between two terms, both inclusive; only in an ordered index.
     Between(Option<Vec<u8>>, Option<Vec<u8>>),
 }
 
 /// A search through an index.
 #[derive(Clone, Debug)]
 pub struct IndexSearch {
-    /// The index.
+    /// The index to search.
     pub shape: Arc<IndexShape>,
-    /// Its entries.
+    /// The entries to find.
     pub lookup: IndexLookup,
 }

@@ -1,5 +1,5 @@
-//! Secondary indexes as far as they need no storage: what is done to values before they are compared, how the hidden table
-//! of an index is laid out, and what a search asks of it.
+//! The parts of secondary indexes that need no storage: how values are transformed before they are compared, the layout
+//! of an index's hidden table, and search requests.
 
 mod analyzer;
 mod lookup;

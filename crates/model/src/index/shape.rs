@@ -1,16 +1,16 @@
-//! How an index's hidden table is laid out.
+//! The layout of an index's hidden table.
 //!
-//! An entry is a row without cells; its marker has the timestamp and expiry of the cell that it came from. The clustering
-//! is the partition's position in the ring (`byte_comparable::decorated_key`), then the row's own clustering in its own
-//! order, then, for values of lists and maps, the path of the cell: so the entries of one value are in the order of the
-//! rows, and a search by one value is a walk.
+//! An entry is a row without cells; its marker has the timestamp and expiry of the indexed cell. Its clustering is the
+//! position of the indexed partition in the ring (`byte_comparable::decorated_key`), then the indexed row's clustering
+//! in its own order, then, for values of lists and maps, the path of the cell. So the entries of one value are in the
+//! order of the indexed rows, and a search for one value is a sequential read.
 //!
-//! The partition is the value in ordered encoding, or a digest in the place of what is long. Where values are compared by
-//! order (storage-attached indexes of numbers, times and the like) there is one partition for all, and the value in
-//! ordered encoding is the first part of the clustering: a range of values is a slice.
+//! The partition key is the value in ordered encoding; a long value ends with a digest. An index that supports ranges
+//! (storage-attached, of numbers, times and the like) has one partition for all entries, and the value in ordered
+//! encoding is the first part of the clustering. So a range of values is a slice.
 //!
-//! Cassandra's own files of legacy indexes are sorted by the value's order and hold no position; these are not made for
-//! it to read. It builds its indexes anew where it finds none (docs/decisions).
+//! Cassandra's own files of legacy indexes are sorted by the value's order and contain no position. The files of the
+//! hidden table are not meant for Cassandra: it rebuilds an index whose files are missing (docs/decisions).
 
 use super::analyzer::Analyzer;
 use crate::byte_comparable::component;
@@ -20,11 +20,11 @@ use crate::schema::{Column, ColumnKind, Index, IndexPart, Table};
 use crate::types::{CqlType, TypeError};
 use std::sync::Arc;
 
-/// Bytes of a term that are kept as they are; a longer one ends with a digest or is cut.
+/// Maximum bytes of a term. A longer one is cut; in an unordered index it ends with a digest.
 const TERM_BYTES_MAX: usize = 1024;
 const DIGEST_BYTES: usize = 16;
 
-/// Key of the only partition of an index in the order of its values.
+/// Key of the only partition of an ordered index.
 const ORDERED_KEY: [u8; 1] = [0];
 
 /// An index with everything that is derived from its table.
@@ -32,13 +32,13 @@ const ORDERED_KEY: [u8; 1] = [0];
 pub struct IndexShape {
     /// The index.
     pub index: Arc<Index>,
-    /// The table that it is of.
+    /// The indexed table.
     pub base: Arc<Table>,
-    /// The column.
+    /// The indexed column.
     pub column: Column,
-    /// Which part of it.
+    /// The indexed part of the column.
     pub part: IndexPart,
-    /// What is done to values before they are compared.
+    /// The transformation of values before they are compared.
     pub analyzer: Analyzer,
     /// The hidden table.
     pub table: Arc<Table>,
@@ -93,7 +93,7 @@ impl IndexShape {
         table
     }
 
-    /// Whether entries lead to partitions and not to rows.
+    /// Whether entries refer to partitions and not to rows.
     pub fn is_of_partitions(&self) -> bool {
         Index::is_of_partitions(&self.column)
     }
@@ -103,7 +103,7 @@ impl IndexShape {
         self.is_ordered
     }
 
-    /// Whether the path of a cell is part of its entry: where two cells of a row may hold one value.
+    /// Whether the path of a cell is part of its entry, because two cells of a row may hold the same value.
     pub fn has_path(&self) -> bool {
         self.part == IndexPart::Values
             && matches!(
@@ -112,10 +112,10 @@ impl IndexShape {
             )
     }
 
-    /// The ordered term of a value, as entries hold it. `key` is given for entries of maps.
+    /// The term of a value: its ordered encoding, as entries store it. `key` is given for an index on map entries.
     ///
     /// # Errors
-    /// The value is none of the type.
+    /// The value is not valid for the type.
     pub fn term(&self, key: Option<&[u8]>, value: &[u8]) -> Result<Vec<u8>, TypeError> {
         let mut term = Vec::with_capacity(value.len() + 4);
         if let (Some(key), CqlType::Map { key: key_type, value: value_type, .. }) = (key, &self.column.ty) {
@@ -136,7 +136,7 @@ impl IndexShape {
         Ok(term)
     }
 
-    /// The term of a cell of the column.
+    /// The term of a cell of the indexed column.
     pub fn cell_term(&self, row: RowView<'_>, cell: &Cell) -> Result<Vec<u8>, TypeError> {
         match (self.part, &self.column.ty) {
             (IndexPart::Entries, _) => self.term(Some(row.path(cell)), row.value(cell)),
@@ -146,7 +146,7 @@ impl IndexShape {
         }
     }
 
-    /// Key of the partition that holds the entries of a term.
+    /// Key of the hidden table's partition that holds the entries of a term.
     pub fn key_of(&self, term: &[u8]) -> Vec<u8> {
         if self.is_ordered { ORDERED_KEY.to_vec() } else { term.to_vec() }
     }
@@ -166,7 +166,7 @@ impl IndexShape {
     }
 }
 
-/// Whether storage-attached indexes of this type answer ranges (`IndexTermType`: not literal, not of equality alone).
+/// Whether a storage-attached index of this type supports ranges (`IndexTermType`: neither literal nor equality only).
 fn has_ranges(ty: &CqlType) -> bool {
     matches!(
         ty,

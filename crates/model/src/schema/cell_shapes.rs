@@ -1,27 +1,27 @@
-//! What the cells and clustering values of a table look like, by column number: what a packed row is checked against.
+//! The shapes of a table's cells and clustering values, by column number, for checking packed rows.
 
 use super::table::Table;
 use crate::cell::ColumnId;
 use crate::types::CqlType;
 use std::sync::OnceLock;
 
-/// What cells of one column look like.
+/// The shape of the cells of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellShape {
     /// Whether the cells belong to the static row.
     pub is_static: bool,
-    /// Whether each cell has a path, and a row has any number of them.
+    /// Whether each cell has a path; a row may then have any number of them.
     pub is_multi_cell: bool,
-    /// Bytes of a value that is not empty, if all have the same number.
+    /// Length in bytes of a value that is not empty, if all values have the same length.
     pub fixed_bytes: Option<u32>,
 }
 
-/// What the values of one clustering column look like.
+/// The shape of the values of one clustering column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusteringShape {
-    /// Bytes of a value that is not empty, if all have the same number.
+    /// Length in bytes of a value that is not empty, if all values have the same length.
     pub fixed_bytes: Option<u32>,
-    /// Whether any value of the right length has its place in the order of rows. Of other types some have none.
+    /// Whether every value of the right length has an ordered encoding. Some types have values without one.
     pub is_always_ordered: bool,
 }
 
@@ -29,12 +29,12 @@ pub struct ClusteringShape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellShapes {
     columns: Vec<Option<CellShape>>,
-    /// Of the clustering columns, by position.
+    /// The shapes of the clustering columns, by position.
     pub clustering: Vec<ClusteringShape>,
 }
 
 impl CellShapes {
-    /// Those of a table's columns as they are now.
+    /// The shapes of a table's current columns.
     pub fn of(table: &Table) -> CellShapes {
         let all = table.statics.iter().map(|column| (column, true));
         let all = all.chain(table.regulars.iter().map(|column| (column, false)));
@@ -55,7 +55,7 @@ impl CellShapes {
         CellShapes { columns, clustering: clustering.collect() }
     }
 
-    /// That of a column; `None` if the table has no static or regular column of this number.
+    /// The shape of a column; `None` if the table has no static or regular column of this number.
     #[inline(always)]
     pub fn column(&self, column: ColumnId) -> Option<CellShape> {
         self.columns.get(usize::from(column.0)).copied().flatten()
@@ -66,7 +66,7 @@ fn fixed_bytes(ty: &CqlType) -> Option<u32> {
     ty.fixed_length().and_then(|length| u32::try_from(length).ok())
 }
 
-/// The same for a clustering value. Values of some types have one length, though a file stores them as if they had any.
+/// As above for a clustering value. Some types have one length although files store them as variable.
 fn ordered_bytes(ty: &CqlType) -> Option<u32> {
     match ty {
         CqlType::TinyInt => Some(1),
@@ -77,7 +77,7 @@ fn ordered_bytes(ty: &CqlType) -> Option<u32> {
     }
 }
 
-/// Types whose encoding in `byte_comparable` cannot fail once the length is right.
+/// Whether the encoding in `byte_comparable` cannot fail once the length is right.
 fn is_always_ordered(ty: &CqlType) -> bool {
     match ty {
         CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Inet | CqlType::Duration => true,
@@ -90,12 +90,13 @@ fn is_always_ordered(ty: &CqlType) -> bool {
     }
 }
 
-/// The shapes of the table that holds it, made when they are first asked for. A copy has none yet: its columns may be changed.
+/// Lazily computed shapes of the table that owns this. A clone is empty, because the cloned table's columns may be
+/// changed.
 #[derive(Debug, Default)]
 pub struct CachedShapes(OnceLock<CellShapes>);
 
 impl CachedShapes {
-    /// The shapes of `table`, which holds this.
+    /// The shapes of `table`, which owns this.
     #[inline(always)]
     pub(super) fn of(&self, table: &Table) -> &CellShapes {
         self.0.get_or_init(|| CellShapes::of(table))
@@ -109,7 +110,7 @@ impl Clone for CachedShapes {
 }
 
 impl PartialEq for CachedShapes {
-    /// They follow from the table's columns.
+    /// The shapes follow from the table's columns.
     fn eq(&self, _other: &CachedShapes) -> bool {
         true
     }

@@ -5,16 +5,16 @@ use crate::cell::ColumnId;
 use crate::types::CqlType;
 use std::sync::Arc;
 
-/// What part of a row a column is.
+/// The kind of a column: the part of a row that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ColumnKind {
     /// Part of the partition key.
     PartitionKey,
     /// Part of the clustering.
     Clustering,
-    /// One value a partition.
+    /// One value for each partition.
     Static,
-    /// One value a row.
+    /// One value for each row.
     Regular,
 }
 
@@ -23,15 +23,15 @@ pub enum ColumnKind {
 pub struct Column {
     /// Name, unquoted, as stored.
     pub name: Arc<str>,
-    /// Part of the row it is.
+    /// Its kind.
     pub kind: ColumnKind,
     /// Position within the partition key or the clustering; 0 for others.
     pub position: usize,
     /// Type of its values.
     pub ty: CqlType,
-    /// Clustering in descending order.
+    /// Whether a clustering column is in descending order.
     pub reversed: bool,
-    /// Number of a static or regular column in rows; unused for key columns.
+    /// Number of a static or regular column; unused for key columns.
     pub id: ColumnId,
 }
 
@@ -42,7 +42,7 @@ impl Column {
     }
 }
 
-/// A column that was dropped: cells written before the drop are not seen, even if a column of that name returns.
+/// A dropped column: cells written before the drop are not seen, even if a column of that name is added again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedColumn {
     /// Its name.
@@ -51,6 +51,6 @@ pub struct DroppedColumn {
     pub ty: CqlType,
     /// Static or regular.
     pub kind: ColumnKind,
-    /// Cells at or before this are gone, microseconds.
+    /// Time of the drop, microseconds: cells at or before it are ignored.
     pub dropped_us: i64,
 }

@@ -1,4 +1,4 @@
-//! Where the columns of a wide table are, by name and by number.
+//! An index of a wide table's columns, by name and by number.
 
 use super::column::{Column, ColumnKind};
 use crate::cell::ColumnId;
@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Made when it is first asked for, and never again: whoever asks must look whether the column at that place has that name,
-/// as a table may be changed while it is made. A copy of a table makes its own.
+/// Each map is built when it is first needed and never rebuilt. As the table may be changed while it is constructed,
+/// the caller must check that the column at the returned position has the right name or number. A clone of a table
+/// starts with an empty index.
 #[derive(Default)]
 pub struct ColumnIndex {
     by_name: OnceLock<HashMap<Arc<str>, (ColumnKind, usize)>>,
@@ -52,7 +53,7 @@ impl Clone for ColumnIndex {
 }
 
 impl PartialEq for ColumnIndex {
-    /// It says nothing that the table does not.
+    /// The index follows from the table's columns.
     fn eq(&self, _: &ColumnIndex) -> bool {
         true
     }

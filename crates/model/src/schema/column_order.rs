@@ -1,31 +1,33 @@
-//! The orders in which Cassandra lists static and regular columns, which differ from the order of the names' bytes.
+//! The orders in which Cassandra lists static and regular columns; they differ from the byte order of the names.
 //!
-//! A row in an SSTable has no column names: its cells come in the order of columns that reader and writer agree on, so
-//! another order here means values in other columns there.
+//! A row in an SSTable has no column names: its cells come in the order of columns that reader and writer agree on.
+//! With another order values would be read as those of other columns.
 
 use super::Column;
 use std::cmp::Ordering;
 
-/// Storage order of the static or the regular columns of a table (`ColumnMetadata.compareTo`): columns of one cell before
-/// those of several, then by name.
+/// Storage order of a table's static or regular columns (`ColumnMetadata.compareTo`): single-cell columns before
+/// multi-cell ones, then by name.
 pub(super) fn storage_order(a: &Column, b: &Column) -> Ordering {
     a.ty.is_multi_cell().cmp(&b.ty.is_multi_cell()).then_with(|| storage_order_of_names(&a.name, &b.name))
 }
 
-/// The name's part of the storage order: the first byte as a signed number, an empty name as if it began with a zero,
-/// then all bytes unsigned. So every name that begins outside ASCII comes before every other.
+/// The storage order of names: by the first byte as a signed number (0 for an empty name), then by all bytes unsigned.
+/// So a name that begins outside ASCII comes before every other.
 ///
-/// `ColumnIdentifier.prefixComparison` is the first eight bytes with the highest bit inverted, which makes its signed order that
-/// of the bytes; `ColumnMetadata.comparisonOrder` shifts it right by 16 bits, where the inverted bit is no sign any more.
+/// The reason: `ColumnIdentifier.prefixComparison` is the first eight bytes with the highest bit inverted, so that its
+/// signed order is that of the bytes. `ColumnMetadata.comparisonOrder` shifts it right by 16 bits, where the inverted
+/// bit is no longer the sign.
 fn storage_order_of_names(a: &str, b: &str) -> Ordering {
     first_byte(a).cmp(&first_byte(b)).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
-/// The columns, which stand in storage order, in the order of `SELECT *` (`Columns.selectOrderIterator`): two lists are merged by
-/// names, whose bytes count as signed, and neither list is sorted anew.
+/// Yields columns in storage order in the order of `SELECT *` (`Columns.selectOrderIterator`): merges two lists by
+/// name, with bytes compared as signed; neither list is sorted again.
 ///
-/// The second list begins at the first column that is not before one of several cells without a name (`Columns.findFirstComplexIdx`).
-/// Names that begin outside ASCII are before that, so such columns of several cells stay in the first list, behind all others.
+/// The second list begins at the first column that is not before a multi-cell column with an empty name
+/// (`Columns.findFirstComplexIdx`). Names that begin outside ASCII are before it, so multi-cell columns with such names
+/// stay at the end of the first list.
 pub(super) fn select_order(columns: &[Column]) -> impl Iterator<Item = &Column> {
     let is_before = |column: &Column| !column.ty.is_multi_cell() || first_byte(&column.name) < 0;
     let (first, second) = columns.split_at(columns.partition_point(is_before));
@@ -38,7 +40,7 @@ pub(super) fn select_order(columns: &[Column]) -> impl Iterator<Item = &Column> 
     })
 }
 
-/// The first byte of a name as a signed number; zero of an empty one.
+/// The first byte of a name as a signed number; 0 for an empty name.
 fn first_byte(name: &str) -> i8 {
     name.as_bytes().first().copied().unwrap_or(0).cast_signed()
 }
@@ -69,7 +71,7 @@ mod tests {
         assert_eq!(names(table.regulars.iter()), ["é", "日", "", "a", "az", "aé", "z"]);
     }
 
-    // The orders that Cassandra 5.0.9 answers with.
+    // The orders in which Cassandra 5.0.9 returns columns.
     #[test]
     fn columns_of_several_cells_are_merged_in_by_signed_bytes() {
         let selected = |simple: &[&str], complex: &[&str]| {

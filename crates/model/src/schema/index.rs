@@ -1,4 +1,4 @@
-//! A secondary index: what `system_schema.indexes` says of it, and what that means.
+//! A secondary index: its row of `system_schema.indexes`, interpreted.
 
 use super::column::{Column, ColumnKind};
 use super::table::{Table, TableId};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// Kinds of indexes, as `system_schema.indexes.kind` names them (`IndexMetadata.Kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
-    /// Of Thrift's tables, from old schemas.
+    /// An index of a Thrift table, in old schemas.
     Keys,
-    /// Cassandra's own, the legacy kind.
+    /// Cassandra's built-in legacy index.
     Composites,
-    /// By class: storage-attached ones here.
+    /// An index named by its class; here a storage-attached one.
     Custom,
 }
 
@@ -36,18 +36,18 @@ impl IndexKind {
     }
 }
 
-/// Which part of a column an index holds (`IndexTarget.Type`).
+/// The part of a column that is indexed (`IndexTarget.Type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexPart {
-    /// The value of a column that is no collection.
+    /// The value of a column that is not a collection.
     Simple,
     /// The values of a collection.
     Values,
     /// The keys of a map.
     Keys,
-    /// The keys of a map with their values.
+    /// The entries of a map: keys with values.
     Entries,
-    /// A frozen collection whole.
+    /// A frozen collection as a whole.
     Full,
 }
 
@@ -63,16 +63,16 @@ impl fmt::Display for IndexPart {
     }
 }
 
-/// Option of an index that says what it holds.
+/// Index option with the indexed column and part.
 pub const TARGET_OPTION: &str = "target";
-/// Option of an index that names its class.
+/// Index option with the class name.
 pub const CLASS_OPTION: &str = "class_name";
 /// Class of storage-attached indexes.
 pub const SAI_CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
 /// Class of SASI indexes.
 pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
-/// The full name of an index class that may be given by an alias (`IndexMetadata.indexNameAliases`).
+/// The full name of an index class, which may be given by an alias (`IndexMetadata.indexNameAliases`).
 pub fn index_class(name: &str) -> &str {
     match name.to_lowercase().as_str() {
         "sai" | "storageattachedindex" => SAI_CLASS,
@@ -85,7 +85,7 @@ pub fn index_class(name: &str) -> &str {
 pub struct Index {
     /// Its name, unique in its keyspace.
     pub name: Arc<str>,
-    /// Identity of what is stored for it; another one when an index of the name is made again.
+    /// Identity of its stored data; an index that is dropped and created again under the same name gets another.
     pub id: TableId,
     /// Its kind.
     pub kind: IndexKind,
@@ -94,18 +94,18 @@ pub struct Index {
 }
 
 impl Index {
-    /// What `target` says for a part of a column.
+    /// The text of `target` for a part of a column.
     pub fn target_text(part: IndexPart, column: &str) -> String {
         let column = quote_identifier(column);
         if part == IndexPart::Simple { column.into_owned() } else { format!("{part}({column})") }
     }
 
-    /// Its target's text.
+    /// The text of its `target`.
     pub fn target(&self) -> &str {
         self.options.get(TARGET_OPTION).map_or("", String::as_str)
     }
 
-    /// The part of a column that it holds, and the column's name.
+    /// The indexed part, and the name of the indexed column.
     pub fn part(&self) -> (IndexPart, String) {
         let target = self.target();
         let parts = [IndexPart::Keys, IndexPart::Entries, IndexPart::Values, IndexPart::Full];
@@ -118,7 +118,7 @@ impl Index {
         (part, quoted.map_or_else(|| name.to_owned(), |name| name.replace("\"\"", "\"")))
     }
 
-    /// The column that it is of.
+    /// The indexed column.
     pub fn column<'t>(&self, table: &'t Table) -> Option<&'t Column> {
         table.column(&self.part().1)
     }
@@ -129,12 +129,12 @@ impl Index {
             && self.options.get(CLASS_OPTION).is_some_and(|class| index_class(class) == SAI_CLASS)
     }
 
-    /// Whether another index differs from it in its name alone (`equalsWithoutName`).
+    /// Whether another index differs only in its name (`equalsWithoutName`).
     pub fn is_same_but_for_name(&self, other: &Index) -> bool {
         self.kind == other.kind && self.options == other.options
     }
 
-    /// The type of what it holds for each entry; `None` for entries of maps, which are two values.
+    /// The type of an index term; `None` for entries of maps, which are two values.
     pub fn term_type<'t>(&self, column: &'t Column) -> Option<&'t CqlType> {
         match (self.part().0, &column.ty) {
             (IndexPart::Entries, _) => None,
@@ -146,7 +146,8 @@ impl Index {
         }
     }
 
-    /// Whether it is kept a partition and not a row: of the static row, or of a column of the partition key.
+    /// Whether an index on this column refers to partitions and not to rows: the column is static or in the partition
+    /// key.
     pub fn is_of_partitions(column: &Column) -> bool {
         matches!(column.kind, ColumnKind::Static | ColumnKind::PartitionKey)
     }

@@ -21,14 +21,14 @@ pub struct Keyspace {
     pub types: BTreeMap<Arc<str>, Arc<UserType>>,
 }
 
-/// All keyspaces at one moment.
+/// The schema: all keyspaces at one moment.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// Keyspaces by name.
     pub keyspaces: BTreeMap<Arc<str>, Arc<Keyspace>>,
-    /// Identity of this content, as `system.local.schema_version` shows it.
+    /// Identity of this content: `system.local.schema_version`.
     pub version: Uuid,
-    /// Counts changes within this process; a statement prepared under another epoch is analysed again.
+    /// Number of schema changes in this process; a statement prepared under another epoch is analysed again.
     pub epoch: u64,
 }
 

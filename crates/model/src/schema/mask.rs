@@ -1,21 +1,21 @@
-//! How a column's values are hidden from those who may not see them (`ColumnMask`).
+//! Dynamic data masking: how a column's values are hidden from users without permission (`ColumnMask`).
 
 use crate::types::CqlType;
 use std::fmt;
 use std::sync::Arc;
 
-/// A function that takes the column's value, with the rest of its arguments.
+/// A masking function: its first argument is the column's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnMask {
     /// Keyspace of the function: `system` for native ones.
     pub keyspace: Arc<str>,
     /// Its name.
     pub function: Arc<str>,
-    /// The arguments behind the column's value.
+    /// The arguments after the column's value.
     pub arguments: Vec<MaskArgument>,
 }
 
-/// An argument, as `system_schema.column_masks` holds it.
+/// An argument, as stored in `system_schema.column_masks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaskArgument {
     /// Its type.
@@ -32,7 +32,7 @@ impl fmt::Display for ColumnMask {
 }
 
 impl MaskArgument {
-    /// The value as CQL writes it.
+    /// The value as a CQL literal.
     fn literal(&self) -> String {
         let is_quoted = matches!(
             self.ty,

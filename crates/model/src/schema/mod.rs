@@ -1,6 +1,6 @@
 //! Keyspaces, tables and columns as immutable values.
 //!
-//! A `Schema` is replaced whole by a change; whoever holds one keeps a consistent picture.
+//! A change replaces the whole `Schema`; a holder of a `Schema` keeps a consistent snapshot.
 
 mod cell_shapes;
 mod column;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// Options of a table as WITH gives them. Maps keep Cassandra's own keys and full class names.
+/// Options of a table as given in WITH. Maps keep Cassandra's own keys and full class names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableOptions {
-    /// Policy of extra writes; kept for clusters.
+    /// Policy of extra writes; stored but without effect on a single node.
     pub additional_write_policy: String,
     /// Snapshot on drop and truncate.
     pub allow_auto_snapshot: bool,
-    /// Wanted rate of false positives of the Bloom filter.
+    /// False-positive rate that the Bloom filter aims at.
     pub bloom_filter_fp_chance: f64,
     /// `keys` and `rows_per_partition`.
     pub caching: BTreeMap<String, String>,
@@ -21,27 +21,27 @@ pub struct TableOptions {
     pub compaction: BTreeMap<String, String>,
     /// `class`, `chunk_length_in_kb` and the compressor's options; `enabled: false` for none.
     pub compression: BTreeMap<String, String>,
-    /// Part of reads that check the chunk's checksum.
+    /// Fraction of reads that check the chunk's checksum.
     pub crc_check_chance: f64,
     /// TTL of writes without one, seconds; 0 for none.
     pub default_time_to_live_s: i32,
-    /// Options of others, bytes by name.
+    /// Extensions: bytes by name, for other programs.
     pub extensions: BTreeMap<String, Vec<u8>>,
     /// How long tombstones are kept for replicas, seconds.
     pub gc_grace_seconds: i32,
     /// Incremental backups.
     pub incremental_backups: bool,
-    /// Index sampling; kept for clusters.
+    /// Index sampling; stored but without effect on a single node.
     pub max_index_interval: i32,
-    /// Memtable configuration by name.
+    /// Name of the memtable configuration.
     pub memtable: Option<String>,
     /// Flush after this long, milliseconds; 0 for never.
     pub memtable_flush_period_in_ms: i32,
-    /// Index sampling; kept for clusters.
+    /// Index sampling; stored but without effect on a single node.
     pub min_index_interval: i32,
-    /// Read repair; kept for clusters.
+    /// Read repair; stored but without effect on a single node.
     pub read_repair: String,
-    /// Speculative retry; kept for clusters.
+    /// Speculative retry; stored but without effect on a single node.
     pub speculative_retry: String,
 }
 
@@ -86,21 +86,21 @@ impl Default for TableOptions {
     }
 }
 
-/// Compression of a table's data files, read out of `TableOptions::compression`.
+/// Compression of a table's data files, parsed from `TableOptions::compression`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionParams {
     /// Short or full class name of the compressor; `None` for no compression.
     pub class: Option<String>,
     /// Bytes of a chunk before compression; a power of two.
     pub chunk_bytes: u32,
-    /// A chunk is stored as it is when compression does not bring it under this (`i32::MAX`: always compressed).
+    /// A chunk that compression does not bring below this size is stored uncompressed (`i32::MAX`: always compressed).
     pub max_compressed_bytes: u32,
     /// The compressor's own options.
     pub options: BTreeMap<String, String>,
 }
 
 impl TableOptions {
-    /// The compression parameters. Unknown text counts as the default chunk length; statements validate before.
+    /// The compression parameters. Invalid text means the default chunk length; statements validate it earlier.
     pub fn compression_params(&self) -> CompressionParams {
         let map = &self.compression;
         let enabled = map.get("enabled").is_none_or(|v| v.eq_ignore_ascii_case("true"));
@@ -121,31 +121,32 @@ impl TableOptions {
     }
 }
 
-/// Name of the extension that sets how many bytes of rows one entry of a table's row index stands for. Cassandra keeps
-/// extensions of others as they are, so a schema that has it loads there unchanged.
+/// Name of the extension that sets the row index granularity: the bytes of rows for one index entry. Cassandra keeps
+/// unknown extensions, so a schema with it loads there unchanged.
 pub const ROW_INDEX_GRANULARITY: &str = "helenus.row_index_granularity";
 
-/// Name of the extension of CREATE TABLE that gives the `flags` of `system_schema.tables`, with commas between, where the
-/// statement's columns and COMPACT STORAGE do not tell them. Nothing keeps it: it is in the flags then. Cassandra makes a table
-/// without COMPACT STORAGE of the same statement, whose files have the same rows.
+/// Name of a CREATE TABLE extension with the `flags` of `system_schema.tables`, separated by commas, for tables whose
+/// columns and COMPACT STORAGE do not determine them. It is not stored as an extension; the flags are. From the same
+/// statement Cassandra makes a table without COMPACT STORAGE, whose files have the same rows.
 pub const FLAGS_EXTENSION: &str = "helenus.flags";
 
-/// Name of the extension of CREATE TABLE that says which of its columns has the empty name, which CQL cannot declare.
+/// Name of a CREATE TABLE extension with the declared name of the column whose real name is empty, which CQL cannot
+/// write.
 pub const UNNAMED_COLUMN_EXTENSION: &str = "helenus.unnamed_column";
 
-/// Begins the name of an extension of CREATE TABLE that tells of a dropped column, whose name follows. The value is when it was
-/// dropped in microseconds, `static` or `regular`, and its type.
+/// Prefix of a CREATE TABLE extension that describes a dropped column; the column's name follows. The value is the time
+/// of the drop in microseconds, `static` or `regular`, and the type.
 pub const DROPPED_COLUMN_EXTENSION: &str = "helenus.dropped_column.";
 
-/// Smallest and largest granularity. Under a kibibyte the index outgrows what it saves; Cassandra's own
-/// `column_index_size` ends far above the largest, where an index is of no use any more.
+/// Smallest and largest granularity. Below a kibibyte the index costs more than it saves; Cassandra's
+/// `column_index_size` allows far more than the largest, but there an index has no use.
 pub const ROW_INDEX_GRANULARITY_BYTES: (u64, u64) = (1 << 10, 16 << 20);
 
-/// What cannot be read as a granularity.
+/// The error for a value that is not a valid granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoGranularity;
 
-/// Reads the value of the extension: text, a number of bytes with Cassandra's unit (`4KiB`, `1MiB`) or without.
+/// Parses the value of the extension: a number of bytes with Cassandra's unit (`4KiB`, `1MiB`) or without one.
 pub fn row_index_granularity(value: &[u8]) -> Result<u64, NoGranularity> {
     let text = std::str::from_utf8(value).map_err(|_| NoGranularity)?.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -162,8 +163,8 @@ pub fn row_index_granularity(value: &[u8]) -> Result<u64, NoGranularity> {
 }
 
 impl TableOptions {
-    /// Bytes of rows that one entry of the row index stands for, if the table says so. Statements check the value; one
-    /// that came another way and cannot be read counts as absent.
+    /// Bytes of rows for one entry of the row index, if the table sets it. Statements check the value; an invalid value
+    /// from another source counts as absent.
     pub fn row_index_block_bytes(&self) -> Option<u64> {
         self.extensions.get(ROW_INDEX_GRANULARITY).and_then(|value| row_index_granularity(value).ok())
     }

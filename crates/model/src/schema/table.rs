@@ -1,4 +1,4 @@
-//! A table: its columns in their orders, its options, its identity.
+//! A table: its columns and their orders, its options, its identity.
 
 use super::cell_shapes::{CachedShapes, CellShapes};
 use super::column::{Column, ColumnKind, DroppedColumn};
@@ -30,34 +30,34 @@ pub struct Table {
     pub partition_key: Vec<Column>,
     /// Clustering columns by position.
     pub clustering: Vec<Column>,
-    /// Static columns in storage order (`column_order`): those of one cell first, then by name.
+    /// Static columns in storage order (`column_order`): single-cell ones first, then by name.
     pub statics: Vec<Column>,
     /// Regular columns in storage order.
     pub regulars: Vec<Column>,
     /// Options.
     pub options: TableOptions,
-    /// Columns that were dropped, by name.
+    /// Dropped columns by name.
     pub dropped: BTreeMap<Arc<str>, DroppedColumn>,
     /// `flags` of `system_schema.tables`: `compound`, `dense`, `counter`, `super`.
     pub flags: Vec<String>,
     /// Secondary indexes, by name.
     pub indexes: BTreeMap<Arc<str>, Arc<Index>>,
-    /// How the values of columns are hidden, by column.
+    /// Masks by column name.
     pub masks: BTreeMap<Arc<str>, ColumnMask>,
-    /// The number the next added column gets.
+    /// The number of the next added column.
     pub next_column_id: u16,
-    /// What `cell_shapes` gives.
+    /// Cached result of `cell_shapes`.
     pub shapes: CachedShapes,
-    /// Where the columns are, of a table that has many.
+    /// Positions of the columns, for wide tables.
     pub places: ColumnIndex,
 }
 
-/// Columns up to which one is looked for among all.
+/// Up to this many columns are searched linearly.
 const SCANNED_MAX: usize = 32;
 
 impl Table {
-    /// A table of these columns, which take their positions in the key in the order in which they come; with default options,
-    /// of compound names, nothing indexed, masked or dropped.
+    /// A table with these columns, which get their key positions in the given order. It has default options and
+    /// compound names, and no indexes, masks or dropped columns.
     pub fn new(
         (keyspace, name): (&str, &str),
         id: TableId,
@@ -94,13 +94,13 @@ impl Table {
         table
     }
 
-    /// What cells and clustering values of the table look like. Not to be asked for while its columns are still changed.
+    /// The shapes of the table's cells and clustering values. Must not be called before its columns are final.
     #[inline(always)]
     pub fn cell_shapes(&self) -> &CellShapes {
         self.shapes.of(self)
     }
 
-    /// Puts static and regular columns into Cassandra's order and numbers those without a number (`u16::MAX`).
+    /// Sorts static and regular columns into Cassandra's order and numbers those with `UNNUMBERED`.
     pub fn arrange(&mut self) {
         self.shapes = CachedShapes::default();
         self.statics.sort_by(column_order::storage_order);
@@ -113,10 +113,11 @@ impl Table {
         }
     }
 
-    /// Columns that a table can have had: each has a number of its own, that of a dropped one is not given again.
+    /// Maximum number of columns over a table's lifetime: each has its own number, and that of a dropped column is not
+    /// reused.
     pub const COLUMNS_MAX: usize = u16::MAX as usize;
 
-    /// Marks a column that `arrange` is to number.
+    /// Number of a column that `arrange` has yet to number.
     pub const UNNUMBERED: ColumnId = ColumnId(u16::MAX);
 
     /// Every column: partition key, clustering, static, regular.
@@ -124,8 +125,8 @@ impl Table {
         self.partition_key.iter().chain(&self.clustering).chain(&self.statics).chain(&self.regulars)
     }
 
-    /// The columns of `SELECT *`: partition key, clustering, static and regular ones, the last two by name, of whatever
-    /// shape; without those that only storage knows (`allColumnsInSelectOrder`).
+    /// The columns of `SELECT *`: partition key, clustering, static and regular ones, the last two by name, whether
+    /// single-cell or multi-cell; without hidden columns (`allColumnsInSelectOrder`).
     pub fn columns_in_select_order(&self) -> impl Iterator<Item = &Column> {
         let of_rows =
             column_order::select_order(&self.statics).chain(column_order::select_order(&self.regulars));
@@ -172,25 +173,24 @@ impl Table {
         }
     }
 
-    /// Whether the table is one of `WITH COMPACT STORAGE`: a row has one value and no marker of its own
-    /// (`TableMetadata.isCompactTable`).
+    /// Whether the table has COMPACT STORAGE: a row has one value and no marker (`TableMetadata.isCompactTable`).
     pub fn is_compact(&self) -> bool {
         self.is_super() || self.has_flag("dense") || !self.has_flag("compound")
     }
 
-    /// Whether it is a compact one without clustering: its columns are static, and those that Cassandra adds for names that
-    /// nobody declared are hidden.
+    /// Whether the table is compact without clustering: its columns are static, and the columns that Cassandra adds for
+    /// undeclared names are hidden.
     pub fn is_static_compact(&self) -> bool {
         self.is_compact() && !self.is_super() && !self.has_flag("dense")
     }
 
-    /// Whether it is a super column family, as it is stored or as statements see it.
+    /// Whether it is a super column family, in its stored form or as statements see it.
     pub fn is_super(&self) -> bool {
         self.has_flag("super")
     }
 
-    /// The regular column of a compact table that holds what was not declared: the only one, but in a super family with
-    /// declared columns, where it has no name.
+    /// The regular column of a compact table that holds undeclared values: the only regular column, or in a super
+    /// column family with declared columns the one with the empty name.
     pub fn compact_value(&self) -> Option<&Column> {
         let mut regulars = self.regulars.iter().filter(|_| self.is_compact());
         match self.is_super() && self.regulars.len() > 1 {
@@ -199,7 +199,7 @@ impl Table {
         }
     }
 
-    /// Whether statements do not see a column: those that a compact table has without having been told
+    /// Whether a column is hidden from statements: a compact table's columns that were not declared
     /// (`CompactTableMetadata.hiddenColumns`).
     pub fn is_hidden(&self, column: &Column) -> bool {
         match column.kind {

@@ -1,11 +1,11 @@
-//! Days to year, month and day in the proleptic Gregorian calendar, and back.
+//! Converts days to year, month and day in the proleptic Gregorian calendar, and back.
 //!
-//! Years are counted from 1 March so that the leap day ends them; 146,097 days are 400 such years exactly.
+//! Years are counted from 1 March, so that the leap day is their last; 146,097 days are exactly 400 such years.
 
 use super::digits::write_padded;
 
 const DAYS_OF_400_YEARS: i64 = 146_097;
-/// From 0000-03-01 to 1970-01-01.
+/// Days from 0000-03-01 to 1970-01-01.
 const DAYS_BEFORE_EPOCH: i64 = 719_468;
 
 /// A date; year 0 is 1 BC.
@@ -21,11 +21,12 @@ impl CivilDate {
         let days = epoch_day + DAYS_BEFORE_EPOCH;
         let cycle = days.div_euclid(DAYS_OF_400_YEARS);
         let day_of_cycle = days.rem_euclid(DAYS_OF_400_YEARS);
-        // Every 1,460 days a leap day was counted, but not at 36,524; nor is the last of the cycle a year of its own.
+        // Removes the leap days: one each 1,460 days, but not after 36,524; and the cycle's last day does not begin
+        // another year.
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-        // From March on months have 31, 30, 31, 30, 31 days again and again: 153 days in five months.
+        // From March on, the lengths of months repeat: 31, 30, 31, 30, 31 days, or 153 days in five months.
         let shifted_month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
         let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
@@ -33,7 +34,7 @@ impl CivilDate {
         CivilDate { year, month: month as u8, day: day as u8 }
     }
 
-    /// Days since 1970-01-01; `None` if the year is out of the range of the arithmetic.
+    /// Days since 1970-01-01; `None` if the year is out of range.
     pub(super) fn to_epoch_day(self) -> Option<i64> {
         let month = i64::from(self.month);
         let year = self.year.checked_sub(i64::from(month <= 2))?;
@@ -45,7 +46,7 @@ impl CivilDate {
         cycle.checked_mul(DAYS_OF_400_YEARS)?.checked_add(day_of_cycle - DAYS_BEFORE_EPOCH)
     }
 
-    /// Days of the month this date is in.
+    /// Number of days in this date's month.
     pub(super) fn month_length(self) -> u8 {
         let leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
         match self.month {

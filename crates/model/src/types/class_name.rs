@@ -1,6 +1,6 @@
-//! The names of Cassandra's type classes, as SSTable headers, `system_schema` and Thrift write them.
+//! The names of Cassandra's type classes, as in SSTable headers, `system_schema` and Thrift.
 //!
-//! Writing follows each class's `toString`, down to the blanks in `VectorType(.. , 3)`.
+//! The text follows each class's `toString`, including the blanks in `VectorType(.. , 3)`.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use super::{CqlType, TypeError};
 
 pub(super) const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 
-/// UUIDs ordered as two signed longs, known from Thrift; kept as [`CqlType::Custom`].
+/// Class of UUIDs ordered as two signed longs, from Thrift; represented as [`CqlType::Custom`].
 pub(crate) const LEXICAL_UUID_CLASS: &str = "org.apache.cassandra.db.marshal.LexicalUUIDType";
-/// Timestamps of old tables, ordered as unsigned bytes; kept as [`CqlType::Custom`].
+/// Class of old tables' timestamps, ordered as unsigned bytes; represented as [`CqlType::Custom`].
 pub(crate) const DATE_CLASS: &str = "org.apache.cassandra.db.marshal.DateType";
 
-/// Classes without parameters, both ways.
+/// Classes without parameters, and their types.
 pub(super) const PLAIN: [(&str, CqlType); 21] = [
     ("AsciiType", CqlType::Ascii),
     ("LongType", CqlType::BigInt),
@@ -48,12 +48,12 @@ impl CqlType {
         out
     }
 
-    /// The class name of a clustering column: in `ReversedType(..)` if `reversed`.
+    /// The class name of a clustering column: wrapped in `ReversedType(..)` if `reversed`.
     pub fn class_name_ordered(&self, reversed: bool) -> String {
         if reversed { format!("{PACKAGE}ReversedType({})", self.class_name()) } else { self.class_name() }
     }
 
-    /// The type that a class name stands for; the order of a reversed one is dropped, a composite stays
+    /// The type that a class name denotes. The order of a reversed class is dropped; a composite becomes
     /// [`CqlType::Custom`].
     pub fn from_class_name(name: &str) -> Result<CqlType, TypeError> {
         match parse_class_name(name)? {
@@ -66,12 +66,12 @@ impl CqlType {
 }
 
 impl CqlType {
-    /// Whether it is the timestamp of old tables.
+    /// Whether this is `DateType`, the timestamp of old tables.
     pub fn is_old_timestamp(&self) -> bool {
         matches!(self, CqlType::Custom(class) if &**class == DATE_CLASS)
     }
 
-    /// Refuses classes that a Cassandra without anybody's jars does not have, in this type or in its parts.
+    /// Refuses classes, in this type or its parts, that Cassandra does not have without extra jars.
     ///
     /// # Errors
     /// [`TypeError::UnknownClass`].
@@ -93,8 +93,8 @@ impl CqlType {
     }
 }
 
-/// `CompositeType(..)` of these components, each with whether it is reversed: the type of a partition key of several
-/// columns.
+/// `CompositeType(..)` of these components, each with its type and whether it is reversed: the type of a partition key
+/// of several columns.
 pub fn composite_class_name(components: &[(CqlType, bool)]) -> String {
     let names: Vec<_> = components.iter().map(|(ty, reversed)| ty.class_name_ordered(*reversed)).collect();
     format!("{PACKAGE}CompositeType({})", names.join(","))

@@ -1,5 +1,5 @@
-//! Reads the names of Cassandra's type classes, as its `TypeParser` does: a class without a package is Cassandra's,
-//! blanks do not matter, and `(reversed=true)` after a plain class is `ReversedType(..)`.
+//! Parses the names of Cassandra's type classes, as its `TypeParser` does: a class without a package is Cassandra's,
+//! blanks are ignored, and `(reversed=true)` after a plain class means `ReversedType(..)`.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use super::class_name::{PACKAGE, PLAIN, composite_class_name};
 use super::text::hex_bytes;
 use super::{CqlType, TYPE_DEPTH_MAX, TypeError, UserType};
 
-/// Classes inside classes are read to this depth: each type may stand in `FrozenType(..)`, and all of it in
-/// `ReversedType(..)`. What a schema may hold can be read again.
+/// Maximum nesting of classes: each type may be wrapped in `FrozenType(..)`, and the whole in `ReversedType(..)`. So
+/// every type that a schema may contain can be parsed.
 const DEPTH_MAX: usize = 2 * TYPE_DEPTH_MAX + 2;
 
-/// Classes of Cassandra that exist but have no type of their own here.
+/// Classes that Cassandra has but this server represents as custom types.
 const FOREIGN: [&str; 4] =
     ["LexicalUUIDType", "DateType", "PartitionerDefinedOrder", "ColumnToCollectionType"];
 
-/// Classes that Cassandra makes by a method of their own: whatever is wrong inside their parentheses, it says no more than
-/// that the definition is invalid (`TypeParser.getAbstractType`).
+/// Classes that Cassandra creates by their own factory methods. For any error in their parameters it reports only that
+/// the definition is invalid (`TypeParser.getAbstractType`).
 const MADE: [&str; 11] = [
     "ListType",
     "SetType",
@@ -31,7 +31,7 @@ const MADE: [&str; 11] = [
     "PartitionerDefinedOrder",
 ];
 
-/// Classes of its package that are no type by themselves.
+/// Classes of Cassandra's package that are not types by themselves.
 const ABSTRACT: [&str; 7] = [
     "AbstractType",
     "AbstractCompositeType",
@@ -42,10 +42,10 @@ const ABSTRACT: [&str; 7] = [
     "TemporalType",
 ];
 
-/// What a class name stands for.
+/// A parsed class name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParsedClass {
-    /// One type, and whether it sorts the other way round.
+    /// One type, and whether its order is descending.
     Plain {
         /// The type.
         ty: CqlType,
@@ -56,7 +56,7 @@ pub enum ParsedClass {
     Composite(Vec<(CqlType, bool)>),
 }
 
-/// Reads a class name. An empty one is `BytesType`, as in Thrift. A class of a foreign package becomes
+/// Parses a class name. An empty one is `BytesType`, as in Thrift. A class of another package becomes
 /// [`CqlType::Custom`].
 ///
 /// # Errors
@@ -74,9 +74,9 @@ pub fn parse_class_name(name: &str) -> Result<ParsedClass, TypeError> {
 struct Parser<'a> {
     text: &'a str,
     position: usize,
-    /// Classes around the one at hand.
+    /// Number of classes around the current one.
     depth: usize,
-    /// Those of them that are types, and not only say something of one.
+    /// The number of those classes that are types, that is not `FrozenType` or `ReversedType`.
     types: usize,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         Ok(plain(ty))
     }
 
-    /// `(type, type, ..)`; nothing where there is no parenthesis.
+    /// Parses `(type, type, ..)`; an empty list if there is no parenthesis.
     fn types(&mut self) -> Result<Vec<ParsedClass>, TypeError> {
         let mut types = Vec::new();
         if !self.take(b'(') {
@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
         Err(self.error("unexpected end of string"))
     }
 
-    /// `(a=>type, b=>type, ..)`; of an alias that comes twice the last counts.
+    /// Parses `(a=>type, b=>type, ..)`; the last definition of an alias counts.
     fn aliases(&mut self) -> Result<Vec<Alias>, TypeError> {
         let mut aliases: Vec<Alias> = Vec::new();
         if !self.take(b'(') {
@@ -225,12 +225,12 @@ impl<'a> Parser<'a> {
         Err(self.error("unexpected end of string"))
     }
 
-    /// `(type , dimension)`.
+    /// Parses `(type , dimension)`.
     fn vector(&mut self) -> Result<CqlType, TypeError> {
         if !self.take(b'(') {
             return Err(self.error("VectorType takes a type and a dimension"));
         }
-        // What a class name says of vectors is frozen; what CQL says is not (`VectorType.getInstance`).
+        // The elements of a vector in a class name are frozen; in CQL they are not (`VectorType.getInstance`).
         let element = single(self.class()?).freeze();
         self.skip_blank_and_comma();
         let dimension = self.identifier().parse().ok().filter(|dimension: &u32| *dimension > 0);
@@ -242,7 +242,7 @@ impl<'a> Parser<'a> {
         Ok(CqlType::Vector { element: element.into(), dimension })
     }
 
-    /// `(keyspace, name in hex, field in hex : type, ..)`.
+    /// Parses `(keyspace, name in hex, field in hex : type, ..)`.
     fn user_type(&mut self) -> Result<CqlType, TypeError> {
         if !self.take(b'(') {
             return Err(self.error("UserType takes a keyspace, a name and fields"));
@@ -266,7 +266,7 @@ impl<'a> Parser<'a> {
         Err(self.error("unexpected end of string"))
     }
 
-    /// `(reversed=true)` or `(reversed)` after a class without parameters; other keys are ignored.
+    /// Parses `(reversed=true)` or `(reversed)` after a class without parameters; other keys are ignored.
     fn reversed_parameter(&mut self) -> Result<bool, TypeError> {
         let mut reversed = false;
         if !self.take(b'(') {
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         Err(self.error("unexpected end of string"))
     }
 
-    /// As `reversed_parameter`, or over parameters of another shape.
+    /// As `reversed_parameter`, but skips parameters of another form.
     fn reversed_parameter_or_skip(&mut self) -> Result<bool, TypeError> {
         let start = self.position;
         match self.reversed_parameter() {
@@ -304,7 +304,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Over a balanced pair of parentheses, if one comes.
+    /// Skips a balanced pair of parentheses, if there is one.
     fn skip_parameters(&mut self) -> Result<(), TypeError> {
         if self.peek() != Some(b'(') {
             return Ok(());
@@ -335,7 +335,7 @@ impl<'a> Parser<'a> {
         rest.get(..length).unwrap_or_default()
     }
 
-    /// Every loop that follows must move on.
+    /// Fails unless an identifier follows, so that the loops over parameters always advance.
     fn expect_identifier(&self) -> Result<(), TypeError> {
         match self.peek() {
             Some(byte) if is_identifier(byte) => Ok(()),
@@ -359,7 +359,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Over blanks and at most one comma; false at the end of the text.
+    /// Skips blanks and at most one comma; returns false at the end of the text.
     fn skip_blank_and_comma(&mut self) -> bool {
         self.skip_blank();
         if self.take(b',') {
@@ -373,7 +373,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A component's type in `DynamicCompositeType(..)`, by the character that stands for it.
+/// A component type of `DynamicCompositeType(..)`, and the character that denotes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alias {
     pub(super) alias: u8,
@@ -381,13 +381,13 @@ pub(super) struct Alias {
     pub(super) reversed: bool,
 }
 
-/// The aliases of the name of a `DynamicCompositeType`; none of other names.
+/// The aliases of a `DynamicCompositeType`; `None` for other class names.
 pub(super) fn aliases_of(name: &str) -> Option<Vec<Alias>> {
     let parameters = name.strip_prefix(PACKAGE)?.strip_prefix("DynamicCompositeType")?;
     Parser { text: parameters, position: 0, depth: 0, types: 0 }.aliases().ok()
 }
 
-/// In the order of Java's `HashMap<Byte, ..>`, in which Cassandra names them.
+/// Sorts aliases in the order of Java's `HashMap<Byte, ..>`, in which Cassandra lists them.
 fn in_hash_order(mut aliases: Vec<Alias>) -> Vec<Alias> {
     let mut buckets = 16;
     while aliases.len() * 4 > buckets * 3 {
@@ -409,7 +409,7 @@ fn plain(ty: CqlType) -> ParsedClass {
     ParsedClass::Plain { ty, reversed: false }
 }
 
-/// The type inside another: an order has no meaning there, a composite no type.
+/// The type of a class inside another. A reversed order is ignored there, and a composite becomes a custom type.
 fn single(class: ParsedClass) -> CqlType {
     match class {
         ParsedClass::Plain { ty, .. } => ty,
@@ -449,7 +449,7 @@ mod tests {
         );
         assert_eq!(named, Ok(CqlType::Custom(class.as_str().into())));
         assert_eq!(CqlType::from_class_name(&class), named);
-        // All of one bucket: as they were written.
+        // All of one hash bucket: they stay in the order of the text.
         let class = "DynamicCompositeType(a=>AsciiType,q=>LongType,1=>BytesType,A=>TimeUUIDType)";
         let aliases = aliases_of(&CqlType::from_class_name(class).unwrap().class_name()).unwrap();
         assert_eq!(aliases.iter().map(|one| one.alias).collect::<Vec<_>>(), b"aq1A");

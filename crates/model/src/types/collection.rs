@@ -1,14 +1,15 @@
-//! Frozen lists, sets and maps as one value, which is also how clients send every collection.
+//! Frozen lists, sets and maps as one value; clients send every collection in this form.
 //!
-//! A count (i32), then the elements (of a map: key, value, key, value), each an i32 length and its bytes; a negative
-//! length is a null. Cassandra's `CollectionSerializer`. Nothing is copied: iterators borrow the value.
+//! Layout: a count (i32), then the elements (of a map: key, value, key, value), each an i32 length and its bytes. A
+//! negative length is a null. Source: Cassandra's `CollectionSerializer`. Nothing is copied: iterators borrow the
+//! value.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::{CqlType, TypeError};
 
-/// Cuts one length-prefixed value from the front of `bytes`: `Some(None)` for a null, `None` if `bytes` ends first.
+/// Takes one length-prefixed value from the front of `bytes`: `Some(None)` for a null, `None` if `bytes` is too short.
 #[inline]
 pub fn take_value<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
@@ -32,8 +33,8 @@ pub fn put_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a list or set of these elements. `count` is theirs; of a map it counts entries, and `values` alternates
-/// keys and values.
+/// Appends a list, set or map. `count` is the number of elements, or of a map's entries, whose keys and values then
+/// alternate in `values`.
 pub fn pack<'a>(count: usize, values: impl IntoIterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
     out.extend_from_slice(&(count as i32).to_be_bytes());
     for value in values {
@@ -41,8 +42,8 @@ pub fn pack<'a>(count: usize, values: impl IntoIterator<Item = Option<&'a [u8]>>
     }
 }
 
-/// The elements of a list or set, or the keys and values of a map in turn. A null is `None`. Ends at the count, or
-/// where the bytes end; [`CqlType::validate`] tells whether that is too early.
+/// The elements of a list or set, or the alternating keys and values of a map. A null is `None`. Ends after the count,
+/// or at the end of the bytes; [`CqlType::validate`] detects missing elements.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],
@@ -50,19 +51,19 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Over the elements of a list or set. Bytes without a count have none.
+    /// Iterates over the elements of a list or set. Bytes without a count have no elements.
     pub fn of_list(bytes: &'a [u8]) -> Elements<'a> {
         let (count, rest) = count_and_rest(bytes);
         Elements { rest, left: count }
     }
 
-    /// Over keys and values in turn.
+    /// Iterates over alternating keys and values.
     pub fn of_map(bytes: &'a [u8]) -> Elements<'a> {
         let (count, rest) = count_and_rest(bytes);
         Elements { rest, left: count.saturating_mul(2) }
     }
 
-    /// Elements still to come, by the count.
+    /// Number of remaining elements, by the count.
     pub fn left(&self) -> usize {
         self.left
     }
@@ -94,11 +95,11 @@ pub fn collection_size(bytes: &[u8]) -> usize {
     count_and_rest(bytes).0
 }
 
-/// Refuses a value of a collection that counts below 0, which `validate` lets pass as Cassandra's does: there it is
-/// refused where a bound value is taken apart (`ListSerializer.deserialize`).
+/// Refuses a collection with a negative count. `validate` accepts it, as Cassandra's does; Cassandra refuses it when it
+/// deserialises a bound value (`ListSerializer.deserialize`).
 ///
 /// # Errors
-/// `NegativeCount`. None for other types.
+/// `NegativeCount`. Other types never fail.
 pub fn check_count(ty: &CqlType, bytes: &[u8]) -> Result<(), TypeError> {
     let what = match ty {
         CqlType::List { .. } => "list",
@@ -112,7 +113,7 @@ pub fn check_count(ty: &CqlType, bytes: &[u8]) -> Result<(), TypeError> {
     }
 }
 
-/// Checks `what` (`list`, `set`, `map`), whose elements have these types in turn.
+/// Validates a collection; `what` is `list`, `set` or `map`, and `types` are the types of its elements in turn.
 pub(super) fn validate(bytes: &[u8], what: &'static str, types: &[&CqlType]) -> Result<(), TypeError> {
     let cut_short = || TypeError::CutShort { what: what.to_owned() };
     if bytes.len() < 4 {
@@ -128,8 +129,8 @@ pub(super) fn validate(bytes: &[u8], what: &'static str, types: &[&CqlType]) -> 
     if rest.is_empty() { Ok(()) } else { Err(TypeError::Extraneous { what }) }
 }
 
-/// Order of two frozen collections: by their elements one after the other, then the shorter first; the empty value
-/// before all.
+/// Order of two frozen collections: by their elements in turn, then the shorter first; the empty value is before all
+/// others.
 pub(super) fn compare(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
     if a.is_empty() || b.is_empty() {
         return a.len().min(1).cmp(&b.len().min(1));
@@ -152,9 +153,10 @@ pub(super) fn compare(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
     count_a.cmp(&count_b)
 }
 
-/// Puts sets and maps inside a value into the order and uniqueness that storage needs, at every depth of lists, sets, maps
-/// and vectors. What a tuple or a user type holds stays as it was sent: Cassandra takes these as bytes. Of equal map keys the
-/// last value wins. `bytes` must be valid; they come back borrowed if nothing had to change, which is the usual case.
+/// Sorts sets and maps inside a value and removes duplicates, as storage requires, at every depth of lists, sets, maps
+/// and vectors. The contents of tuples and user-defined types stay as they were sent: Cassandra treats them as bytes.
+/// Of equal map keys the last value wins. `bytes` must be valid; the result borrows them if nothing changed, which is
+/// the usual case.
 pub fn normalise<'a>(ty: &CqlType, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     if !needs_normalising(ty) || bytes.is_empty() {
         return Cow::Borrowed(bytes);
@@ -170,7 +172,7 @@ pub fn normalise<'a>(ty: &CqlType, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     }
 }
 
-/// Whether values of this type hold a set or a map.
+/// Whether values of this type contain a set or a map that `normalise` sorts.
 pub(super) fn needs_normalising(ty: &CqlType) -> bool {
     match ty {
         CqlType::Set { .. } | CqlType::Map { .. } => true,
@@ -195,7 +197,7 @@ fn rebuild_if_changed<'a>(
     Cow::Owned(out)
 }
 
-/// An element as it was sent, or rebuilt; `None` is a null.
+/// An element, borrowed if unchanged; `None` is a null.
 type Value<'a> = Option<Cow<'a, [u8]>>;
 
 fn all_borrowed(values: &[Value<'_>]) -> bool {
@@ -223,7 +225,7 @@ fn normalise_sorted<'a>(bytes: &'a [u8], key: &CqlType, value: Option<&CqlType>)
     if sorted && unchanged {
         return Cow::Borrowed(bytes);
     }
-    entries.sort_by(|a, b| order(&a.0, &b.0)); // stable: equal keys stay as they came
+    entries.sort_by(|a, b| order(&a.0, &b.0)); // stable: equal keys keep their order
     entries.dedup_by(|later, earlier| {
         let same = order(&later.0, &earlier.0).is_eq();
         if same {

@@ -1,9 +1,10 @@
-//! `CompositeType(..)` and `DynamicCompositeType(..)` as types of columns: several values in one, by their class names.
+//! `CompositeType(..)` and `DynamicCompositeType(..)` as column types: several values in one.
 //!
-//! A component is two bytes of length, the value and an end byte, which is 0 but for bounds of old queries (1 and -1). Before
-//! each component of a dynamic one stands its type: two bytes, of which the first bit says that the second is an alias,
-//! otherwise the length of a class name. Two bytes 0xFFFF before the first component of the other kind mark the static row
-//! of a compact table (`AbstractCompositeType`, `CompositeType`, `DynamicCompositeType`).
+//! A component is two bytes of length, the value and an end byte, which is 0 except in bounds of old queries (1 and
+//! -1). In a dynamic composite each component is preceded by its type: two bytes, whose first bit says that the second
+//! byte is an alias; otherwise they are the length of a class name. In a `CompositeType` the bytes 0xFFFF before the
+//! first component mark the static row of a compact table (`AbstractCompositeType`, `CompositeType`,
+//! `DynamicCompositeType`).
 
 use std::cmp::Ordering;
 
@@ -11,28 +12,28 @@ use super::class_name::PACKAGE;
 use super::class_parser::{Alias, aliases_of};
 use super::{CqlType, ParsedClass, TypeError, parse_class_name, parse_text, write_text};
 
-/// Two bytes ahead of the components.
+/// Marks the static row, before the components.
 const STATIC: [u8; 2] = [0xFF, 0xFF];
-/// First bit of a header that names an alias.
+/// First bit of a component header that contains an alias.
 const IS_ALIAS: u16 = 0x8000;
 
-/// The types of components, by their places or as each component says.
+/// The component types: fixed by position, or given with each component.
 enum Composite {
     Fixed(Vec<(CqlType, bool)>),
     Dynamic(Vec<Alias>),
 }
 
-/// A component as it stands in a value.
+/// A component of a value.
 struct Component<'a> {
     ty: CqlType,
     reversed: bool,
-    /// What stands before the component: an alias or a class name.
+    /// The bytes before the component that give its type: an alias or a class name.
     header: &'a [u8],
     value: &'a [u8],
     end: i8,
 }
 
-/// Whether a class is one of the two.
+/// Whether a class is a composite.
 pub(super) fn is_composite(class: &str) -> bool {
     let name = class.strip_prefix(PACKAGE).unwrap_or_default();
     name.starts_with("CompositeType(") || name.starts_with("DynamicCompositeType(")
@@ -49,7 +50,7 @@ impl Composite {
         }
     }
 
-    /// The type at a place, or of an alias or class name.
+    /// The type at an index (fixed), or of an alias or class name (dynamic).
     fn component(&self, index: usize, name: &str) -> Result<(CqlType, bool), TypeError> {
         match self {
             Composite::Fixed(types) => types.get(index).cloned().ok_or(TypeError::TooManyComponents),
@@ -63,7 +64,7 @@ impl Composite {
         }
     }
 
-    /// Takes the component at the front of `rest` off it.
+    /// Takes the component from the front of `rest`.
     fn take<'a>(&self, index: usize, rest: &mut &'a [u8]) -> Result<Component<'a>, TypeError> {
         let mut header: &[u8] = &[];
         let (ty, reversed) = match self {
@@ -78,7 +79,7 @@ impl Composite {
                 (header, *rest) = whole.ok_or(cut("read comparator name of component "))?;
                 let unknown = || TypeError::UnknownComponent { index };
                 let name = match header.get(2..).unwrap_or_default() {
-                    // Only an alias that is there is one.
+                    // An alias must be declared; this is checked below.
                     [] if named & IS_ALIAS != 0 => char::from(named as u8).to_string(),
                     name => String::from_utf8(name.to_vec()).map_err(|_| unknown())?,
                 };
@@ -101,7 +102,7 @@ impl Composite {
         matches!(self, Composite::Dynamic(aliases) if aliases.iter().any(|one| one.alias == alias))
     }
 
-    /// What comes before the components, and they.
+    /// Whether the value begins with the static mark, and the bytes of the components.
     fn start<'a>(&self, bytes: &'a [u8]) -> (bool, &'a [u8]) {
         match (self, bytes.strip_prefix(&STATIC)) {
             (Composite::Fixed(_), Some(rest)) => (true, rest),
@@ -110,7 +111,7 @@ impl Composite {
     }
 }
 
-/// Checks a value of the class; any bytes are one of a class that is no composite.
+/// Validates a value of the class. Any bytes are valid for a class that is not a composite.
 pub(super) fn validate(class: &str, bytes: &[u8]) -> Result<(), TypeError> {
     let Some(composite) = Composite::of(class) else { return Ok(()) };
     let (_, mut rest) = composite.start(bytes);
@@ -126,7 +127,7 @@ pub(super) fn validate(class: &str, bytes: &[u8]) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// The order of two values; of bytes that are none, that of the bytes.
+/// The order of two values; invalid values are ordered by their bytes.
 pub(super) fn compare(class: &str, a: &[u8], b: &[u8]) -> Ordering {
     if a.is_empty() || b.is_empty() || a == b {
         return a.len().cmp(&b.len());
@@ -153,7 +154,7 @@ pub(super) fn compare(class: &str, a: &[u8], b: &[u8]) -> Ordering {
     left.len().cmp(&right.len())
 }
 
-/// Components of a dynamic composite go by the names of their types first.
+/// Components of a dynamic composite are ordered by the names of their types first.
 fn order_of_types(one: &Component<'_>, other: &Component<'_>) -> Ordering {
     if one.header == other.header {
         return Ordering::Equal;
@@ -179,7 +180,8 @@ impl Component<'_> {
     }
 }
 
-/// Reads components between colons: `1:abc`, and of a dynamic one `s@abc:Int32Type@1`. A `!` or `_` at the end makes a bound.
+/// Parses components separated by colons: `1:abc`, or in a dynamic composite `s@abc:Int32Type@1`. A final `!` or `_`
+/// makes a bound.
 pub(super) fn parse(class: &str, text: &str) -> Result<Vec<u8>, TypeError> {
     let Some(composite) = Composite::of(class) else { return super::text::parse_blob(text) };
     let mut out = Vec::new();
@@ -235,10 +237,10 @@ fn parse_component(
     Ok(())
 }
 
-/// `type@value`: the value may be missing.
+/// Splits `type@value`; the value may be missing.
 fn named(part: &str) -> Result<(&str, &str), TypeError> {
     let (name, value) = part.split_once('@').unwrap_or((part, ""));
-    // Java's split leaves empty parts at the end out.
+    // Java's split drops empty parts at the end.
     let value = value.trim_end_matches('@');
     if value.contains('@') || (name.is_empty() && value.is_empty() && !part.is_empty()) {
         return Err(TypeError::Text {
@@ -261,7 +263,7 @@ fn put_short(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// Parts between colons that no backslash precedes.
+/// Splits at colons that are not escaped by a backslash.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     if text.is_empty() {
@@ -287,7 +289,7 @@ fn unescaped(part: &str) -> String {
     text
 }
 
-/// Appends a valid value as it is read.
+/// Appends a valid value in the form that `parse` reads.
 pub(super) fn write(class: &str, bytes: &[u8], out: &mut String) {
     let Some(composite) = Composite::of(class) else { return };
     let (_, mut rest) = composite.start(bytes);
@@ -335,7 +337,7 @@ mod tests {
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// What Cassandra 5.0.6 stores for these constants.
+    /// The bytes that Cassandra 5.0.6 stores for these constants.
     #[test]
     fn constants_are_what_cassandra_stores() {
         let fixed = class("CompositeType(Int32Type,UTF8Type)");

@@ -1,4 +1,4 @@
-//! Constants of statements made into values: which kinds each type takes, and how their text reads.
+//! Converts constants of statements to values: which kinds each type accepts, and how their text is parsed.
 //!
 //! The rules are those of `Constants.Literal` and of each type's `fromString`.
 
@@ -8,18 +8,18 @@ use super::{
     text, timestamp, uuid,
 };
 
-/// How well a constant suits a type; functions of the same name are chosen by it.
+/// How well a constant fits a type; used to choose between functions of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignment {
-    /// The type that the constant has by itself.
+    /// The constant's own type.
     Exact,
-    /// Another type that takes it.
+    /// Another type that accepts it.
     Weak,
-    /// A type that does not.
+    /// A type that refuses it.
     Refused,
 }
 
-/// Whether a constant of this kind and text may stand where a value of type `ty` is needed.
+/// Tests whether a constant of this kind and text is accepted for a value of type `ty`.
 pub fn test_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Assignment {
     use ConstantKind as Kind;
     use CqlType as T;
@@ -27,7 +27,7 @@ pub fn test_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Assignment
         T::List { .. } | T::Set { .. } | T::Map { .. } | T::Udt(_) | T::Vector { .. } => {
             return Assignment::Refused;
         }
-        // Cassandra does not look at the kind for types without a native name.
+        // Cassandra does not check the kind for types without a native name.
         T::Tuple(_) => return Assignment::Weak,
         T::Custom(class) if &**class != DATE_CLASS => return Assignment::Weak,
         _ => {}
@@ -65,8 +65,8 @@ pub fn test_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Assignment
     if taken { Assignment::Weak } else { Assignment::Refused }
 }
 
-/// The type that a constant has where nothing else tells: the smallest that holds it. For hexadecimal constants
-/// that is `tinyint`, which is Cassandra's slip and decides between functions all the same.
+/// The type of a constant without context: the smallest that holds it. For hexadecimal constants that is `tinyint`, a
+/// mistake of Cassandra's that is kept because it decides between functions.
 pub fn preferred_type(kind: ConstantKind, text: &str) -> Option<CqlType> {
     Some(match kind {
         ConstantKind::String if text.is_ascii() => CqlType::Ascii,
@@ -84,7 +84,7 @@ pub fn preferred_type(kind: ConstantKind, text: &str) -> Option<CqlType> {
     })
 }
 
-/// Whether the shortest text of the nearest double has the same value.
+/// Whether the shortest text of the nearest double denotes the same number.
 fn is_exact_double(text: &str) -> bool {
     if text.trim_start_matches('-').starts_with(['N', 'I']) {
         return true;
@@ -99,15 +99,16 @@ fn is_exact_double(text: &str) -> bool {
 /// The value of a constant for `ty`. String constants come without their quotes, hexadecimal ones with their `0x`.
 ///
 /// # Errors
-/// [`TypeError::InvalidConstant`] for a kind that the type does not take, [`TypeError::Now`] where the statement's
-/// time is asked for, otherwise what is wrong with the text.
+/// [`TypeError::InvalidConstant`] for a kind that the type refuses, [`TypeError::Now`] for the time of the statement,
+/// otherwise the error in the text.
 pub fn parse_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Result<Vec<u8>, TypeError> {
     if test_constant(ty, kind, text) == Assignment::Refused {
         return Err(TypeError::InvalidConstant { kind, text: text.to_owned(), ty: Box::new(ty.clone()) });
     }
     if kind == ConstantKind::Hex {
         let bytes = text::parse_blob(text.get(2..).unwrap_or_default())?;
-        // Cassandra stores what it gets, even two bytes in a tinyint. What old clients have made of composites is not looked at.
+        // Cassandra stores hexadecimal constants unchecked, even two bytes in a tinyint. Composites are not checked
+        // because of old clients' values.
         if !matches!(ty, CqlType::Custom(class) if composite::is_composite(class)) {
             ty.validate(&bytes)?;
         }
@@ -115,17 +116,17 @@ pub fn parse_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Result<Ve
     }
     let bytes = parse_text(ty, text)?;
     if matches!(ty, CqlType::Tuple(_)) {
-        ty.validate(&bytes)?; // an empty field may be none of its type
+        ty.validate(&bytes)?; // an empty field may be invalid for its type
     }
     Ok(bytes)
 }
 
-/// The value that a text denotes, as each type's `fromString` reads it. Empty text is the empty value of the types
-/// that have one, and of some that have none: [`CqlType::validate`] tells. Collections and vectors are read as
-/// hexadecimal digits.
+/// The value that a text denotes, parsed as each type's `fromString` does. Empty text is the empty value of the types
+/// that have one, and also of some that do not: [`CqlType::validate`] detects that. Collections and vectors are parsed
+/// as hexadecimal digits.
 ///
 /// # Errors
-/// What is wrong with the text, in Cassandra's words.
+/// The error in the text, in Cassandra's words.
 pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
     match ty {
         CqlType::Ascii => return text::parse_ascii(text),
@@ -160,7 +161,7 @@ pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
     }
 }
 
-/// Fields of a tuple between colons; `@` is a null, and both characters are escaped by a backslash.
+/// Parses fields of a tuple separated by colons; `@` is a null, and a backslash escapes both characters.
 fn parse_fields(tuple: &CqlType, types: Vec<&CqlType>, text: &str) -> Result<Vec<u8>, TypeError> {
     let mut out = Vec::new();
     let fields = split_fields(text);
@@ -208,7 +209,7 @@ mod tests {
     use super::super::{parse_class_name, to_cql_literal};
     use super::*;
 
-    /// Text of the letters that the formats use.
+    /// Text of characters that the formats use.
     const LIKELY: &str = "[-+0-9:.TZPeEymohdsuUn@ \\\\(),=a-fµ日]{0,24}";
 
     proptest! {
@@ -219,7 +220,7 @@ mod tests {
             for ty in &CqlType::SIMPLE {
                 let Ok(value) = parse_text(ty, &text) else { continue };
                 if value.is_empty() && !ty.allows_empty() {
-                    continue; // the empty text, which Cassandra does not look at
+                    continue; // the empty text, which Cassandra does not check
                 }
                 prop_assert_eq!(ty.validate(&value), Ok(()), "{} {}", ty, text);
                 prop_assert!(!to_cql_literal(ty, Some(&value)).starts_with("0x") || *ty == CqlType::Blob);
@@ -240,7 +241,7 @@ mod tests {
                 let text = to_cql_literal(&ty, Some(value));
                 let Ok(again) = parse_text(&ty, text.trim_matches('\'')) else {
                     prop_assert!(ty == CqlType::Timestamp, "{} {}", ty, text);
-                    continue; // years before 1 print without their sign, years after 9999 read without it
+                    continue; // years before 1 are printed without their sign, years after 9999 are parsed without it
                 };
                 prop_assert!(ty.compare(value, &again).is_eq() || ty == CqlType::Timestamp, "{} {}", ty, text);
             }

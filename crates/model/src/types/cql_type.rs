@@ -1,4 +1,4 @@
-//! The enum of all types: the vocabulary that every floor uses.
+//! The enum of all CQL types, which all layers use.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub enum CqlType {
     Boolean,
     /// A counter: Cassandra's counter context in storage, a 64-bit sum to clients.
     Counter,
-    /// Days around 1970-01-01, unsigned, centred on 2^31.
+    /// Days since 1970-01-01, as an unsigned number with 2^31 for that day.
     Date,
     /// Scale (i32) and unscaled big integer.
     Decimal,
@@ -26,7 +26,7 @@ pub enum CqlType {
     Double,
     /// Months, days, nanoseconds, each a zigzag vint.
     Duration,
-    /// No bytes at all; the value type of tables without values.
+    /// No bytes; the value type of tables without values.
     Empty,
     /// IEEE 754, 32 bits.
     Float,
@@ -50,18 +50,18 @@ pub enum CqlType {
     Uuid,
     /// Arbitrary-precision integer, two's complement, big endian.
     Varint,
-    /// A list; frozen lists are one value, others a cell an element.
+    /// A list. A frozen list is one value, any other has a cell for each element.
     List {
         /// Type of the elements.
         element: Arc<CqlType>,
-        /// One serialised value instead of a cell an element.
+        /// One serialised value instead of a cell for each element.
         frozen: bool,
     },
     /// A set, ordered by its element type.
     Set {
         /// Type of the elements.
         element: Arc<CqlType>,
-        /// One serialised value instead of a cell an element.
+        /// One serialised value instead of a cell for each element.
         frozen: bool,
     },
     /// A map, ordered by its key type.
@@ -70,7 +70,7 @@ pub enum CqlType {
         key: Arc<CqlType>,
         /// Type of the values.
         value: Arc<CqlType>,
-        /// One serialised value instead of a cell an entry.
+        /// One serialised value instead of a cell for each entry.
         frozen: bool,
     },
     /// A tuple; always frozen.
@@ -84,7 +84,7 @@ pub enum CqlType {
         /// Number of elements.
         dimension: u32,
     },
-    /// A type class this server does not know, by its Java name; compared as bytes.
+    /// A type class that this server does not know, by its Java name; compared as bytes.
     Custom(Arc<str>),
 }
 
@@ -97,20 +97,20 @@ pub struct UserType {
     pub name: Arc<str>,
     /// Fields in declared order: name, type.
     pub fields: Vec<(Arc<str>, CqlType)>,
-    /// One serialised value instead of a cell a field.
+    /// One serialised value instead of a cell for each field.
     pub frozen: bool,
 }
 
-/// Types within types, user-defined ones taken apart, at most. Whoever walks a type may do so by recursion, and class names of
-/// such types are read again. Cassandra has no bound, and ends with the stack.
+/// Maximum depth of nested types, fields of user-defined types included. So code may walk a type by recursion, and
+/// every class name of such a type can be parsed. Cassandra has no limit and overflows its stack.
 pub const TYPE_DEPTH_MAX: usize = 64;
 
-/// Types within a type in all, at most: two user-defined types in each other's fields double with each level, and every class
-/// name, description of a result and value is as long as all of them.
+/// Maximum number of types in a type. If each user-defined type has two fields of another, the number doubles with each
+/// level; class names, result metadata and values are as long as all of them together.
 pub const TYPE_PARTS_MAX: usize = 10_000;
 
 impl CqlType {
-    /// Whether it is within both bounds. Of a type that is not, no more is looked at than they allow.
+    /// Whether the type is within both limits. Of a larger type only as much is visited as they allow.
     pub fn is_bounded(&self) -> bool {
         self.is_bounded_below(TYPE_DEPTH_MAX, &mut { TYPE_PARTS_MAX })
     }
@@ -131,7 +131,7 @@ impl CqlType {
         }
     }
 
-    /// The types that have no types within them, each once.
+    /// All types without nested types.
     pub const SIMPLE: [CqlType; 21] = [
         CqlType::Ascii,
         CqlType::BigInt,
@@ -156,7 +156,7 @@ impl CqlType {
         CqlType::Varint,
     ];
 
-    /// Whether other types stand within it.
+    /// Whether it contains other types.
     pub fn has_parts(&self) -> bool {
         matches!(
             self,

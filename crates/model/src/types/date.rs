@@ -1,6 +1,6 @@
-//! `date` (days around 1970-01-01, which is 2^31) and `time` (nanoseconds since midnight).
+//! `date` (days, with 2^31 for 1970-01-01) and `time` (nanoseconds since midnight).
 //!
-//! Both are of fixed length, have no empty value and sort by their bytes (`SimpleDateType`, `TimeType`).
+//! Both have a fixed length, no empty value, and the order of their bytes (`SimpleDateType`, `TimeType`).
 
 use super::TypeError;
 use super::civil::CivilDate;
@@ -9,14 +9,14 @@ use super::digits::write_padded;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SECOND;
 
-/// Prints a date as `yyyy-MM-dd`; years over 9999 carry a plus sign.
+/// Prints a date as `yyyy-MM-dd`; years after 9999 have a plus sign.
 pub(super) fn write_date(bytes: [u8; 4], out: &mut String) {
     let date = CivilDate::from_epoch_day(i64::from(u32::from_be_bytes(bytes)) - (1 << 31));
     write_iso_year(date.year, out);
     date.write_month_and_day(out);
 }
 
-/// At least four digits; a sign before the epoch's year 0 and from year 10000 on.
+/// Prints at least four digits; with a sign before year 0 and from year 10000 on.
 fn write_iso_year(year: i64, out: &mut String) {
     let sign = match year {
         ..0 => "-",
@@ -27,7 +27,7 @@ fn write_iso_year(year: i64, out: &mut String) {
     write_padded(year.unsigned_abs(), 4, out);
 }
 
-/// Reads days as a plain unsigned number, or `yyyy-MM-dd`.
+/// Parses a plain unsigned number of days, or `yyyy-MM-dd`.
 pub(super) fn parse_date(text: &str) -> Result<Vec<u8>, TypeError> {
     if is_number(text) {
         return text
@@ -58,8 +58,8 @@ pub(super) fn parse_date(text: &str) -> Result<Vec<u8>, TypeError> {
     Ok(((epoch_day + (1 << 31)) as u32).to_be_bytes().to_vec())
 }
 
-/// Reads `yyyy-MM-dd` from the front: four digits of the year, more only after a sign. Month and day are in range, but
-/// the day perhaps not of its month. Returns what follows.
+/// Parses `yyyy-MM-dd` from the front: four digits of the year, more only after a sign. Month and day are in range, but
+/// the day may be too large for its month. Returns the rest of the text.
 pub(super) fn read_iso_date(text: &str) -> Option<(CivilDate, &str)> {
     let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -68,7 +68,7 @@ pub(super) fn read_iso_date(text: &str) -> Option<(CivilDate, &str)> {
     let (year, year_digits, rest) = read_number(unsigned, 4, 10)?;
     let plus = sign == 1 && unsigned.len() < text.len();
     if plus == (year_digits == 4) && sign == 1 {
-        return None; // a plus sign exactly when there are more than four digits
+        return None; // a plus sign if and only if there are more than four digits
     }
     if sign < 0 && year == 0 {
         return None; // Java has no year -0
@@ -81,7 +81,7 @@ pub(super) fn read_iso_date(text: &str) -> Option<(CivilDate, &str)> {
     Some((CivilDate { year: sign * year, month: month as u8, day: day as u8 }, rest))
 }
 
-/// Reads digits from the front, `least` to `most` of them; returns the number, the count, and what follows.
+/// Parses digits from the front, `least` to `most` of them. Returns the number, the number of digits, and the rest.
 pub(super) fn read_number(text: &str, least: usize, most: usize) -> Option<(i64, usize, &str)> {
     let count = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
     if count < least {
@@ -91,7 +91,7 @@ pub(super) fn read_number(text: &str, least: usize, most: usize) -> Option<(i64,
     Some((digits.parse().ok()?, count, rest))
 }
 
-/// Digits, perhaps after a minus sign.
+/// Whether the text is digits, optionally after a minus sign.
 pub(super) fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -110,7 +110,7 @@ pub(super) fn write_time(bytes: [u8; 8], out: &mut String) {
     write_padded(nanos % NANOS_PER_SECOND.unsigned_abs(), 9, out);
 }
 
-/// Reads nanoseconds as a plain number, or `hh:mm:ss[.fffffffff]`.
+/// Parses a plain number of nanoseconds, or `hh:mm:ss[.fffffffff]`.
 pub(super) fn parse_time(text: &str) -> Result<Vec<u8>, TypeError> {
     let nanos = if is_number(text) {
         text.parse::<i64>()

@@ -1,7 +1,7 @@
 //! `decimal`: a scale (i32) and an unscaled `varint`; the value is the unscaled number times 10^-scale.
 //!
-//! Equal numbers may have different bytes (1.0 and 1.00), and compare as equal. Never are powers of ten computed:
-//! scales reach two thousand million, so everything goes by the digits.
+//! Equal numbers may have different bytes (1.0 and 1.00) and compare as equal. Scales reach two thousand million, so
+//! powers of ten are never computed: all operations work on decimal digits.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -11,16 +11,16 @@ use num_bigint::{BigInt, Sign};
 use super::TypeError;
 use super::integer;
 
-/// A decimal taken apart into its decimal digits.
+/// A decimal decomposed into its decimal digits.
 pub(crate) struct Parts {
-    /// Below zero.
+    /// Whether the number is negative.
     pub(crate) negative: bool,
     /// Power of ten that the digits are divided by.
     pub(crate) scale: i32,
     digits: Digits,
 }
 
-/// Digits 0 to 9, most significant first, without leading zeros; those of numbers up to 16 bytes stay on the stack.
+/// Digits 0 to 9, most significant first, without leading zeros. Numbers of up to 16 bytes are kept inline.
 enum Digits {
     Inline { buffer: [u8; INLINE_DIGITS], start: usize },
     Heap(Vec<u8>),
@@ -30,7 +30,7 @@ enum Digits {
 const INLINE_DIGITS: usize = 39;
 
 impl Parts {
-    /// Takes a value apart; `None` if it has less than the four bytes of a scale. No byte after them counts as zero.
+    /// Decodes a value; `None` if it is too short for a scale (four bytes). No bytes after the scale mean zero.
     pub(crate) fn read(bytes: &[u8]) -> Option<Parts> {
         let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
         let scale = i32::from_be_bytes(*scale);
@@ -66,14 +66,14 @@ impl Parts {
         }
     }
 
-    /// The digits without zeros at their end.
+    /// The digits without trailing zeros.
     pub(crate) fn significant(&self) -> &[u8] {
         let digits = self.digits();
         let end = digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
         digits.get(..end).unwrap_or_default()
     }
 
-    /// The number is `0.digits` times ten to this power.
+    /// The power of ten by which `0.digits` is multiplied.
     pub(crate) fn exponent(&self) -> i64 {
         self.digits().len() as i64 - i64::from(self.scale)
     }
@@ -96,8 +96,8 @@ pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     if sign_a < 0 { magnitude.reverse() } else { magnitude }
 }
 
-/// Prints as Java's `BigDecimal.toString`: plain while the scale is not negative and no more than five zeros follow
-/// the point, else scientific.
+/// Prints like Java's `BigDecimal.toString`: in plain form if the scale is not negative and at most five zeros follow
+/// the point, otherwise in scientific form.
 pub(super) fn write(bytes: &[u8], out: &mut String) {
     let Some(parts) = Parts::read(bytes) else { return };
     let digits = if parts.digits().is_empty() { &[0][..] } else { parts.digits() };
@@ -130,7 +130,7 @@ pub(super) fn write(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Reads what `new BigDecimal(String)` reads.
+/// Parses the texts that `new BigDecimal(String)` accepts.
 pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     parse_parts(text).ok_or_else(|| TypeError::text("unable to make BigDecimal from", text))
 }

@@ -1,4 +1,4 @@
-//! Numbers in decimal digits without the machinery of formatting: what a dump of numbers and times would spend most of its time on.
+//! Fast decimal digits: formatting numbers with `format!` would take most of the time of a dump.
 
 /// `00` to `99`.
 const PAIRS: [u8; 200] = {
@@ -18,7 +18,7 @@ pub(super) fn pair(number: u32) -> [u8; 2] {
     [PAIRS[at], PAIRS[at + 1]]
 }
 
-/// Appends digits and what stands between them.
+/// Appends ASCII digits and separators.
 pub(super) fn push(digits: &[u8], out: &mut String) {
     out.push_str(std::str::from_utf8(digits).unwrap_or_default());
 }
@@ -28,7 +28,7 @@ pub fn write_integer(value: i64, out: &mut String) {
     out.push_str(itoa::Buffer::new().format(value));
 }
 
-/// Appends a number with zeroes before it up to so many digits.
+/// Appends a number, padded with zeros to `width` digits.
 pub(super) fn write_padded(value: u64, width: usize, out: &mut String) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value);

@@ -1,6 +1,6 @@
-//! `duration`: months, days and nanoseconds, three zigzag vints of one sign; ordered by bytes, never a key.
+//! `duration`: months, days and nanoseconds as three zigzag vints of one sign; ordered by bytes, never a key.
 //!
-//! The units are kept apart, since months and days differ in length; limits and words are those of Cassandra's
+//! The units are kept apart because months and days differ in length. Limits and messages are those of Cassandra's
 //! `Duration` and its builder.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::TypeError;
 use crate::vint;
 
-/// A duration taken apart. All parts have the same sign or are zero.
+/// A decoded duration. All parts have the same sign or are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Duration {
     /// Months; a year is twelve.
@@ -19,13 +19,13 @@ pub struct Duration {
     pub nanoseconds: i64,
 }
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationTextError {
-    /// No form fits; the text is without its minus sign.
+    /// It matches none of the forms. The text is without its minus sign.
     #[error("Unable to convert '{0}' to a duration")]
     Unreadable(String),
-    /// A unit twice.
+    /// A unit that occurs twice.
     #[error("Invalid duration. The {0} are specified multiple times")]
     Repeated(&'static str),
     /// A unit after a smaller one.
@@ -36,14 +36,14 @@ pub enum DurationTextError {
         /// The unit that came after it.
         larger: &'static str,
     },
-    /// A part too large. Cassandra names the 32-bit limit for nanoseconds too.
+    /// A part that is too large. Cassandra prints the 32-bit limit even for nanoseconds.
     #[error("Invalid duration. The total number of {0} must be less or equal to 2147483647")]
     TooLarge(&'static str),
 }
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Unit index (the order in which units must come), its name, what it counts, and how many of that it is.
+/// The units, in the order in which they must occur: name, the part that they count towards, and their size in it.
 const UNITS: [(&str, Part, i64); 10] = [
     ("years", Part::Months, 12),
     ("months", Part::Months, 1),
@@ -65,7 +65,7 @@ enum Part {
 }
 
 impl Duration {
-    /// Reads a serialised value; `None` if it is none ([`CqlType::validate`](super::CqlType::validate) tells why).
+    /// Decodes a serialised value; `None` if it is invalid ([`CqlType::validate`](super::CqlType::validate) tells why).
     pub fn from_bytes(bytes: &[u8]) -> Option<Duration> {
         let (months, days, nanoseconds) = read(bytes)?;
         Some(Duration { months: months.try_into().ok()?, days: days.try_into().ok()?, nanoseconds })
@@ -80,7 +80,8 @@ impl Duration {
         out
     }
 
-    /// Reads any of the four forms: `1y2mo3d`, `P1Y2M3DT4H`, `P4W`, `P0001-02-03T04:05:06`; each perhaps after a minus.
+    /// Parses any of the four forms `1y2mo3d`, `P1Y2M3DT4H`, `P4W`, `P0001-02-03T04:05:06`, each optionally after a
+    /// minus.
     pub fn parse(text: &str) -> Result<Duration, DurationTextError> {
         let (negative, source) = match text.strip_prefix('-') {
             Some(source) => (true, source),
@@ -105,7 +106,7 @@ impl Duration {
     }
 }
 
-/// Three vints at the front of `bytes`; what follows them is not looked at, as in Cassandra.
+/// Reads three vints from the front of `bytes`; the bytes after them are ignored, as in Cassandra.
 fn read(bytes: &[u8]) -> Option<(i64, i64, i64)> {
     let (months, first) = vint::read_signed(bytes)?;
     let rest = bytes.get(first..)?;
@@ -128,7 +129,7 @@ pub(super) fn validate(bytes: &[u8]) -> Result<(), TypeError> {
     if same_sign { Ok(()) } else { Err(TypeError::DurationSigns { months, days, nanoseconds }) }
 }
 
-/// Prints the parts with their units; nothing at all for zero, as Cassandra.
+/// Prints the parts with their units; for zero nothing, as Cassandra.
 pub(super) fn write(duration: Duration, out: &mut String) {
     if duration.months < 0 || duration.days < 0 || duration.nanoseconds < 0 {
         out.push('-');
@@ -163,7 +164,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     Ok(Duration::parse(text)?.to_bytes())
 }
 
-/// The sums so far, not negative, and one more than the last unit's index.
+/// The sums so far, which are not negative, and the last unit's index plus one.
 #[derive(Default)]
 struct Builder {
     months: i64,
@@ -194,7 +195,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The sums are within their types: `add` saw to it.
+    /// The sums are within their types: `add` checks this.
     fn build(self, negative: bool) -> Duration {
         let sign = if negative { -1 } else { 1 };
         Duration {
@@ -210,7 +211,7 @@ fn number(digits: &str) -> Option<i64> {
     if valid { digits.parse().ok() } else { None }
 }
 
-/// Numbers each followed by a unit, of either case.
+/// Parses numbers, each followed by a unit in upper or lower case.
 fn parse_standard(source: &str, builder: &mut Builder) -> Result<(), DurationTextError> {
     let unreadable = || DurationTextError::Unreadable(source.to_owned());
     let mut rest = source;
@@ -240,7 +241,7 @@ fn parse_standard(source: &str, builder: &mut Builder) -> Result<(), DurationTex
     }
 }
 
-/// `nYnMnDTnHnMnS`, each part optional, after the `P`. The units' order is fixed.
+/// Parses `nYnMnDTnHnMnS` after the `P`, each part optional, in this order.
 fn iso_units(text: &str) -> Option<Vec<(usize, i64)>> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, time),
@@ -265,7 +266,7 @@ fn iso_units(text: &str) -> Option<Vec<(usize, i64)>> {
     Some(fields)
 }
 
-/// `yyyy-MM-ddTHH:mm:ss` after the `P`, digits exactly so many.
+/// Parses `yyyy-MM-ddTHH:mm:ss` after the `P`, with exactly these numbers of digits.
 fn iso_alternative(text: &str) -> Option<Vec<(usize, i64)>> {
     let mut rest = text;
     let mut fields = Vec::with_capacity(6);

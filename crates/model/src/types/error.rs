@@ -1,10 +1,10 @@
-//! What can be wrong with a value, a constant or the name of a type.
+//! The errors of values, constants and type names.
 //!
 //! `Display` gives the text that Cassandra 5.0 sends to clients for the same mistake.
 
 use super::CqlType;
 
-/// Which kind of constant a statement wrote, as the grammar tells them apart.
+/// The kind of a constant in a statement, as the grammar distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConstantKind {
     /// `'text'` or `$$text$$`, given without its quotes.
@@ -38,15 +38,15 @@ impl ConstantKind {
     }
 }
 
-/// Everything that this module refuses.
+/// All errors of this module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
-    /// A value of a length that its type does not have. `expected` is the start of Cassandra's sentence.
+    /// A value whose length is wrong for its type. `expected` is the start of Cassandra's sentence.
     #[error("{expected} ({length_bytes})")]
     Length {
         /// What the type expects.
         expected: &'static str,
-        /// What came.
+        /// The actual length.
         length_bytes: usize,
     },
     /// A byte of 0x80 or more in `ascii`.
@@ -64,7 +64,7 @@ pub enum TypeError {
         /// The bytes.
         hex: String,
     },
-    /// Bytes where there must be none.
+    /// A value of type `empty` that has bytes.
     #[error("EmptyType only accept empty values")]
     NotEmpty,
     /// A timeuuid whose version is not 1. The nibble is the one that Cassandra prints: the first of the value.
@@ -73,7 +73,7 @@ pub enum TypeError {
         /// First nibble of the value.
         nibble: u8,
     },
-    /// A duration's part that does not fit 32 bits.
+    /// A part of a duration that does not fit 32 bits.
     #[error("The duration {part} must be a 32 bits integer but was: {value}")]
     DurationPart {
         /// `months` or `days`.
@@ -93,7 +93,7 @@ pub enum TypeError {
         /// Nanoseconds found.
         nanoseconds: i64,
     },
-    /// Text that is no duration, and why.
+    /// Text that is not a duration, and why.
     #[error(transparent)]
     DurationText(#[from] super::duration::DurationTextError),
     /// A collection or vector that ends before its last element. `what` is `list`, `set`, `map`, or the vector type.
@@ -167,14 +167,14 @@ pub enum TypeError {
         /// Its name.
         name: String,
     },
-    /// A field of a user-defined type that is wrong itself.
+    /// An invalid field of a user-defined type.
     #[error("Failure validating the {index}th field {name}; {error}")]
     UdtField {
         /// Index of the field, from 0.
         index: usize,
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The field's error.
         error: Box<TypeError>,
     },
     /// Bytes after the last field of a user-defined type.
@@ -218,11 +218,11 @@ pub enum TypeError {
     ClassDefinition {
         /// The class, without parameters.
         class: String,
-        /// What is wrong with them.
+        /// The error in the parameters.
         #[source]
         cause: Box<TypeError>,
     },
-    /// The name of a class that types are made of, but that is none.
+    /// The name of an abstract class, which is not a type itself.
     #[error(
         "Invalid comparator class {class}: must define a public static instance field or a public static method \
          getInstance(TypeParser)."
@@ -242,13 +242,13 @@ pub enum TypeError {
     /// A version other than 1 in a timeuuid constant.
     #[error("TimeUUID supports only version 1 UUIDs")]
     TimeUuidConstant,
-    /// Text that is no timeuuid.
+    /// Text that is not a timeuuid.
     #[error("Unknown timeuuid representation: {text}")]
     TimeUuidText {
         /// The text refused.
         text: String,
     },
-    /// A date outside the range of 32 bits of days.
+    /// A date outside the range of `date`, which has 32 bits of days.
     #[error("Input date {text} is {direction} supported date {limit}")]
     DateRange {
         /// The text refused.
@@ -258,7 +258,7 @@ pub enum TypeError {
         /// The limit, as Cassandra prints it.
         limit: &'static str,
     },
-    /// More fields in a tuple's text than the tuple has.
+    /// More fields in a tuple's text than in its type.
     #[error("Invalid tuple literal: too many elements. Type {tuple} expects {expected} but got {found}")]
     TupleText {
         /// The tuple type.
@@ -268,7 +268,7 @@ pub enum TypeError {
         /// Fields in the text.
         found: usize,
     },
-    /// The timestamp constant `now`: the caller has the clock, not this crate.
+    /// The timestamp constant `now`: this crate has no clock, so the caller must supply the time.
     #[error("'now' needs the time of the statement")]
     Now,
     /// A kind of constant that the type does not take. [`TypeError::for_column`] prints it as Cassandra does.
@@ -278,7 +278,7 @@ pub enum TypeError {
         kind: ConstantKind,
         /// Text written, without quotes.
         text: String,
-        /// Type it is for.
+        /// Type of the value.
         ty: Box<CqlType>,
     },
     /// A broken type class name.
@@ -286,9 +286,9 @@ pub enum TypeError {
     ClassSyntax {
         /// The whole name.
         text: String,
-        /// Byte offset of the trouble.
+        /// Byte offset of the error.
         position: usize,
-        /// What is wrong there.
+        /// The error.
         problem: &'static str,
     },
     /// A class of Cassandra's package that does not exist.
@@ -297,25 +297,25 @@ pub enum TypeError {
         /// Full name of the class.
         class: String,
     },
-    /// Parameters of a class that make no sense; the text is Cassandra's.
+    /// Wrong parameters of a class; the text is Cassandra's.
     #[error("{problem}")]
     ClassParameters {
-        /// What is wrong.
+        /// The error.
         problem: &'static str,
     },
-    /// Bytes that are no ordered encoding of a value of their type.
+    /// Bytes that are not the ordered encoding of a value of their type.
     #[error("broken ordered encoding at byte {position}: {problem}")]
     Ordered {
         /// Offset in the encoding.
         position: usize,
-        /// What is wrong there.
+        /// The error.
         problem: &'static str,
     },
 }
 
 impl TypeError {
-    /// The message for a statement that gives `column` this value: Cassandra names the column only where the kind
-    /// of constant is wrong (`Constants.Literal.prepare`).
+    /// The message for a statement that assigns this value to `column`. Cassandra names the column only if the kind of
+    /// the constant is wrong (`Constants.Literal.prepare`).
     pub fn for_column(&self, column: &str) -> String {
         match self {
             TypeError::InvalidConstant { kind, text, ty } => {
@@ -325,7 +325,7 @@ impl TypeError {
         }
     }
 
-    /// Text that cannot be made into a value: `before 'text'`.
+    /// The error of text that cannot be parsed: `before 'text'`.
     pub(crate) fn text(before: &'static str, text: &str) -> TypeError {
         TypeError::Text { before, text: text.to_owned(), after: "" }
     }

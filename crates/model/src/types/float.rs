@@ -1,7 +1,7 @@
 //! `float` and `double`: IEEE 754, big endian; the empty value is allowed and sorts first.
 //!
-//! Ordered as Java's `Float.compareTo`: -0.0 before 0.0, and every NaN equal and after infinity. The ordered encoding
-//! goes by the bits, so it puts a NaN with its sign set first, as Cassandra's does.
+//! The order is that of Java's `Float.compareTo`: -0.0 before 0.0; all NaNs are equal and after infinity. The ordered
+//! encoding uses the bits, so a NaN with its sign bit set sorts first in it, as in Cassandra.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -54,17 +54,18 @@ fn write_short(value: f64, out: &mut String) -> bool {
     true
 }
 
-/// A number of few digits.
+/// A number with few digits.
 pub(super) struct Short {
     pub(super) is_negative: bool,
     pub(super) whole: u64,
-    /// What stands behind the point, of so many digits, one to six.
+    /// The digits after the point as a number; `digits` of them, one to six.
     pub(super) fraction: u64,
     pub(super) digits: usize,
 }
 
-/// Numbers of at most six digits after the point, from 10^-3 to below 10^7, which most measured ones are. They have fewer than 15
-/// digits, and no other number of so few reads back as the same; Java prints those.
+/// Splits a number of at most six digits after the point, from 10^-3 to below 10^7, as most measured values are. It has
+/// fewer than 15 digits, and no other number with so few digits parses to the same double, so Java prints exactly these
+/// digits.
 pub(super) fn short(value: f64) -> Option<Short> {
     const SCALE: f64 = 1e6;
     let magnitude = value.abs();
@@ -87,8 +88,8 @@ pub(super) fn short(value: f64) -> Option<Short> {
     Some(Short { is_negative: value < 0.0, whole: scaled / 1_000_000, fraction, digits })
 }
 
-/// Java's form: plain from 10^-3 to below 10^7, else `d.dE±n`; always a digit after the point. `binary` is there unless the
-/// number is zero, infinite or none.
+/// Prints in Java's form: plain from 10^-3 to below 10^7, otherwise `d.dE±n`; always with a digit after the point.
+/// `binary` is `None` if the number is zero, infinite or NaN.
 fn write_java(value: f64, binary: Option<Binary>, out: &mut String) {
     if value.is_nan() {
         out.push_str("NaN");
@@ -149,7 +150,8 @@ enum Number<'a> {
     Digits(&'a str),
 }
 
-/// What `Double.valueOf` takes, apart from hexadecimal floats: blanks around, a sign, `NaN`, `Infinity`, a suffix d or f.
+/// Parses what `Double.valueOf` accepts except hexadecimal floats: blanks around it, a sign, `NaN`, `Infinity`, a
+/// suffix d or f.
 fn java_number(text: &str) -> Option<Number<'_>> {
     let text = text.trim();
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -193,7 +195,7 @@ mod tests {
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
             (f64::MAX, "1.7976931348623157E308"),
-            // More digits than are needed, as JDK 17 has them.
+            // JDK 17 prints more digits here than are needed.
             (2.0e-3, "0.002"),
             (2e23, "1.9999999999999998E23"),
             (2.2250738585072014e-308, "2.2250738585072014E-308"),

@@ -15,7 +15,7 @@ pub(super) fn validate(bytes: &[u8]) -> Result<(), TypeError> {
     Err(TypeError::Inet { hex })
 }
 
-/// Prints as Java does: an IPv6 address in full, an IPv4-mapped one as IPv4. Writes nothing for other lengths.
+/// Prints like Java: an IPv6 address in full, an IPv4-mapped one as IPv4. Prints nothing for other lengths.
 pub(super) fn write(bytes: &[u8], out: &mut String) {
     if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
         _ = write!(out, "{}", Ipv4Addr::from(bytes));
@@ -32,7 +32,7 @@ pub(super) fn write(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Reads an address, never a host name: Cassandra would ask the resolver, which a database must not do.
+/// Parses an address, never a host name: Cassandra would ask the resolver, which a database must not do.
 pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     }
 }
 
-/// The old short forms `a`, `a.b` and `a.b.c`, whose last number fills the bytes that are left.
+/// Parses the old short forms `a`, `a.b` and `a.b.c`, whose last number fills the remaining bytes.
 fn short_v4(text: &str) -> Option<u32> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, first) = parts.split_last()?;

@@ -1,4 +1,4 @@
-//! Durations added to instants, and instants brought down to whole durations: months by the calendar, in UTC
+//! Adds durations to instants, and rounds instants down to multiples of durations; months follow the calendar, in UTC
 //! (`Duration.addTo`, `Duration.floorTimestamp`, `Duration.floorTime`).
 
 use super::civil::CivilDate;
@@ -8,10 +8,10 @@ const DAY_MS: i64 = 86_400_000;
 const MILLI_NS: i64 = 1_000_000;
 const MONTHS_PER_YEAR: i64 = 12;
 
-/// Milliseconds since 1970, moved by a duration's parts. In a shorter month the day is the last of it.
+/// Adds a duration's parts to milliseconds since 1970. If the resulting month is too short, the day is its last.
 pub fn add_duration(millis: i64, months: i32, days: i32, nanoseconds: i64) -> i64 {
     let moved = if months == 0 { millis } else { add_months(millis, i64::from(months)) };
-    // With months Cassandra's calendar takes 32 bits of milliseconds.
+    // If there are months, Cassandra's calendar adds the milliseconds as 32 bits.
     let rest = nanoseconds / MILLI_NS;
     let rest = if months == 0 { rest } else { i64::from(rest as i32) };
     moved.wrapping_add(i64::from(days).wrapping_mul(DAY_MS)).wrapping_add(rest)
@@ -30,7 +30,7 @@ fn add_months(millis: i64, months: i64) -> i64 {
     moved.to_epoch_day().map_or(millis, |day| day.wrapping_mul(DAY_MS).wrapping_add(time))
 }
 
-/// The last multiple of a duration, counted from `start_ms`, that is not after `millis`.
+/// The last multiple of a duration, counted from `start_ms`, at or before `millis`.
 ///
 /// # Errors
 /// In Cassandra's words: the start is later, or the duration is negative.
@@ -65,7 +65,7 @@ pub fn floor_instant(millis: i64, duration: Duration, start_ms: i64) -> Result<i
     Ok(floor(base, times).max(start_ms))
 }
 
-/// The last multiple of a duration that is not after a time of day, in nanoseconds.
+/// The last multiple of a duration at or before a time of day, in nanoseconds.
 ///
 /// # Errors
 /// In Cassandra's words: the duration is negative or longer than a day.

@@ -1,7 +1,7 @@
-//! `tinyint`, `smallint`, `int`, `bigint` (and what a client sees of a counter), and `varint`.
+//! `tinyint`, `smallint`, `int`, `bigint` (and a counter as clients see it), and `varint`.
 //!
-//! All are two's complement, big endian. `tinyint` and `smallint` have no empty value; the others have one, which
-//! sorts before every number (`Int32Type` and its neighbours, `IntegerType`).
+//! All are two's complement, big endian. `tinyint` and `smallint` have no empty value; the empty value of the others
+//! sorts before every number (`Int32Type` and the other integer types, `IntegerType`).
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -12,7 +12,8 @@ use num_bigint::BigInt;
 use super::TypeError;
 use super::digits::write_integer;
 
-/// Order of two values of one fixed-length signed type; the empty value first. A broken length compares as a prefix.
+/// Order of two values of one fixed-length signed type; the empty value is first. Values of other lengths have some
+/// order.
 #[inline]
 pub(super) fn compare_fixed(a: &[u8], b: &[u8]) -> Ordering {
     if let (Ok(a), Ok(b)) = (<[u8; 4]>::try_from(a), <[u8; 4]>::try_from(b)) {
@@ -31,7 +32,7 @@ pub(super) fn compare_fixed(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Order of two `varint`s, which may carry needless sign bytes; the empty value first.
+/// Order of two `varint`s, which may have redundant sign bytes; the empty value is first.
 pub(super) fn compare_varint(a: &[u8], b: &[u8]) -> Ordering {
     let (Some(sign_a), Some(sign_b)) = (a.first(), b.first()) else {
         return a.len().cmp(&b.len());
@@ -47,7 +48,7 @@ pub(super) fn compare_varint(a: &[u8], b: &[u8]) -> Ordering {
     if negative_a { longer.reverse().then_with(|| a.cmp(b)) } else { longer.then_with(|| a.cmp(b)) }
 }
 
-/// The bytes after all leading sign bytes (0x00 of a number not negative, 0xFF of a negative one).
+/// The bytes after all leading sign bytes (0xFF for a negative number, otherwise 0x00).
 fn magnitude(bytes: &[u8]) -> &[u8] {
     let sign = if bytes.first().is_some_and(|first| *first >= 0x80) { 0xFF } else { 0x00 };
     let skip = bytes.iter().position(|byte| *byte != sign).unwrap_or(bytes.len());
@@ -133,7 +134,7 @@ pub(super) fn parse_varint(text: &str) -> Result<Vec<u8>, TypeError> {
         .ok_or_else(|| TypeError::text("unable to make int from", text))
 }
 
-/// Digits with an optional sign. Stricter than `BigInt`'s own parser, which takes underscores.
+/// Parses digits with an optional sign. Stricter than `BigInt`'s own parser, which accepts underscores.
 pub(super) fn parse_big(text: &str) -> Option<BigInt> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -144,19 +145,19 @@ pub(super) fn parse_big(text: &str) -> Option<BigInt> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// Digits that `num_bigint` reads at once; its own reading takes time by the square of their number.
+/// Number of digits that `num_bigint` parses at once; its parser takes quadratic time.
 const DIGITS_AT_ONCE: usize = 4096;
 
-/// Powers of ten that `read_digits` has already computed, by exponent.
+/// Powers of ten that `read_digits` has computed, by exponent.
 type PowersOfTen = HashMap<usize, BigInt>;
 
-/// Reads ASCII digits. Long texts are read in halves and put together by multiplication, which is faster than by the square
-/// of the length.
+/// Parses ASCII digits. Long texts are split, and the parts are combined by multiplication, which takes less than
+/// quadratic time.
 fn read_digits(digits: &str, powers: &mut PowersOfTen) -> Option<BigInt> {
     if digits.len() <= DIGITS_AT_ONCE {
         return digits.parse().ok();
     }
-    // The low part has a power of two times DIGITS_AT_ONCE digits, so that few different powers of ten are needed.
+    // The number of low digits is a power of two times DIGITS_AT_ONCE, so that few different powers of ten are needed.
     let low_length = DIGITS_AT_ONCE << ((digits.len() - 1) / DIGITS_AT_ONCE).ilog2();
     let (high, low) = digits.split_at_checked(digits.len() - low_length)?;
     let high = read_digits(high, powers)?;
@@ -164,7 +165,7 @@ fn read_digits(digits: &str, powers: &mut PowersOfTen) -> Option<BigInt> {
     Some(high * power_of_ten(low_length, powers) + low)
 }
 
-/// Ten to a power of two times `DIGITS_AT_ONCE`: the square of the power before it.
+/// Ten to a power of two times `DIGITS_AT_ONCE`, computed by squaring the previous power.
 fn power_of_ten(exponent: usize, powers: &mut PowersOfTen) -> &BigInt {
     if !powers.contains_key(&exponent) {
         let power = if exponent <= DIGITS_AT_ONCE {

@@ -1,12 +1,12 @@
-//! Moments as ISO 8601 text, as Java's `Instant.toString` prints them: as many digits of the second's fraction as there
-//! are, in threes.
+//! Instants as ISO 8601 text, like Java's `Instant.toString`: the fraction of the second has zero, three, six or nine
+//! digits.
 
 use super::civil::CivilDate;
 use super::digits::{pair, push, write_padded};
 
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// Appends the moment so many seconds, and nanoseconds after them, after 1970-01-01T00:00Z.
+/// Appends the instant `seconds` and `nanoseconds` after 1970-01-01T00:00Z.
 pub fn write_instant(seconds: i64, nanoseconds: u32, out: &mut String) {
     let date = CivilDate::from_epoch_day(seconds.div_euclid(SECONDS_A_DAY));
     let of_day = seconds.rem_euclid(SECONDS_A_DAY) as u32;

@@ -1,23 +1,24 @@
-//! The decimal digits that Java prints for a float or a double: those of `Float.toString` and `Double.toString` before JDK 19.
+//! The decimal digits of floats and doubles as Java prints them in `Float.toString` and `Double.toString` before JDK
+//! 19.
 //!
-//! Cassandra 5.0 runs on JDK 11 and 17. Their conversion is Steele and White's: digits are produced one by one until the
-//! rest is smaller than half the distance to the next number. It does not always end with the fewest digits
-//! (2.0E-3, but 2.2250738585072014E-308 and 4.9E-324): the first digit's place is an estimate, distances are those of the
-//! significant bits, and long whole numbers drop the digits that their bits do not determine. JDK 19 prints the fewest.
-//! What is printed here is compared with a real JDK by `tests/tests/java_floats.rs`.
+//! Cassandra 5.0 runs on JDK 11 and 17. Their conversion is Steele and White's: digits are generated one by one until
+//! the remainder is smaller than half the distance to the next number. The result is not always the shortest (2.0E-3,
+//! but 2.2250738585072014E-308 and 4.9E-324): the first digit's position is an estimate, distances follow from the
+//! significant bits, and long whole numbers drop the digits that their bits do not determine. JDK 19 prints the
+//! shortest digits. `tests/tests/java_floats.rs` compares the output with a real JDK.
 
 use num_bigint::BigUint;
 
 /// Bits of a double's fraction.
 const FRACTION_BITS: i32 = 52;
-/// Digits of any number, at most: a 64-bit whole number has 19, the others 17 or 18.
+/// Maximum digits of a number: a 64-bit whole number has 19, others have 17 or 18.
 const DIGITS_MAX: usize = 24;
 
-/// A number from its bits: `fraction / 2^52 * 2^exponent`, where bit 52 is the first that is set.
+/// A decoded binary number: `fraction / 2^52 * 2^exponent`, where bit 52 is the highest bit of `fraction`.
 pub(super) struct Binary {
     fraction: u64,
     exponent: i32,
-    /// How many of the bits were in the number's own format: 53, 24, or fewer close to zero.
+    /// Number of significant bits in the number's own format: 53, 24, or fewer close to zero.
     significant: i32,
 }
 
@@ -41,7 +42,7 @@ impl Binary {
         Binary::new(u64::from(bits & ((1 << 23) - 1)), (bits >> 23 & 0xFF) as i32, (23, 0xFF))
     }
 
-    /// From the two fields of a format with `width` bits of fraction.
+    /// From the two fields of a format with `width` bits of fraction; `last` is the largest exponent field.
     fn new(fraction: u64, exponent: i32, (width, last): (i32, i32)) -> Option<Binary> {
         if exponent == last || (fraction == 0 && exponent == 0) {
             return None;
@@ -57,21 +58,21 @@ impl Binary {
         Some(Binary { fraction, exponent: 1 - missing - bias, significant })
     }
 
-    /// The digits as Java finds them.
+    /// The digits that Java prints.
     pub(super) fn digits(&self) -> JavaDigits {
         let zeros = self.fraction.trailing_zeros() as i32;
         let bits = FRACTION_BITS + 1 - zeros;
-        // Bits behind the binary point.
+        // Bits after the binary point.
         let behind = (bits - self.exponent - 1).max(0);
         if behind == 0 && self.exponent <= 62 { self.whole() } else { self.steps(bits, behind) }
     }
 
-    /// Whole numbers below 2^63: their own digits, without those that the significant bits leave open.
+    /// Digits of whole numbers below 2^63, without the last ones that the significant bits do not determine.
     fn whole(&self) -> JavaDigits {
         let shift = self.exponent - FRACTION_BITS;
         let mut value = if shift >= 0 { self.fraction << shift } else { self.fraction >> -shift };
         let open_bits = (self.exponent - self.significant - 1).max(0);
-        // Digits of 2^open_bits, less one: log10(2) is 0.30103.
+        // The number of digits of 2^open_bits, minus one: log10(2) is 0.30103.
         let open_digits =
             if self.exponent > self.significant { (open_bits * 30_103 / 100_000) as u32 } else { 0 };
         if open_digits > 0 {
@@ -95,9 +96,10 @@ impl Binary {
         digits
     }
 
-    /// The digits of the fraction `value / unit`, one by one, until the rest is below `margin` or that close to the next digit.
+    /// Generates the digits of `value / unit` one by one, until the remainder is below `margin` or within it of the
+    /// next digit.
     ///
-    /// All three are kept as a power of two and one of five, without the twos that they share.
+    /// All three numbers are stored as a power of two and a power of five, without their common factors of two.
     fn steps(&self, bits: i32, behind: i32) -> JavaDigits {
         let estimate = self.estimate();
         let fives_value = (-estimate).max(0);
@@ -110,7 +112,7 @@ impl Binary {
         twos_value -= shared;
         twos_unit -= shared;
         twos_margin -= shared;
-        // Below a power of two the next number is half as far away.
+        // Below a power of two the next number is half as far.
         twos_margin -= i32::from(bits == 1);
         if twos_margin < 0 {
             twos_value -= twos_margin;
@@ -128,13 +130,13 @@ impl Binary {
         match value_bits.max(unit_bits) {
             ..32 => powers.machine_words(estimate, true),
             32..64 => powers.machine_words(estimate, false),
-            // One bit more for the sum with the margin, four for a factor of ten.
+            // One more bit for the sum with the margin, four for a factor of ten.
             64..120 => powers.double_words(estimate),
             _ => powers.any_length(estimate),
         }
     }
 
-    /// The place of the first digit, or one more: a line through log10.
+    /// The position of the first digit, or one more: a linear estimate of log10.
     #[expect(
         clippy::approx_constant,
         reason = "Java's constant, which is not the double nearest to log10(2)"
@@ -156,7 +158,7 @@ struct Powers {
 }
 
 impl Powers {
-    /// In words of 32 or 64 bits that wrap around, as Java's do.
+    /// Computes in words of 32 or 64 bits that wrap around, as Java's do.
     fn machine_words(&self, estimate: i32, narrow: bool) -> JavaDigits {
         let fit = |number: i64| if narrow { i64::from(number as i32) } else { number };
         let make = |(factor, fives, twos): (u64, i32, i32)| {
@@ -170,7 +172,7 @@ impl Powers {
             let digit = value.checked_div(unit).unwrap_or(0);
             value = fit(value.wrapping_rem(unit.max(1)).wrapping_mul(10));
             margin = fit(margin.wrapping_mul(10));
-            // A margin that has wrapped around was larger than anything.
+            // A margin that wrapped around was larger than any remainder.
             let wrapped = margin <= 0;
             let low = wrapped || value < margin;
             let high = wrapped || fit(value.wrapping_add(margin)) > ten_units;
@@ -181,7 +183,7 @@ impl Powers {
         }
     }
 
-    /// In 128 bits; digits are found by subtraction, which is faster than division there.
+    /// Computes in 128 bits. Digits are found by subtraction, which is faster than division here.
     fn double_words(&self, estimate: i32) -> JavaDigits {
         let make =
             |(factor, fives, twos): (u64, i32, i32)| (u128::from(factor) * 5_u128.pow(fives as u32)) << twos;
@@ -205,7 +207,7 @@ impl Powers {
         }
     }
 
-    /// For the far ends of a double.
+    /// Computes with big integers, for the largest and smallest doubles.
     fn any_length(&self, estimate: i32) -> JavaDigits {
         let make = |(factor, fives, twos): (u64, i32, i32)| {
             (BigUint::from(factor) * BigUint::from(5_u32).pow(fives as u32)) << twos
@@ -225,7 +227,7 @@ impl Powers {
     }
 }
 
-/// The digits so far, and when there are enough of them.
+/// The digits so far, and whether they are enough.
 struct Steps {
     found: JavaDigits,
     is_first: bool,
@@ -239,8 +241,8 @@ impl Steps {
         Steps { found, is_first: true, low: false, high: false }
     }
 
-    /// Takes a digit; true if it is the last. `low`: the digits so far are the number's. `high`: those with one added
-    /// to the last are.
+    /// Adds a digit; returns true if it is the last. `low` means that the digits so far denote the number, `high` that
+    /// they do with the last digit increased by one.
     fn take(&mut self, digit: u8, low: bool, high: bool) -> bool {
         (self.low, self.high) = (low, high);
         if std::mem::take(&mut self.is_first) {
@@ -249,7 +251,7 @@ impl Steps {
             } else {
                 self.found.push(digit);
             }
-            // A number that is printed with an exponent has two digits at least.
+            // A number that is printed with an exponent has at least two digits.
             if !(-2..9).contains(&self.found.exponent) {
                 (self.low, self.high) = (false, false);
             }
@@ -259,7 +261,7 @@ impl Steps {
         self.low || self.high || self.found.length == DIGITS_MAX
     }
 
-    /// `rest`: how twice what is left compares with one of the last digit.
+    /// Returns the rounded digits. `rest` compares twice the remainder with one unit of the last digit.
     fn end(mut self, rest: std::cmp::Ordering) -> JavaDigits {
         let is_odd = self.found.as_slice().last().is_some_and(|digit| digit % 2 == 1);
         let up = match (self.high, self.low) {
@@ -285,7 +287,7 @@ impl JavaDigits {
         }
     }
 
-    /// Adds one to the last digit. Nines become zeros and stay.
+    /// Adds one to the last digit. Trailing nines become zeros, which are kept.
     fn round_up(&mut self) {
         for place in self.digits.iter_mut().take(self.length).rev() {
             if *place < 9 {
@@ -301,7 +303,7 @@ impl JavaDigits {
     }
 }
 
-/// Bits of five to a power as Java counts them: three a power beyond its table.
+/// Number of bits of a power of five as Java estimates it: three for each factor beyond its table.
 fn five_bits(power: i32) -> i32 {
     match power {
         0 => 0,

@@ -1,6 +1,6 @@
-//! Values as JSON, as `SELECT JSON` and `toJson` print them (each type's `toJSONString`).
+//! Values as JSON, as in `SELECT JSON` and `toJson` (each type's `toJSONString`).
 //!
-//! Not the same text as the CQL literal: timestamps have a space, NaN is null, empty numbers are `""`.
+//! The text differs from the CQL literal: timestamps have a space, NaN is null, empty numbers are `""`.
 
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
@@ -17,13 +17,13 @@ pub fn to_json(ty: &CqlType, bytes: Option<&[u8]>) -> String {
     out
 }
 
-/// Appends what [`to_json`] returns. Bytes that are no value of their type print as a blob does.
+/// Appends the result of [`to_json`]. Bytes that are invalid for their type are printed as a blob.
 pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
     let Some(bytes) = bytes else {
         out.push_str("null");
         return;
     };
-    // Validated and printed in one, where any other type is validated first.
+    // These types are validated and printed in one pass; all others are validated first.
     match (ty, bytes) {
         (CqlType::Text, _) => {
             match simdutf8::basic::from_utf8(bytes) {
@@ -39,8 +39,8 @@ pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
             return write_integer(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), out);
         }
         (CqlType::Blob, _) => return write_blob(bytes, out),
-        // What `""` is read as, though no bound value of these types may be empty. Cassandra prints the first and the last so
-        // (`ShortType`, `AbstractType.toJSONString`), and fails at the other.
+        // `""` is parsed to these empty values, though a bound value of these types must not be empty. Cassandra prints
+        // `smallint` and `duration` like this (`ShortType`, `AbstractType.toJSONString`) and fails for `tinyint`.
         (CqlType::SmallInt | CqlType::TinyInt | CqlType::Duration, []) => return out.push_str("\"\""),
         _ => {}
     }
@@ -109,7 +109,7 @@ fn write_blob(bytes: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// Appends `text` as a JSON string, escaped as Jackson does: short escapes where there are some, else `\u00XX`.
+/// Appends `text` as a JSON string, escaped as Jackson does: with short escapes where they exist, otherwise `\u00XX`.
 pub fn write_json_string(text: &str, out: &mut String) {
     out.push('"');
     write_escaped(text, out);
@@ -119,7 +119,7 @@ pub fn write_json_string(text: &str, out: &mut String) {
 fn write_escaped(text: &str, out: &mut String) {
     use std::fmt::Write as _;
     let mut rest = text;
-    // What needs an escape is one byte, so a character; what stands between is copied in runs.
+    // Every character that needs an escape is one byte; the text between them is copied at once.
     while let Some(at) = first_to_escape(rest.as_bytes()) {
         let (plain, from) = rest.split_at(at);
         out.push_str(plain);
@@ -138,8 +138,8 @@ fn write_escaped(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Where the first byte is that needs an escape. Sixteen are looked at together, in a loop without a way out, which compilers turn
-/// into a few instructions.
+/// Index of the first byte that needs an escape. Sixteen bytes are tested together, in a loop without early exit that
+/// compilers can vectorise.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
     let (runs, _) = bytes.as_chunks::<16>();
@@ -158,7 +158,7 @@ fn write_array<'a>(element: &CqlType, values: impl Iterator<Item = Option<&'a [u
     out.push(']');
 }
 
-/// Keys that are no JSON strings are made such.
+/// Keys whose JSON is not a string are put in quotes.
 fn write_map(key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) {
     let mut elements = Elements::of_map(bytes);
     out.push('{');
@@ -178,7 +178,7 @@ fn write_map(key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) {
     out.push('}');
 }
 
-/// A field name with capitals keeps its CQL quotes inside the JSON string.
+/// A field name with capitals keeps its CQL quotes within the JSON string.
 fn write_object(udt: &UserType, bytes: &[u8], out: &mut String) {
     let mut rest = bytes;
     out.push('{');

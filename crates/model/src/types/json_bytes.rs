@@ -1,7 +1,7 @@
-//! Values as JSON in bytes, for who prints millions of them: `helenus sstable dump`.
+//! Values as JSON in byte buffers, for printing millions of them: `helenus sstable dump`.
 //!
-//! The text is that of `json` and `plain_text`. A `String` asks of every few digits whether they are UTF-8, which was a tenth of
-//! what a dump cost; bytes need no such proof. The types that tables are full of are written here, all others by those files.
+//! The text is that of `json` and `plain_text`. Appending digits to a `String` checks for UTF-8 every time, which was a
+//! tenth of a dump's time; bytes need no check. The most common types are printed here, all others by those modules.
 
 use super::digits::pair;
 use super::integer::to_i64;
@@ -10,7 +10,7 @@ use super::plain_text::write_text;
 use super::text::append_hex;
 use super::{CqlType, float, timestamp};
 
-/// Appends what [`to_json`](super::to_json) returns of a value that is not null.
+/// Appends the result of [`to_json`](super::to_json) for a value that is not null.
 pub fn append_json(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) {
     let is_written = match ty {
         CqlType::Text | CqlType::Ascii => append_quoted(bytes, out),
@@ -30,7 +30,7 @@ pub fn append_json(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what [`write_text`] writes of a value, as a JSON string.
+/// Appends the text of [`write_text`] as a JSON string.
 pub fn append_json_text(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) {
     let is_written = match ty {
         CqlType::Text | CqlType::Ascii => append_quoted(bytes, out),
@@ -50,7 +50,7 @@ pub fn append_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Text of which nothing needs an escape, in quotes; `false`: it is no such text, and nothing was appended.
+/// Appends text in quotes if nothing in it needs an escape; otherwise appends nothing and returns `false`.
 #[inline]
 fn append_quoted(text: &[u8], out: &mut Vec<u8>) -> bool {
     if !is_plain(text) {
@@ -75,7 +75,7 @@ fn append_between_quotes(ty: &CqlType, bytes: &[u8], separator: u8, out: &mut Ve
     is_written
 }
 
-/// The values that tables are full of, as `literal::write_plain` writes them; `false`: another one, and nothing was appended.
+/// Appends a value of a common type as `literal::write_plain` does; for others appends nothing and returns `false`.
 #[inline(always)]
 fn append_digits(ty: &CqlType, bytes: &[u8], separator: u8, out: &mut Vec<u8>) -> bool {
     match (ty, bytes.len()) {
@@ -111,7 +111,7 @@ fn append_double(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Times of the years 1 to 9999.
+/// Appends a timestamp in the years 1 to 9999; for others appends nothing and returns `false`.
 fn append_timestamp(bytes: &[u8], separator: u8, out: &mut Vec<u8>) -> bool {
     let Some((date, of_day)) = bytes.try_into().ok().map(timestamp::parts) else { return false };
     if !(1..=9999).contains(&date.year) {
@@ -154,7 +154,7 @@ fn append_uuid(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Eight hexadecimal digits, all in one number: a digit a byte.
+/// Eight hexadecimal digits, computed together in one number with a byte for each digit.
 #[inline]
 fn hex_of(number: u32) -> [u8; 8] {
     const ONES: u64 = u64::MAX / 255;
@@ -162,12 +162,12 @@ fn hex_of(number: u32) -> [u8; 8] {
     let halves = wide & 0xFFFF | (wide & 0xFFFF_0000) << 16;
     let bytes = (halves | halves << 8) & 0x00FF_00FF_00FF_00FF;
     let digits = (bytes | bytes << 4) & 0x0F0F_0F0F_0F0F_0F0F;
-    // 1 in each digit that is more than 9.
+    // 1 in each digit greater than 9.
     let letters = (digits + ONES * 6) >> 4 & ONES;
     (digits + ONES * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)).to_be_bytes()
 }
 
-/// Whether bytes are ASCII of which nothing needs an escape in JSON. Eight are looked at together.
+/// Whether the bytes are ASCII and none needs an escape in JSON. Eight are tested together.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
     if let Some(last) = text.last_chunk::<8>() {
@@ -180,13 +180,14 @@ fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| not_plain([*byte; 8]) == 0)
 }
 
-/// Not zero if there is a byte among eight that is below a space, a quote, a backslash, or no ASCII.
+/// Not zero if one of the eight bytes is below a space, a quote, a backslash or not ASCII.
 #[inline]
 fn not_plain(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH_BITS: u64 = ONES * 0x80;
     let word = u64::from_le_bytes(bytes);
-    // Of the lowest byte that borrows, the high bit is right; of those above it may be set for nothing, but then it is.
+    // The high bit is right for the lowest byte that borrows. It may be wrong for higher bytes, but then the result is
+    // already not zero.
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
     let equals = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (word | below(word, b' ') | equals(b'"') | equals(b'\\')) & HIGH_BITS
@@ -230,7 +231,7 @@ mod tests {
                 let kept = if round % 2 == 0 { 0xFF } else { 0x7F };
                 let mut bytes: Vec<u8> = (0..length).map(|_| next() as u8 & kept).collect();
                 if round % 3 == 0 {
-                    // Small numbers, moments of our time, text without controls.
+                    // Small numbers, recent timestamps, text without control characters.
                     let zeroes = bytes.len() / 3;
                     bytes.iter_mut().take(zeroes).for_each(|byte| *byte = 0);
                     bytes.iter_mut().skip(zeroes).for_each(|byte| *byte |= 0x20);

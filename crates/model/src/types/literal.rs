@@ -1,7 +1,7 @@
-//! Values as text: the CQL literal that denotes a value (`CQL3Type.toCQLLiteral`).
+//! Values as CQL literals (`CQL3Type.toCQLLiteral`).
 //!
-//! Bytes that are no value of their type print as a blob literal: printing serves error messages and tools, which
-//! must not fail on damage.
+//! Bytes that are invalid for their type are printed as a blob literal, because error messages and tools must not fail
+//! on damaged data.
 
 use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
@@ -11,14 +11,14 @@ use super::text::write_hex;
 use super::vector::VectorElements;
 use super::{CqlType, date, decimal, float, inet, integer, quote_identifier, timestamp, uuid};
 
-/// The literal for a value; `None` and meaningless empty values are `null`.
+/// The literal of a value; `null` for `None` and for meaningless empty values.
 pub fn to_cql_literal(ty: &CqlType, bytes: Option<&[u8]>) -> String {
     let mut out = String::new();
     write_literal(ty, bytes, &mut out);
     out
 }
 
-/// Appends what [`to_cql_literal`] returns.
+/// Appends the result of [`to_cql_literal`].
 pub fn write_literal(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
     let Some(bytes) = bytes else {
         out.push_str("null");
@@ -77,8 +77,8 @@ pub fn write_literal(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
     }
 }
 
-/// Appends a valid value of a type without parts, not text, without quotes; `separator` stands between the date and
-/// the time of a timestamp. Other types and the empty value append nothing.
+/// Appends a valid value of a type without parts, except text, without quotes; `separator` is between the date and the
+/// time of a timestamp. Appends nothing for other types and the empty value.
 pub(super) fn write_plain(ty: &CqlType, bytes: &[u8], separator: char, out: &mut String) {
     match ty {
         CqlType::BigInt | CqlType::Counter | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt => {
@@ -109,7 +109,7 @@ pub(super) fn write_plain(ty: &CqlType, bytes: &[u8], separator: char, out: &mut
     }
 }
 
-/// Appends a comma before every element but the first.
+/// Appends a comma, except before the first element.
 pub(super) fn separate(index: usize, out: &mut String) {
     if index > 0 {
         out.push_str(", ");

@@ -1,7 +1,7 @@
-//! Every CQL type: what it is called, which bytes are valid, how it prints, parses and sorts.
+//! All CQL types: their names, valid bytes, text and order.
 //!
-//! The enum is the vocabulary; each family of types lives in a file of its own. Nothing here knows
-//! the wire, the parser or a disk.
+//! The enum is `CqlType`; each family of types has its own file. Nothing here depends on the wire protocol, the parser
+//! or the disk.
 
 mod civil;
 mod class_name;

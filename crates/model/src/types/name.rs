@@ -1,11 +1,11 @@
-//! How types and identifiers are written in CQL.
+//! Types and identifiers as CQL text.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use super::CqlType;
 
-/// Words that are no identifiers without quotes (Cassandra's `reserved_keywords.txt`), in order.
+/// Words that are identifiers only in quotes (Cassandra's `reserved_keywords.txt`), sorted.
 const RESERVED: &[&str] = &[
     "add",
     "allow",
@@ -66,7 +66,7 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
-/// The identifier as CQL needs it: bare if it is lower case and not reserved, else in double quotes.
+/// The identifier in CQL: bare if it is lower case and not reserved, otherwise in double quotes.
 pub fn quote_identifier(name: &str) -> Cow<'_, str> {
     let mut bytes = name.bytes();
     let bare = bytes.next().is_some_and(|first| first.is_ascii_lowercase())

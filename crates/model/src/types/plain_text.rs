@@ -1,5 +1,5 @@
-//! Values as the plain text that Cassandra's tools print and read for partition keys and paths in collections (each
-//! type's `getString`, and `CompositeType`'s for keys of several columns).
+//! Values as plain text, as Cassandra's tools print and parse partition keys and paths in collections (each type's
+//! `getString`, and `CompositeType`'s for keys of several columns).
 
 use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
 use super::literal::write_plain;
@@ -7,11 +7,11 @@ use super::text::write_hex;
 use super::tuple::Fields;
 use super::{CqlType, TypeError, composite, parse_text};
 
-/// Appends a value as text without quotes; bytes that are no value of the type, and values that have no other text, as
-/// hexadecimal digits.
+/// Appends a value as text without quotes. Bytes that are invalid for the type, and values without a text form, are
+/// printed as hexadecimal digits.
 pub fn write_text(ty: &CqlType, bytes: &[u8], out: &mut String) {
     if matches!(ty, CqlType::Text) {
-        // Validated and printed in one.
+        // Validated and printed in one pass.
         match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => out.push_str(text),
             Err(_) => write_hex(bytes, out),
@@ -40,7 +40,7 @@ pub fn write_text(ty: &CqlType, bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Fields with `:` between them, `@` for null; both are escaped within a field.
+/// Appends fields with `:` between them and `@` for null; both characters are escaped within a field.
 fn write_fields<'t>(types: impl Iterator<Item = &'t CqlType>, bytes: &[u8], out: &mut String) {
     for (index, (ty, field)) in types.zip(Fields::of(bytes)).enumerate() {
         if index > 0 {
@@ -57,7 +57,7 @@ fn write_fields<'t>(types: impl Iterator<Item = &'t CqlType>, bytes: &[u8], out:
     }
 }
 
-/// The values of a serialised partition key, one a column. A composite key that is cut short has fewer.
+/// The values of a serialised partition key, one for each column. A truncated composite key has fewer.
 pub fn key_values<'k>(columns: usize, key: &'k [u8]) -> Vec<&'k [u8]> {
     if columns == 1 {
         return vec![key];
@@ -72,7 +72,7 @@ pub fn key_values<'k>(columns: usize, key: &'k [u8]) -> Vec<&'k [u8]> {
     (0..columns).map_while(|_| component()).collect()
 }
 
-/// A partition key as one text: the value of its column, or those of several with `:` between them.
+/// A partition key as one text: the value of its column, or several values with `:` between them.
 pub fn key_text(types: &[&CqlType], key: &[u8]) -> String {
     let mut out = String::new();
     if let [ty] = types {
@@ -94,10 +94,10 @@ pub fn key_text(types: &[&CqlType], key: &[u8]) -> String {
     out
 }
 
-/// The serialised partition key that [`key_text`] would print so.
+/// Parses a partition key from the text that [`key_text`] prints.
 ///
 /// # Errors
-/// What is wrong with the text of a value, in Cassandra's words.
+/// The error in the text of a value, in Cassandra's words.
 pub fn parse_key_text(types: &[&CqlType], text: &str) -> Result<Vec<u8>, TypeError> {
     if let [ty] = types {
         let key = parse_text(ty, text)?;
@@ -122,7 +122,7 @@ pub fn parse_key_text(types: &[&CqlType], text: &str) -> Result<Vec<u8>, TypeErr
     Ok(key)
 }
 
-/// Parts between colons that no backslash precedes, unescaped.
+/// Splits at colons that are not escaped by a backslash, and removes the escapes.
 fn split_key(text: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();

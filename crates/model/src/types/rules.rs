@@ -1,7 +1,7 @@
-//! What holds for whole values of each type: which bytes are valid, how long they are, how two of them compare.
+//! Rules for values of each type: which bytes are valid, how long they are, and how two values compare.
 //!
-//! One `match` each over all types, into the family files. The rules are those of Cassandra's `TypeSerializer.validate`
-//! and `AbstractType`.
+//! Each rule is one `match` over all types that calls the files of the type families. The rules are those of
+//! Cassandra's `TypeSerializer.validate` and `AbstractType`.
 
 use std::cmp::Ordering;
 
@@ -12,8 +12,8 @@ use super::{
 };
 
 impl CqlType {
-    /// Whether `bytes` are a value of this type, the empty value included where there is one. Collections and
-    /// user-defined types are checked in their frozen form; a counter as the number that clients see.
+    /// Checks that `bytes` are a value of this type, or the empty value if it has one. Collections and user-defined
+    /// types are checked in their frozen form, a counter as the number that clients see.
     pub fn validate(&self, bytes: &[u8]) -> Result<(), TypeError> {
         match self {
             CqlType::Ascii => text::validate_ascii(bytes),
@@ -55,8 +55,8 @@ impl CqlType {
         }
     }
 
-    /// The order of two valid values, as a clustering column or a set sorts them. Empty values come first. Values that
-    /// are not valid have some order, and never panic.
+    /// The order of two valid values in a clustering column or a set. Empty values come first. Invalid values have some
+    /// order and never panic.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
             CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Duration | CqlType::Inet => a.cmp(b),
@@ -88,8 +88,8 @@ impl CqlType {
         }
     }
 
-    /// Bytes of every value that is not empty, if they are always as many. This decides whether SSTables write a
-    /// length: `tinyint`, `smallint`, `date` and `time` count as variable there (`AbstractType.valueLengthIfFixed`).
+    /// Length in bytes of every value that is not empty, if it is fixed. It decides whether SSTables write a length:
+    /// `tinyint`, `smallint`, `date` and `time` count as variable there (`AbstractType.valueLengthIfFixed`).
     pub fn fixed_length(&self) -> Option<usize> {
         match self {
             CqlType::Empty => Some(0),
@@ -109,7 +109,7 @@ impl CqlType {
         }
     }
 
-    /// Whether a value without bytes is one of this type's values.
+    /// Whether the empty value (no bytes) is valid for this type.
     pub fn allows_empty(&self) -> bool {
         match self {
             CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Tuple(_) | CqlType::Udt(_) => true,
@@ -121,7 +121,7 @@ impl CqlType {
         }
     }
 
-    /// Whether a value without bytes means as much as no value: aggregates skip it, filters refuse it.
+    /// Whether the empty value counts as no value: aggregates skip it, filters refuse it.
     pub fn is_empty_meaningless(&self) -> bool {
         match self {
             CqlType::BigInt
@@ -151,12 +151,12 @@ impl CqlType {
         }
     }
 
-    /// Whether values of the two are stored and sorted the same way: what is frozen within a value makes no difference.
+    /// Whether values of both types are stored and sorted the same way. Nested frozen types make no difference.
     pub fn is_stored_as(&self, other: &CqlType) -> bool {
         self.is_multi_cell() == other.is_multi_cell() && self.frozen_throughout() == other.frozen_throughout()
     }
 
-    /// Frozen with the parts of vectors.
+    /// Frozen at every depth, elements of vectors included.
     fn frozen_throughout(&self) -> CqlType {
         let shared = |ty: &CqlType| ty.frozen_throughout().into();
         match self.freeze() {
@@ -178,7 +178,7 @@ impl CqlType {
         }
     }
 
-    /// The type with this value and all collections and user-defined types within it frozen, but for those in vectors.
+    /// The type, frozen together with all nested collections and user-defined types except those in vectors.
     pub fn freeze(&self) -> CqlType {
         let frozen = true;
         match self {
@@ -188,19 +188,19 @@ impl CqlType {
                 CqlType::Map { key: key.freeze().into(), value: value.freeze().into(), frozen }
             }
             CqlType::Tuple(types) => CqlType::Tuple(types.iter().map(CqlType::freeze).collect()),
-            // All within a frozen one is: `frozen` is set here alone.
+            // Everything within a frozen type is already frozen, because only this function sets `frozen`.
             CqlType::Udt(udt) if udt.frozen => self.clone(),
             CqlType::Udt(udt) => {
                 let fields = udt.fields.iter().map(|(name, ty)| (name.clone(), ty.freeze())).collect();
                 let (keyspace, name) = (udt.keyspace.clone(), udt.name.clone());
                 CqlType::Udt(super::UserType { keyspace, name, fields, frozen }.into())
             }
-            // A vector is frozen itself; its elements stay what they were declared (`CQL3Type.RawVector.freeze`).
+            // A vector is always frozen; its elements stay as declared (`CQL3Type.RawVector.freeze`).
             other => other.clone(),
         }
     }
 
-    /// The type with a tuple in the place of each user-defined type, which may be altered or dropped later
+    /// The type with a tuple in place of each user-defined type, which may later be altered or dropped
     /// (`AbstractType.expandUserTypes`).
     #[must_use]
     pub fn expand_user_types(&self) -> CqlType {

@@ -1,4 +1,4 @@
-//! `ascii`, `text`, `blob` and `boolean`: bytes that say themselves how they read.
+//! `ascii`, `text`, `blob` and `boolean`.
 //!
 //! The first three are ordered by their bytes and have no meaningless empty value.
 
@@ -13,8 +13,8 @@ pub(super) fn validate_ascii(bytes: &[u8]) -> Result<(), TypeError> {
     }
 }
 
-/// Strict UTF-8. Cassandra's own state machine also lets through what Java's decoder then replaces (0xC080,
-/// surrogates); such values are refused here, since no client can have meant them.
+/// Checks for strict UTF-8. Cassandra's state machine also accepts sequences that Java's decoder then replaces (0xC080,
+/// surrogates); they are refused here, because no client can have intended them.
 pub(super) fn validate_text(bytes: &[u8]) -> Result<(), TypeError> {
     simdutf8::basic::from_utf8(bytes).map(|_| ()).map_err(|_| TypeError::NotUtf8)
 }
@@ -26,7 +26,7 @@ pub(super) fn parse_ascii(text: &str) -> Result<Vec<u8>, TypeError> {
     }
 }
 
-/// Bytes from hexadecimal digits, without a prefix.
+/// Parses hexadecimal digits without a prefix.
 pub(super) fn parse_blob(text: &str) -> Result<Vec<u8>, TypeError> {
     hex_bytes(text).ok_or_else(|| TypeError::Text {
         before: "cannot parse",
@@ -35,22 +35,22 @@ pub(super) fn parse_blob(text: &str) -> Result<Vec<u8>, TypeError> {
     })
 }
 
-/// Bytes from an even number of hexadecimal digits of either case.
+/// Parses an even number of hexadecimal digits in upper or lower case.
 pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8)).collect()
 }
 
-/// Bytes that are turned into digits together.
+/// Number of bytes that are converted to digits together.
 const HEX_RUN: usize = 32;
 
-/// Appends two lower-case digits a byte.
+/// Appends two lower-case hexadecimal digits for each byte.
 pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
     each_hex_run(bytes, |digits| push_ascii(digits, out));
 }
 
-/// As `write_hex`, of bytes.
+/// As `write_hex`, to a byte buffer.
 pub(super) fn append_hex(bytes: &[u8], out: &mut Vec<u8>) {
     each_hex_run(bytes, |digits| out.extend_from_slice(digits));
 }
@@ -68,13 +68,14 @@ fn each_hex_run(bytes: &[u8], mut each: impl FnMut(&[u8])) {
     }
 }
 
-/// A number of sixteen bits a byte, without a table and without a way out of the loop: compilers make vectors of it.
+/// Converts each byte to a 16-bit number of two digits, without a table or early exit, so that compilers vectorise the
+/// loop.
 fn hex_digits(run: &[u8; HEX_RUN]) -> [[u8; 2]; HEX_RUN] {
     const LETTERS: u16 = (b'a' - b'0' - 10) as u16;
     let mut digits = [[0; 2]; HEX_RUN];
     for (pair, byte) in digits.iter_mut().zip(run) {
         let halves = u16::from(byte >> 4) | u16::from(byte & 15) << 8;
-        // 1 in each half that is more than 9.
+        // 1 in each half greater than 9.
         let letters = (halves + 0x0606) >> 4 & 0x0101;
         *pair = (halves + 0x3030 + letters * LETTERS).to_le_bytes();
     }
@@ -85,7 +86,7 @@ fn push_ascii(digits: &[u8], out: &mut String) {
     out.push_str(simdutf8::basic::from_utf8(digits).unwrap_or_default());
 }
 
-/// Order of booleans: empty, false, true; any byte but 0 is true.
+/// Order of booleans: empty, false, true. Every byte except 0 is true.
 pub(super) fn compare_boolean(a: &[u8], b: &[u8]) -> Ordering {
     let truth = |bytes: &[u8]| bytes.first().map(|byte| *byte != 0);
     truth(a).cmp(&truth(b))

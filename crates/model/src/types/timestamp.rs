@@ -1,6 +1,6 @@
 //! `timestamp`: milliseconds since 1970-01-01T00:00Z, an i64; the empty value is allowed and sorts first.
 //!
-//! Reads the formats of `TimestampSerializer`. Text without a zone is UTC (Cassandra takes the zone of its machine).
+//! The text formats are those of `TimestampSerializer`. Text without a zone is UTC (Cassandra uses its machine's zone).
 //! Zones are offsets, `Z`, `UTC`, `GMT`, `UT`, these three with an offset, and the names of `zone.rs`.
 
 use super::TypeError;
@@ -11,8 +11,8 @@ use super::zone::Zone;
 
 const MS_PER_DAY: i64 = 86_400_000;
 
-/// Prints `yyyy-MM-dd`, then `separator`, then `HH:mm:ss.SSSZ`: with `T` in CQL, with a space in JSON. Java's
-/// pattern counts years of an era, so years before 1 print without their sign.
+/// Prints `yyyy-MM-dd`, `separator`, `HH:mm:ss.SSSZ`; the separator is `T` in CQL and a space in JSON. Java's pattern
+/// uses years of an era, so years before 1 are printed without their sign.
 pub(super) fn write(bytes: [u8; 8], separator: char, out: &mut String) {
     let (date, of_day) = parts(bytes);
     let year = if date.year > 0 { date.year } else { 1 - date.year };
@@ -31,7 +31,7 @@ pub(super) fn write(bytes: [u8; 8], separator: char, out: &mut String) {
     push(&text, out);
 }
 
-/// The date and the milliseconds since its midnight.
+/// The date, and the milliseconds since its midnight.
 pub(super) fn parts(bytes: [u8; 8]) -> (CivilDate, u32) {
     let ms = i64::from_be_bytes(bytes);
     (CivilDate::from_epoch_day(ms.div_euclid(MS_PER_DAY)), ms.rem_euclid(MS_PER_DAY).unsigned_abs() as u32)
@@ -61,13 +61,13 @@ fn read(text: &str) -> Option<i64> {
         return at(date, of_day, place);
     }
     let (date, zone) = read_iso_date(text)?;
-    // Dates before year 1 are read by another pattern, which knows no names.
+    // Dates before year 1 match another pattern, without zone names.
     let place = if date.year > 0 { Place::read(zone) } else { None };
     at(date, 0, place.or_else(|| iso_offset(zone))?)
 }
 
-/// `date` at `of_day` milliseconds after midnight somewhere. A day beyond the end of its month is the last of the month, as
-/// Java's smart resolver has it.
+/// Milliseconds since the epoch of `date` at `of_day` milliseconds after midnight in a zone. A day after the end of its
+/// month becomes the month's last day, as in Java's smart resolver.
 fn at(date: CivilDate, of_day: i64, place: Place) -> Option<i64> {
     let date = CivilDate { day: date.day.min(date.month_length()), ..date };
     let day = date.to_epoch_day()?;
@@ -80,7 +80,7 @@ fn at(date: CivilDate, of_day: i64, place: Place) -> Option<i64> {
     day.checked_mul(MS_PER_DAY)?.checked_add(of_day)?.checked_sub(offset_s * 1_000)
 }
 
-/// The pattern `y-M-d`: any number of digits each, a year of the era from 1 on.
+/// The pattern `y-M-d`: any number of digits each; the year is from 1 on.
 fn read_date_of_time(text: &str) -> Option<(CivilDate, &str)> {
     let (year, _, rest) = read_number(text, 1, 18)?;
     let (month, _, rest) = read_number(rest.strip_prefix('-')?, 1, 18)?;
@@ -89,7 +89,7 @@ fn read_date_of_time(text: &str) -> Option<(CivilDate, &str)> {
     valid.then_some((CivilDate { year, month: month as u8, day: day as u8 }, rest))
 }
 
-/// The pattern `H:m[:s][.fraction]`; the fraction needs the seconds, has up to nine digits, of which three count.
+/// The pattern `H:m[:s][.fraction]`. The fraction requires the seconds and has up to nine digits, of which three count.
 /// 24:00 is the end of the day.
 fn read_time_of_day(text: &str) -> Option<(i64, &str)> {
     let (hour, _, rest) = read_number(text, 1, 18)?;
@@ -109,7 +109,7 @@ fn read_time_of_day(text: &str) -> Option<(i64, &str)> {
     Some(((hour * 3_600 + minute * 60 + second) * 1_000 + ms, rest))
 }
 
-/// Where a time is local.
+/// The offset or zone of a local time.
 enum Place {
     /// Seconds east of UTC.
     Offset(i64),
@@ -117,8 +117,8 @@ enum Place {
 }
 
 impl Place {
-    /// Nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`. After a space also a name, and seconds behind a colon: the patterns `X` of one to three letters,
-    /// ` X`, ` z` and ` zzzz`.
+    /// Parses nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`; after a space also a zone name, or an offset with seconds after
+    /// a colon. These are the patterns `X` with one to three letters, ` X`, ` z` and ` zzzz`.
     fn read(text: &str) -> Option<Place> {
         let Some(zone) = text.strip_prefix(' ') else {
             return if text.is_empty() {
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// What may stand behind any date of ISO 8601.
+/// Parses the offsets that are allowed after any ISO 8601 date.
 fn iso_offset(text: &str) -> Option<Place> {
     match text {
         "" | "Z" => Some(Place::Offset(0)),
@@ -212,12 +212,12 @@ mod tests {
             ("2011-02-03+01:30:20", "2011-02-02T22:29:40.000Z"),
             ("2011-02-03 04:05 CET", "2011-02-03T03:05:00.000Z"),
             ("2011-07-03 04:05 CET", "2011-07-03T02:05:00.000Z"),
-            // Summer time is not taken at its word.
+            // A summer-time name does not force summer time.
             ("2011-02-03 04:05 CEST", "2011-02-03T03:05:00.000Z"),
             ("2011-02-03 04:05 America/New_York", "2011-02-03T09:05:00.000Z"),
             ("2011-02-03 04:05:00.5 Pacific Standard Time", "2011-02-03T12:05:00.500Z"),
             ("2011-02-03 Asia/Kolkata", "2011-02-02T18:30:00.000Z"),
-            // Skipped, and shown twice.
+            // Times that the clocks skip and show twice.
             ("2011-03-27 02:30 CET", "2011-03-27T01:30:00.000Z"),
             ("2011-10-30 02:30 CET", "2011-10-30T00:30:00.000Z"),
             ("2500-07-01 00:00 CET", "2500-06-30T22:00:00.000Z"),

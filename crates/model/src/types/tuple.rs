@@ -1,20 +1,20 @@
-//! Tuples and user-defined types as one value: each field an i32 length and its bytes, a negative length for null.
+//! Tuples and user-defined types as one value: each field is an i32 length and its bytes; a negative length is a null.
 //!
-//! A value may have fewer fields than its type, since types grow; the missing ones are null and compare as such.
+//! A value may have fewer fields than its type, because types grow; missing fields are null and compare as null.
 
 use std::cmp::Ordering;
 
 use super::collection::take_value;
 use super::{CqlType, TypeError, UserType};
 
-/// The fields that a tuple or user-defined value has, `None` for a null one. Ends where the bytes end.
+/// The fields of a tuple or user-defined value, `None` for a null. Ends at the end of the bytes.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Over the fields of a serialised value.
+    /// Iterates over the fields of a serialised value.
     pub fn of(bytes: &'a [u8]) -> Fields<'a> {
         Fields { rest: bytes }
     }
@@ -28,7 +28,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Why a field could not be cut off.
+/// Why a field could not be read: the end is in its size or in its value.
 enum Cut {
     Size,
     Value,
@@ -78,8 +78,8 @@ pub(super) fn validate_udt(bytes: &[u8], udt: &UserType) -> Result<(), TypeError
     if rest.is_empty() { Ok(()) } else { Err(TypeError::UdtExtraneous) }
 }
 
-/// Order of two values: the empty one first, then field by field, null before all else; fields that one value lacks
-/// count as null (`TupleType.compareCustom`).
+/// Order of two values: the empty one first, then field by field, with null before any value; missing fields count as
+/// null (`TupleType.compareCustom`).
 pub(super) fn compare<'t>(a: &[u8], b: &[u8], types: impl Iterator<Item = &'t CqlType>) -> Ordering {
     if a.is_empty() || b.is_empty() {
         return a.len().min(1).cmp(&b.len().min(1));

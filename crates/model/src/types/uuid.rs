@@ -1,14 +1,14 @@
 //! `uuid`, `timeuuid`, and the old comparator `LexicalUUIDType`: 16 bytes, or empty, which sorts first.
 //!
-//! Each has an order of its own. `uuid` goes by version, then (version 1) by time, then unsigned; `timeuuid` by time,
-//! then the last eight bytes as *signed* ones (`AbstractTimeUUIDType.compareCustom`); the lexical one as two signed
-//! longs (`java.util.UUID.compareTo`).
+//! Each has its own order. `uuid` sorts by version, then (version 1) by time, then unsigned; `timeuuid` by time, then
+//! the last eight bytes as *signed* bytes (`AbstractTimeUUIDType.compareCustom`); `LexicalUUIDType` as two signed longs
+//! (`java.util.UUID.compareTo`).
 
 use std::cmp::Ordering;
 
 use super::TypeError;
 
-/// Flips the sign of each of eight bytes, so that unsigned order becomes signed order byte by byte.
+/// Flips the sign bit of each of eight bytes, so that unsigned order becomes signed order byte by byte.
 pub(crate) const SIGNED_BYTES: u64 = 0x8080_8080_8080_8080;
 
 /// The two halves of a value of 16 bytes.
@@ -17,7 +17,7 @@ pub(crate) fn halves(bytes: &[u8]) -> Option<(u64, u64)> {
     Some(((value >> 64) as u64, value as u64))
 }
 
-/// Puts a version 1 UUID's time in order of weight: high (with the version on top), middle, low.
+/// Rearranges the time of a version 1 UUID by significance: high (with the version on top), middle, low.
 pub(crate) fn time_first(high: u64) -> u64 {
     high << 48 | (high << 16 & 0xFFFF_0000_0000) | high >> 32
 }
@@ -91,7 +91,7 @@ pub(super) fn parse_time(text: &str) -> Result<Vec<u8>, TypeError> {
     }
 }
 
-/// Only the hyphenated form, as `UUIDType.parse`; empty text is the empty value.
+/// Parses the hyphenated form only, as `UUIDType.parse`; empty text is the empty value.
 fn parse_any(text: &str) -> Option<Vec<u8>> {
     if text.is_empty() {
         return Some(Vec::new());

@@ -1,5 +1,5 @@
-//! Vectors: so many elements one after the other, without lengths if the element type has a fixed one, else each
-//! after an unsigned vint. Neither the vector nor an element can be null (`VectorType`).
+//! Vectors: the elements one after the other, without lengths if the element type has a fixed length, otherwise each
+//! after its length as an unsigned vint. Neither the vector nor an element can be null (`VectorType`).
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use super::collection::{needs_normalising, normalise as normalise_value};
 use super::{CqlType, TypeError};
 use crate::vint;
 
-/// The elements of a serialised vector. Ends where the bytes end.
+/// The elements of a serialised vector. Ends at the end of the bytes.
 #[derive(Clone, Debug)]
 pub struct VectorElements<'a> {
     rest: &'a [u8],
@@ -16,12 +16,12 @@ pub struct VectorElements<'a> {
 }
 
 impl<'a> VectorElements<'a> {
-    /// Over the elements of a vector of this element type.
+    /// Iterates over the elements of a vector with this element type.
     pub fn of(element: &CqlType, bytes: &'a [u8]) -> VectorElements<'a> {
         VectorElements { rest: bytes, fixed_length: element.fixed_length() }
     }
 
-    /// Bytes not yet read.
+    /// The bytes not yet read.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -37,7 +37,7 @@ impl<'a> Iterator for VectorElements<'a> {
         let (length, header) = match self.fixed_length {
             Some(length) => (length, 0),
             None => {
-                // Cassandra takes the header to be as long as it would write it.
+                // Cassandra assumes that the length has its shortest encoding.
                 let (length, _) = vint::read_unsigned(self.rest)?;
                 (usize::try_from(length).ok()?, vint::unsigned_length(length))
             }

@@ -1,12 +1,14 @@
-//! Time zones by name, as timestamp constants may end with them: `CET`, `America/New_York`, `Pacific Standard Time`.
+//! Time zones by name, as at the end of timestamp constants: `CET`, `America/New_York`, `Pacific Standard Time`.
 //!
-//! `zones.dat` is what JDK 17 knows (tests/fixtures/java/WriteZones.java makes it): the IANA database with Java's own
-//! names for zones, which no crate has, in 134 KiB. All numbers are zigzag, seven bits a byte, low ones first:
+//! `zones.dat` has the zones of JDK 17 (written by tests/fixtures/java/WriteZones.java): the IANA database with Java's
+//! own zone names, which no crate has, in 134 KiB. All numbers are zigzag, seven bits in a byte, low ones first:
 //!
-//! - the number of names; each: bytes shared with the name before, bytes that follow, these, and its zone's number
-//! - the number of zones; each: the offset at first; the number of transitions, each the seconds since the one before and the
-//!   offset after it; the number of yearly rules, each month, day (negative: from the month's end), weekday (1 is Monday, 0
-//!   none) on or after that day (on or before it, from the end), seconds of the day, what makes these UTC, offset after it.
+//! - the number of names; for each: the length of the prefix shared with the previous name, the number of further
+//!   bytes, these bytes, and the number of its zone
+//! - the number of zones; for each: the first offset; the number of transitions, each with the seconds since the
+//!   previous one and the offset after it; the number of yearly rules, each with month, day (negative: from the month's
+//!   end), weekday (1 is Monday, 0 is none) on or after that day (on or before it if counted from the end), seconds of
+//!   the day, seconds to add to get UTC, and the offset after it.
 //!
 //! Offsets are seconds east of UTC.
 
@@ -21,7 +23,7 @@ static TABLE: &[u8] = include_bytes!("zones.dat");
 /// A time zone of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Zone {
-    /// Where its offsets begin in the table.
+    /// Position of its offsets in the table.
     start: usize,
 }
 
@@ -29,7 +31,7 @@ struct Index {
     zones: HashMap<String, Zone>,
 }
 
-/// A reader of numbers. The table is our own: at its end there are zeros.
+/// Reads numbers from the table. The table is trusted; after its end numbers are 0.
 struct Numbers {
     at: usize,
 }
@@ -87,13 +89,13 @@ fn index() -> &'static Index {
 }
 
 impl Zone {
-    /// The zone of a name; letters count as they are written.
+    /// The zone with this name, which is case-sensitive.
     pub(super) fn named(name: &str) -> Option<Zone> {
         index().zones.get(name).copied()
     }
 
-    /// The offset of a time of the zone's own clocks, in seconds since 1970 as if they showed UTC. Of a time that they skip or show
-    /// twice, it is the offset before (`ZonedDateTime.ofLocal`).
+    /// The offset at a local time, in seconds since 1970 as if the zone's clocks showed UTC. For a time that the clocks
+    /// skip or show twice it is the earlier offset (`ZonedDateTime.ofLocal`).
     pub(super) fn offset_at(self, local_s: i64) -> i64 {
         let mut numbers = Numbers { at: self.start };
         let mut offset = numbers.next();
@@ -109,7 +111,7 @@ impl Zone {
         let year = CivilDate::from_epoch_day(local_s.div_euclid(SECONDS_PER_DAY)).year;
         let rules = numbers.count();
         let each = (0..rules).map(|_| yearly(&mut numbers, year)).collect::<Vec<_>>();
-        // A year begins with what the last rule of the year before has left.
+        // A year begins with the offset of the previous year's last rule.
         offset = each.last().map_or(offset, |(_, after)| *after);
         for (at, after) in each {
             if local_s < at + offset.max(after) {
@@ -121,7 +123,7 @@ impl Zone {
     }
 }
 
-/// When a rule takes effect in a year, and the offset after it.
+/// When a rule takes effect in a year (seconds since 1970), and the offset after it.
 fn yearly(numbers: &mut Numbers, year: i64) -> (i64, i64) {
     let month = numbers.next() as u8;
     let (day, weekday) = (numbers.next(), numbers.next());

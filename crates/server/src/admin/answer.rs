@@ -1,4 +1,4 @@
-//! What tools are told on the admin socket.
+//! The answers of the admin socket.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,75 +11,75 @@ use super::figures::{
     TopPartitionLine,
 };
 
-/// What it is told.
+/// An answer to a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdminAnswer {
-    /// It is done, and there is nothing to say.
+    /// The request is done, without a result.
     Done,
-    /// The figures.
+    /// The server's main metrics.
     Status(ServerStatus),
-    /// Who the server is.
+    /// The server as a node of a ring.
     Node(NodeFigures),
-    /// What is known of tables.
+    /// The metrics of tables.
     Tables(Vec<TableFigures>),
     /// Threads and queues.
     Pools(Vec<Pool>),
-    /// Where memory is.
+    /// Memory use.
     Memory(MemoryFigures),
     /// A flush is done.
     Flushed(Flushed),
-    /// How far a compaction that was asked for is.
+    /// The progress of a requested compaction.
     Compaction(Compaction),
-    /// All compactions.
+    /// The state of all compactions.
     Compactions(CompactionFigures),
-    /// Compactions that are over, the last first.
+    /// Finished compactions, the last first.
     History(Vec<PastCompactionLine>),
-    /// Keyspace, table, and whether it is compacted by itself.
+    /// Keyspace, table, and whether it is compacted automatically.
     AutoCompaction(Vec<(String, String, bool)>),
-    /// How far an errand is.
+    /// The progress of a job.
     Errand(Errand),
-    /// Where files to be exported are.
+    /// The location of the files to be exported.
     Exported(ExportedFiles),
-    /// Snapshots there are, were taken or were removed.
+    /// Snapshots that exist, were taken or were removed.
     Snapshots(Vec<SnapshotLine>),
     /// Data.db files, each with its level.
     Files(Vec<(PathBuf, i32)>),
-    /// Partitions that are asked for most.
+    /// The most frequently used partitions.
     TopPartitions(Vec<TopPartitionLine>),
-    /// From 0 to 1.
+    /// The trace probability, from 0 to 1.
     Probability(f64),
-    /// Milliseconds that requests of a kind may take.
+    /// The timeout of a kind of request, milliseconds.
     TimeoutMs(u64),
-    /// How much is logged: a level of `log_level`.
+    /// The log level, a value of `log_level`.
     LogLevel(String),
     /// Keyspace, table, and the folder of its files.
     DataPaths(Vec<(String, String, PathBuf)>),
-    /// Clients that are connected, and that were.
+    /// The clients connected now, and those seen since the start.
     Clients(ClientsSeen),
-    /// What reading the configuration again came to.
+    /// The result of reading the configuration again.
     Reloaded(Reloaded),
-    /// How the clocks were before they were reset.
+    /// The state of the clocks before they were reset.
     Clock(ClockFigures),
-    /// The request failed; the text says why.
+    /// The request failed; the text gives the reason.
     Error(String),
 }
 
-/// Clients, now and since the start.
+/// The clients connected now, and those seen since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientsSeen {
     /// Connections open now.
     pub connections: Vec<ClientLine>,
-    /// Addresses by the version of the protocol that they used, the last seen first.
+    /// Addresses by protocol version, the last seen first.
     pub by_protocol: Vec<ProtocolClient>,
 }
 
 /// A connection of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientLine {
-    /// Where it comes from.
+    /// The client's address.
     pub address: SocketAddr,
-    /// Version of the protocol; 0 before STARTUP.
+    /// The protocol version; 0 before STARTUP.
     pub version: u8,
     /// The keyspace in use.
     pub keyspace: Option<String>,
@@ -89,34 +89,34 @@ pub struct ClientLine {
     pub options: BTreeMap<String, String>,
 }
 
-/// An address that connected with a version of the protocol.
+/// An address that has connected with a protocol version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtocolClient {
-    /// Version of the protocol.
+    /// The protocol version.
     pub version: u8,
     /// The address.
     pub address: IpAddr,
-    /// Its last STARTUP, milliseconds since 1970.
+    /// The time of its last STARTUP, milliseconds since 1970.
     pub last_seen_ms: i64,
 }
 
-/// What a flush did.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flushed {
     /// SSTables written.
     pub sstables: u64,
 }
 
-/// A compaction that was asked for: how far it is, and what it has changed.
+/// The progress of a requested compaction, and its effect so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// Its number, to ask for it again.
+    /// The number by which tools ask for it again.
     pub number: u64,
     /// Whether it is over.
     pub is_over: bool,
-    /// Compactions ended so far.
+    /// Compactions that have ended.
     pub compactions: u64,
-    /// Tables not begun yet.
+    /// Tables whose compaction has not begun.
     pub tables_left: u64,
     /// SSTables of its tables before.
     pub sstables_before: u64,
@@ -126,51 +126,51 @@ pub struct Compaction {
     pub disk_bytes_before: u64,
     /// Bytes of their files now.
     pub disk_bytes: u64,
-    /// Compactions under way in the whole server.
+    /// All compactions that are running in the server.
     pub running: Vec<RunningCompaction>,
 }
 
-/// Something that takes a while: how far it is, and what it has come to.
+/// The progress of a job, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errand {
-    /// Its number, to ask for it again.
+    /// The number by which tools ask for it again.
     pub number: u64,
-    /// What is done now.
+    /// The present step.
     pub doing: String,
-    /// Bytes of files that are done.
+    /// Bytes of files that are processed.
     pub bytes_done: u64,
-    /// Bytes there are.
+    /// Bytes of files in all.
     pub bytes_total: u64,
-    /// Once it is over: what it came to.
+    /// The result, once the job is over.
     pub outcome: Option<Outcome>,
 }
 
-/// What an errand came to.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// An import.
+    /// Of an import.
     Imported(Import),
-    /// Whether tables are sound.
+    /// Of a verification of tables.
     Verified(Vec<VerifiedTable>),
-    /// A restore.
+    /// Of a restore.
     Restored(Restored),
 }
 
-/// What an import has come to.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
-    /// Keyspace, table and SSTables of each that got some.
+    /// The keyspace, name and number of SSTables of each table that received some.
     pub tables: Vec<(String, String, u64)>,
     /// Bytes of data files.
     pub bytes: u64,
-    /// Keyspaces and tables that were made.
+    /// Keyspaces and tables that were created.
     pub made: Vec<String>,
-    /// What the user should know.
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }
 
-/// A table whose SSTables were read.
+/// The result of verifying a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedTable {
     /// Its keyspace.
@@ -179,37 +179,37 @@ pub struct VerifiedTable {
     pub table: String,
     /// SSTables that were read.
     pub sstables: u64,
-    /// What is wrong with them.
+    /// The problems that were found.
     pub problems: Vec<String>,
 }
 
-/// What a restore has come to.
+/// The result of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
     /// Identity of the backup.
     pub backup: String,
     /// When it was taken.
     pub created_at: String,
-    /// Each table.
+    /// The restored tables.
     pub tables: Vec<RestoredTable>,
     /// Files whose digests were compared.
     pub files: u64,
-    /// Bytes of these.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// What the user should know.
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }
 
-/// A table of a backup.
+/// A restored table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredTable {
     /// Keyspace and name in the backup.
     pub from: (String, String),
     /// Keyspace and name here.
     pub to: (String, String),
-    /// SSTables.
+    /// Number of SSTables.
     pub sstables: u64,
-    /// An earlier run, which was cut, had restored it.
+    /// Whether an earlier, interrupted run had already restored it.
     pub was_there: bool,
 }
 
@@ -222,44 +222,44 @@ pub struct SnapshotLine {
     pub keyspace: String,
     /// Its table.
     pub table: String,
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
     /// Bytes of all its files.
     pub bytes: u64,
-    /// Bytes that removing it sets free.
+    /// Bytes that are freed when it is removed.
     pub bytes_alone: u64,
-    /// When it was taken, as its manifest says.
+    /// When it was taken, according to its manifest.
     pub created_at: Option<String>,
-    /// When it is to be removed: nothing here sets or heeds it.
+    /// When it expires, according to its manifest.
     pub expires_at: Option<String>,
 }
 
-/// What reading the configuration again came to.
+/// The result of reading the configuration again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// Keys whose new values hold.
+    /// Keys whose new values are in effect.
     pub taken: Vec<String>,
-    /// Keys with other values, which the next start will take.
+    /// Keys whose new values take effect at the next start.
     pub at_next_start: Vec<String>,
 }
 
-/// Files that are held for an export, until whoever asked removes the folder.
+/// Files that are held for an export, until the tool that asked removes the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportedFiles {
-    /// `schema.cql`, and `KEYSPACE/TABLE` with its SSTables and its own.
+    /// Contains `schema.cql`, and a folder `KEYSPACE/TABLE` for each table, with its SSTables and its own `schema.cql`.
     pub folder: PathBuf,
-    /// Keyspace, table and SSTables of each.
+    /// The keyspace, name and number of SSTables of each table.
     pub tables: Vec<(String, String, u64)>,
 }
 
-/// A compaction under way.
+/// A running compaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningCompaction {
     /// Its keyspace.
     pub keyspace: String,
     /// Its table.
     pub table: String,
-    /// What it is for: `compaction` as the strategy chose it, `tombstones` of one SSTable, `major` as asked for.
+    /// Its kind: `compaction` if the strategy chose it, `tombstones` of one SSTable, `major` if it was requested.
     pub kind: String,
     /// SSTables that it replaces.
     pub sstables: u64,
@@ -269,28 +269,28 @@ pub struct RunningCompaction {
     pub bytes_done: u64,
 }
 
-/// A server's figures.
+/// A server's main metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerStatus {
     /// Version of the program.
     pub version: String,
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Since when it runs, seconds.
+    /// Seconds since the start.
     pub uptime_s: u64,
-    /// Identity of the server.
+    /// The server's host id.
     pub host_id: String,
-    /// Where it listens.
+    /// The address it listens on.
     pub listening: String,
-    /// Where it serves the old RPC interface, if it does.
+    /// The address of the old RPC interface, if it is served.
     #[serde(default)]
     pub rpc: Option<String>,
-    /// What its owner should know of how it is set up, a sentence each.
+    /// Warnings about the configuration, a sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Where the data is; none in memory.
+    /// The data directory; `None` in memory.
     pub directory: Option<String>,
-    /// How writes are synced; none in memory.
+    /// How writes are synced; `None` in memory.
     pub sync: Option<String>,
     /// Clients connected.
     pub connections: u64,
@@ -302,32 +302,32 @@ pub struct ServerStatus {
     pub log_segments: u64,
     /// Why the last flush failed, if it did.
     pub flush_failure: Option<String>,
-    /// Compactions under way.
+    /// Running compactions.
     pub compactions: Vec<RunningCompaction>,
     /// Why the last compaction failed, if it did.
     pub compaction_failure: Option<String>,
-    /// By keyspace and name.
+    /// The tables, by keyspace and name.
     pub tables: Vec<TableLine>,
 }
 
-/// A table's figures.
+/// A table's main metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableLine {
     /// Its keyspace.
     pub keyspace: String,
     /// Its name.
     pub table: String,
-    /// SSTables.
+    /// Number of SSTables.
     pub sstables: u64,
-    /// Compactions that are due, about.
+    /// Compactions that are due, approximately.
     pub pending_compactions: u64,
-    /// Bytes of their files.
+    /// Bytes of its SSTables' files.
     pub disk_bytes: u64,
     /// Bytes of its memtables.
     pub memtable_bytes: u64,
     /// Rows in its memtables.
     pub memtable_rows: u64,
-    /// What of its work has failed and not gone well since.
+    /// Flushes and compactions that failed and have not succeeded since.
     #[serde(default)]
     pub failures: Vec<String>,
 }

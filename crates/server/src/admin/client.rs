@@ -1,4 +1,4 @@
-//! The tool's half of the admin socket.
+//! The client of the admin socket, for tools.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,10 +8,10 @@ use super::answer::AdminAnswer;
 use super::request::AdminRequest;
 use super::socket::{AdminError, check_folder};
 
-/// Asks the server behind `socket` and waits for its answer.
+/// Sends a request to the server behind `socket` and waits for the answer.
 ///
 /// # Errors
-/// When nobody answers, or not with an answer.
+/// No server answers, or the reply is not an answer.
 pub fn ask(socket: &Path, request: &AdminRequest) -> Result<AdminAnswer, AdminError> {
     let no_server = |source| AdminError::NoServer { path: socket.to_owned(), source };
     let not_an_answer = |problem: String| AdminError::NotAnAnswer { path: socket.to_owned(), problem };

@@ -1,4 +1,4 @@
-//! Compactions that tools have asked for, by number, so that they can ask again how far these are.
+//! The compactions that tools have requested, by number, so that tools can ask for their progress.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use super::answer::Compaction;
 use super::telling::running;
 
-/// Requests that are over are forgotten when there are more than this.
+/// When there are more requests than this, finished ones are forgotten.
 const KEPT_MAX: usize = 64;
 
-/// The requests of this server.
+/// The compaction requests of this server.
 #[derive(Default)]
 pub(super) struct AskedCompactions {
     asked: Mutex<BTreeMap<u64, Asked>>,
@@ -24,12 +24,12 @@ struct Asked {
     request: Arc<CompactionRequest>,
     /// Keyspace and name of each table.
     tables: Vec<(String, String)>,
-    /// SSTables and bytes before.
+    /// Number and bytes of SSTables before.
     before: (u64, u64),
 }
 
 impl AskedCompactions {
-    /// Asks for compactions in these tables; the number of the request.
+    /// Requests compactions of these tables; returns the number of the request.
     pub(super) fn ask(
         &self,
         database: &Database,
@@ -50,7 +50,7 @@ impl AskedCompactions {
         number
     }
 
-    /// How far a request is; the text of its failure if it failed.
+    /// The progress of a request, or the text of its failure.
     pub(super) fn look(&self, database: &Database, number: u64) -> Result<Compaction, String> {
         let asked = self.asked.lock().get(&number).cloned();
         let Some(Asked { request, tables, before }) = asked else {

@@ -1,4 +1,4 @@
-//! What is done for each request of a tool.
+//! The dispatcher of the admin socket: runs each request of a tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use super::snapshots::NextExpiry;
 use super::{snapshots, telling};
 use crate::backup::restore;
 
-/// How often, and how many times, what takes longer is looked at before a tool is told that it is still under way.
+/// The interval and number of checks of a longer operation before its progress is sent to the tool.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 20;
 
-/// Kinds of errands of which one runs at a time.
+/// Kinds of jobs. One job of a kind runs at a time.
 const TAKING_IN: &str = "import or restore";
 const VERIFYING: &str = "verify";
 
-/// What answering needs.
+/// Everything that is needed to answer requests.
 pub(super) struct Desk {
     pub(super) database: Arc<Database>,
     pub(super) backend: Arc<LocalBackend>,
@@ -52,7 +52,7 @@ impl Desk {
         }
     }
 
-    /// Answers a request; what takes longer than a moment is followed for a while.
+    /// Answers a request. For the progress of a compaction or job, waits a while for it to end.
     pub(super) async fn answer(&self, request: &AdminRequest) -> AdminAnswer {
         let followed = match request {
             AdminRequest::Compaction { .. } | AdminRequest::Errand { .. } => LOOKS,
@@ -69,7 +69,7 @@ impl Desk {
         self.try_answer(request).unwrap_or_else(AdminAnswer::Error)
     }
 
-    /// A verb that panics fails alone: the panic hook has told what happened.
+    /// A request that panics fails alone; the panic hook has logged the panic.
     fn try_answer(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
         contain(|| self.obey(request)).unwrap_or_else(|text| Err(panicked(&text)))
     }
@@ -179,7 +179,7 @@ impl Desk {
         }
     }
 
-    /// Sends somebody on an errand.
+    /// Starts the job of a request.
     fn send(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
         let (backend, disk) = (Arc::clone(&self.backend), self.source_disk());
         let (what, work): (_, Work) = match request {
@@ -226,7 +226,7 @@ impl Desk {
         }
     }
 
-    /// The disk that tools mean: the database's, or the machine's where that is in memory.
+    /// The disk that tools mean: the database's, or the machine's if the database is in memory.
     fn source_disk(&self) -> SourceDisk {
         match self.facts.directory {
             Some(_) => Arc::clone(&self.database.host().disk),
@@ -299,12 +299,12 @@ impl Desk {
         Ok(AdminAnswer::LogLevel(doors.setting("log_level")))
     }
 
-    /// Removes the snapshots whose time is over. One that cannot be removed is tried again at the next look.
+    /// Removes expired snapshots. A removal that fails is tried again at the next check.
     pub(super) fn remove_expired_snapshots(&self) {
         let _shown_by_the_panic_hook = contain(|| self.next_expiry.sweep(&self.database));
     }
 
-    /// A table by its names.
+    /// Finds a table by its names.
     fn table(&self, keyspace: &str, table: &str) -> Result<Arc<Table>, String> {
         let schema = self.database.schema();
         schema
@@ -313,7 +313,7 @@ impl Desk {
             .ok_or_else(|| format!("Unknown keyspace/cf pair ({keyspace}.{table})"))
     }
 
-    /// The tables that a request names: all, those of a keyspace, some of them.
+    /// The tables that a request names: all, those of a keyspace, or some of them.
     pub(super) fn tables(&self, which: &Which) -> Result<Vec<Arc<Table>>, String> {
         let schema = self.database.schema();
         let Some(keyspace) = &which.keyspace else {
@@ -337,7 +337,7 @@ impl Desk {
     }
 }
 
-/// The bytes of a partition's key.
+/// Parses a partition key, given as text or as hexadecimal digits.
 fn key_of(table: &Table, text: &str, hex: bool) -> Result<Vec<u8>, String> {
     let types: Vec<_> = table.partition_key.iter().map(|column| &column.ty).collect();
     if !hex {

@@ -1,4 +1,5 @@
-//! What takes longer than an answer may: each on a thread of its own, asked after by number.
+//! Jobs: requests that take longer than an answer may. Each runs on its own thread, and tools ask for its progress by
+//! number.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use parking_lot::Mutex;
 use super::answer::{Errand, Import, Outcome, VerifiedTable};
 use super::request::ImportOrder;
 
-/// Errands that are over and still told of.
+/// Finished jobs that are kept.
 const KEPT_MAX: usize = 16;
 
-/// What an errand does.
+/// The work of a job.
 pub(super) type Work = Box<dyn FnOnce(&ImportProgress) -> Result<Outcome, String> + Send>;
 
-/// The errands of this server.
+/// The jobs of this server.
 #[derive(Default)]
 pub(super) struct Errands {
     ordered: Mutex<Vec<Arc<Ordered>>>,
@@ -25,15 +26,15 @@ pub(super) struct Errands {
 
 struct Ordered {
     number: u64,
-    /// What it is, in a sentence that says that another must wait.
+    /// Its kind, as named in the message that another one must wait.
     what: &'static str,
     progress: ImportProgress,
-    /// What it came to, or why it failed.
+    /// The result, or the text of the failure.
     ended: Mutex<Option<Result<Outcome, String>>>,
 }
 
 impl Errands {
-    /// Begins one; its number. One of a kind runs at a time.
+    /// Starts a job and returns its number. One job of a kind runs at a time.
     pub(super) fn begin(&self, tasks: &dyn Tasks, what: &'static str, work: Work) -> Result<u64, String> {
         let mut ordered = self.ordered.lock();
         if ordered.iter().any(|other| other.what == what && other.ended.lock().is_none()) {
@@ -46,12 +47,12 @@ impl Errands {
         let one =
             Arc::new(Ordered { number, what, progress: ImportProgress::default(), ended: Mutex::default() });
         ordered.push(Arc::clone(&one));
-        // Nobody waits for its end but who asks how far it is; what a stopping server cuts, the next start tidies up.
+        // Nobody joins the thread. If the server stops first, the next start cleans up.
         drop(tasks.start(what, Box::new(Runner { work: Some(work), ordered: one })));
         Ok(number)
     }
 
-    /// How far one is; the text of its failure if it failed.
+    /// The progress of a job, or the text of its failure.
     pub(super) fn look(&self, number: u64) -> Result<Errand, String> {
         let found = self.ordered.lock().iter().find(|one| one.number == number).cloned();
         let Some(one) = found else { return Err(format!("there is no errand with the number {number}")) };
@@ -76,15 +77,15 @@ impl Worker for Runner {
     }
 }
 
-/// What is told of work that panicked.
+/// The error text for work that panicked.
 pub(super) fn panicked(text: &str) -> String {
     format!("internal error, a bug: {text}; the server's log has its place")
 }
 
-/// What an order asks for; its schema file is read from the disk.
+/// The import that a tool's order describes. Its schema file is read from the disk.
 ///
 /// # Errors
-/// A schema file that cannot be read; a snapshot that cannot be one.
+/// The schema file cannot be read, or the snapshot's name is not valid.
 pub fn request_of(order: &ImportOrder, disk: &SourceDisk) -> Result<ImportRequest, String> {
     let schema = match &order.schema {
         None => None,
@@ -103,13 +104,13 @@ pub fn request_of(order: &ImportOrder, disk: &SourceDisk) -> Result<ImportReques
     Ok(ImportRequest { directory: order.directory.clone(), find, schema, options, dry_run: order.dry_run })
 }
 
-/// What an import came to, for tools.
+/// The report of an import, in the form for tools.
 pub fn imported(report: ImportReport) -> Import {
     let ImportReport { tables, bytes, made, notes } = report;
     Import { tables, bytes, made, notes }
 }
 
-/// Reads all SSTables of tables.
+/// Reads all SSTables of the tables and checks them.
 pub(super) fn verify(
     backend: &LocalBackend,
     tables: &[Arc<helenus_model::schema::Table>],

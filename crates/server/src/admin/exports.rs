@@ -1,4 +1,4 @@
-//! Files held for an export, with the schema beside them.
+//! Exports: SSTables linked into a folder, with their schema.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use helenus_model::schema::{Keyspace, Table};
 
 use super::answer::ExportedFiles;
 
-/// Names that a message lists at most.
+/// The most names that an error message lists.
 const NAMES_MAX: usize = 10;
 
-/// What there is instead, for a message.
+/// Lists the existing names for an error message.
 fn there_are<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> String {
     let names: Vec<&str> = names.map(|name| &**name).collect();
     match names.split_at_checked(NAMES_MAX) {
@@ -21,11 +21,11 @@ fn there_are<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> String {
     }
 }
 
-/// Links the SSTables of everything, of a keyspace or of a table into a folder of the database, and writes `schema.cql`
-/// there: one of all, one beside each table.
+/// Links the SSTables of the whole database, of a keyspace or of a table into a folder of the database. Writes
+/// `schema.cql` there: one for all, and one beside each table.
 ///
 /// # Errors
-/// What does not exist; failures of the disk.
+/// The keyspace or table does not exist, or the disk fails.
 pub fn export(
     database: &Database,
     keyspace: Option<&str>,
@@ -76,7 +76,7 @@ pub fn export(
         (keyspace.to_string(), table.to_string(), *sstables)
     };
     let tables = exported.tables.iter().map(count).collect();
-    // The tool that asked may stand elsewhere.
+    // Absolute, because the tool may have another working directory.
     let folder = std::path::absolute(&exported.folder).unwrap_or(exported.folder);
     Ok(ExportedFiles { folder, tables })
 }

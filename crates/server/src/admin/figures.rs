@@ -1,4 +1,4 @@
-//! Figures that tools are told: what the engine and the doors know, as data. How a tool lays them out is its own affair.
+//! The metrics that tools get: what the engine and the listeners report, as data. Tools do the layout.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use helenus_engine::{ClockStatus, Spread as Found};
 /// The server as a node of a ring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeFigures {
-    /// Identity of the server.
+    /// The server's host id.
     pub host_id: String,
-    /// What its owner should know of how it is set up, a sentence each.
+    /// Warnings about the configuration, a sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Name of the cluster.
@@ -18,15 +18,15 @@ pub struct NodeFigures {
     pub datacenter: String,
     /// Rack.
     pub rack: String,
-    /// Where clients are told to connect.
+    /// The address that clients are told to connect to.
     pub address: String,
     /// Its port.
     pub port: u16,
     /// The Cassandra release whose features it has.
     pub release_version: String,
-    /// Version of the program.
+    /// Version of Helenus.
     pub version: String,
-    /// Identity of the schema.
+    /// Version of the schema.
     pub schema_version: String,
     /// Seconds since the start.
     pub uptime_s: u64,
@@ -36,35 +36,35 @@ pub struct NodeFigures {
     pub serves: bool,
     /// Bytes of all SSTables.
     pub disk_bytes: u64,
-    /// Bytes of their data before compression.
+    /// Bytes of their data, uncompressed.
     pub unpacked_bytes: u64,
-    /// Those of them that say they are repaired.
+    /// Uncompressed bytes of the SSTables that are marked as repaired.
     pub repaired_bytes: u64,
-    /// Ends of the ring's pieces, ascending; all are here.
+    /// The tokens of the node, ascending. The node owns the whole ring.
     pub tokens: Vec<i64>,
-    /// Keyspaces with the class and the options of their replication.
+    /// Keyspaces with their replication class and options.
     pub keyspaces: Vec<(String, String)>,
-    /// Where memory is.
+    /// Memory use.
     pub memory: MemoryFigures,
-    /// How the clocks are.
+    /// The state of the clocks.
     #[serde(default)]
     pub clock: ClockFigures,
 }
 
-/// How the clocks are. Times in microseconds since 1970.
+/// The state of the clocks. Times are in microseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockFigures {
     /// The machine's clock.
     pub wall_us: i64,
     /// The last timestamp that the server gave to a write; 0 for none.
     pub last_timestamp_us: i64,
-    /// How far it is ahead of the machine's clock.
+    /// How far that timestamp is ahead of the machine's clock.
     pub ahead_us: i64,
-    /// Jumps of the machine's clock by more than an hour since the start, one found at the start among them.
+    /// Jumps of the machine's clock by more than an hour since the start, including one found at the start.
     pub jumps: u64,
-    /// What the clock would have said before the last jump, and what it said behind it.
+    /// The time that the clock should have shown at the last jump, and the time that it showed.
     pub last_jump: Option<(i64, i64)>,
-    /// Whether writes without a timestamp of their own are refused, because the machine's clock says too much.
+    /// Whether writes without a timestamp are refused because the machine's clock is too far ahead.
     pub is_refused: bool,
 }
 
@@ -81,72 +81,72 @@ impl From<ClockStatus> for ClockFigures {
     }
 }
 
-/// Where memory is; bytes.
+/// Memory use, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryFigures {
-    /// What the process has in memory, as the system counts; `None` where it does not tell.
+    /// Resident memory of the process, as the system reports it; `None` if it does not.
     pub resident: Option<u64>,
     /// Memtables.
     pub memtables: u64,
-    /// What they may take.
+    /// Limit of the memtables.
     pub memtables_max: u64,
-    /// Blocks of SSTables that are kept.
+    /// The block cache.
     pub cache: u64,
-    /// What they may take.
+    /// Limit of the block cache.
     pub cache_max: u64,
-    /// Blocks.
+    /// Number of blocks in the cache.
     pub cache_blocks: u64,
-    /// Looks for a block that found it, since the start.
+    /// Block cache hits since the start.
     pub cache_hits: u64,
-    /// Those that did not.
+    /// Block cache misses since the start.
     pub cache_misses: u64,
-    /// Filters, indexes and chunk offsets of open SSTables, about.
+    /// Filters, indexes and chunk offsets of open SSTables, approximately.
     pub sstables: u64,
     /// Requests in flight.
     pub requests: u64,
-    /// What they may take.
+    /// Limit of the requests in flight.
     pub requests_max: u64,
-    /// The account of memory, by share.
+    /// The memory account, by share.
     #[serde(default)]
     pub shares: Vec<MemoryShare>,
-    /// Requests that waited for room on the account, since the start.
+    /// Requests that waited for memory since the start.
     #[serde(default)]
     pub waited: u64,
-    /// Requests that got none.
+    /// Requests that were refused for lack of memory.
     #[serde(default)]
     pub refused: u64,
 }
 
-/// One share of `memory_limit`; bytes.
+/// One share of `memory_limit`, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryShare {
-    /// What it is for.
+    /// The name of the share.
     pub name: String,
-    /// What it holds.
+    /// Bytes in use.
     pub used: u64,
-    /// What it may hold; `None` if nothing bounds it by itself.
+    /// Its limit; `None` if it has none of its own.
     pub limit: Option<u64>,
-    /// The most that it has held; `None` where that is not known.
+    /// The highest use so far; `None` if unknown.
     pub peak: Option<u64>,
 }
 
-/// How values are spread, as tools are told. Times in microseconds.
+/// A distribution, in the form for tools. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Events, all of them.
+    /// The number of all events.
     pub count: u64,
-    /// Mean of the recent ones; `None` without any.
+    /// The mean of recent events; `None` without any.
     pub mean: Option<f64>,
-    /// The values that 50, 75, 95, 98 and 99 of a hundred do not exceed.
+    /// The 50th, 75th, 95th, 98th and 99th percentiles.
     pub percentiles: Vec<f64>,
-    /// Least.
+    /// The least value.
     pub min: f64,
-    /// Greatest.
+    /// The greatest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// What the engine found, in other units.
+    /// Converts the engine's distribution to other units.
     pub fn of(found: &Found, scale: f64) -> Spread {
         let scaled = |value: u64| value as f64 * scale;
         Spread {
@@ -159,117 +159,118 @@ impl Spread {
     }
 }
 
-/// What is known of a table, or of what is stored for an index.
+/// The metrics of a table, or of an index's storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableFigures {
     /// Its keyspace.
     pub keyspace: String,
-    /// Its name; of what is stored for an index, the table's and the index's with a dot between.
+    /// Its name. For an index's storage: the table's name, a dot and the index's name.
     pub table: String,
-    /// Whether it is what is stored for an index.
+    /// Whether this is an index's storage.
     pub is_index: bool,
-    /// SSTables.
+    /// Number of SSTables.
     pub sstables: u64,
-    /// Those of versions before the one that is written.
+    /// SSTables in older format versions than the one that is written.
     pub sstables_old: u64,
-    /// Bytes of the largest one.
+    /// Bytes of the largest SSTable.
     pub sstable_bytes_max: u64,
-    /// SSTables and bytes of data a level; empty unless the table is compacted by levels.
+    /// Number and data bytes of SSTables for each level; empty unless the table uses levelled compaction.
     pub levels: Vec<(u64, u64)>,
     /// Bytes of all files.
     pub disk_bytes: u64,
-    /// Bytes that its snapshots alone hold.
+    /// Bytes that only its snapshots still use.
     pub snapshot_bytes: u64,
-    /// Bytes of memory for filters, indexes and chunk offsets, about.
+    /// Bytes of memory for filters, indexes and chunk offsets, approximately.
     pub index_memory_bytes: u64,
-    /// Bytes of the filters' files.
+    /// Bytes of the filter files.
     pub filter_bytes: u64,
-    /// Stored over unpacked bytes; `None` where nothing is compressed.
+    /// Compressed size divided by uncompressed size; `None` if nothing is compressed.
     pub compression_ratio: Option<f64>,
-    /// Partitions, about.
+    /// Partitions, approximately.
     pub partitions: u64,
-    /// Rows in memory.
+    /// Rows in memtables.
     pub memtable_rows: u64,
-    /// Bytes in memory.
+    /// Bytes in memtables.
     pub memtable_bytes: u64,
     /// Memtables that wait to be written.
     pub flushes_pending: u64,
     /// Memtables written since the start.
     pub flushes: u64,
-    /// Unpacked bytes of SSTables that say they are repaired, are waiting for it, and are neither.
+    /// Uncompressed bytes of SSTables that are repaired, pending repair, and unrepaired.
     pub repaired_bytes: [u64; 3],
-    /// Bytes of partitions.
+    /// Sizes of partitions, in bytes.
     pub partition_bytes: Spread,
-    /// Cells of partitions.
+    /// Cells for each partition.
     pub partition_cells: Spread,
-    /// Part of the cells that are tombstones old enough to go, about.
+    /// The fraction of cells that are droppable tombstones, approximately.
     pub droppable: f64,
-    /// Reads of partitions by key, microseconds; this and those below of recent events, their counts of all since the start.
+    /// Reads by partition key, microseconds. Here and below, the percentiles are of recent events, the counts of all
+    /// since the start.
     pub reads: Spread,
-    /// Reads over partitions, microseconds.
+    /// Range reads, microseconds.
     pub scans: Spread,
-    /// Writes into a partition, microseconds.
+    /// Writes, microseconds.
     pub writes: Spread,
-    /// Rows that a read gave.
+    /// Rows that a read returned.
     pub rows: Spread,
-    /// Dead rows and markers that a read passed.
+    /// Tombstones that a read passed.
     pub tombstones: Spread,
-    /// SSTables that a read by key asked, a partition.
+    /// SSTables that were read for each partition of a read by key.
     pub sstables_read: Spread,
-    /// Time of all reads by key since the start, microseconds, about.
+    /// Time of all reads by key since the start, microseconds, approximately.
     pub read_us_total: f64,
-    /// That of all writes.
+    /// Time of all writes since the start, microseconds, approximately.
     pub write_us_total: f64,
 }
 
-/// Threads with a queue before them.
+/// A thread pool with its queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// Its name, Cassandra's where it has one like it.
+    /// Its name; that of Cassandra's pool if there is one like it.
     pub name: String,
-    /// Under way.
+    /// Tasks that are running.
     pub active: u64,
-    /// Waiting.
+    /// Tasks that are waiting.
     pub pending: u64,
-    /// Done since the start.
+    /// Tasks that are completed since the start.
     pub completed: u64,
-    /// Refused since the start, because too many waited.
+    /// Tasks that were refused since the start, because the queue was full.
     pub refused: u64,
 }
 
-/// All compactions.
+/// The state of all compactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionFigures {
-    /// How many may run at a time.
+    /// The most compactions that run at a time.
     pub compactors: u64,
-    /// Bytes a second that they read together; 0 for no bound.
+    /// The limit on what they read together, bytes a second; 0 for none.
     pub bytes_per_s: u64,
-    /// Keyspace, table, and compactions due there, about.
+    /// Keyspace, table, and the approximate number of compactions due there.
     pub pending: Vec<(String, String, u64)>,
-    /// Those under way.
+    /// Running compactions.
     pub running: Vec<RunningTask>,
     /// Completed since the start.
     pub completed: u64,
-    /// Failed since the start.
+    /// Compactions that failed since the start.
     pub discarded: u64,
-    /// Bytes that they read from files.
+    /// Bytes that compactions have read from files.
     pub bytes_read: u64,
-    /// Bytes of data that the completed ones read, before compression.
+    /// Uncompressed bytes that completed compactions have read.
     pub data_bytes: u64,
-    /// Completed in the last 15 minutes.
+    /// Compactions completed in the last 15 minutes.
     pub completed_lately: u64,
     /// Seconds since the start.
     pub uptime_s: u64,
-    /// Why the last one failed, if it did.
+    /// Why the last compaction failed, if it did.
     pub failure: Option<String>,
 }
 
-/// A compaction, or a build of an index, under way.
+/// A running compaction or index build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningTask {
-    /// Its identity.
+    /// Its id.
     pub id: String,
-    /// What it is for.
+    /// Its kind.
     pub kind: String,
     /// Its keyspace.
     pub keyspace: String,
@@ -279,14 +280,14 @@ pub struct RunningTask {
     pub sstables: u64,
     /// Bytes read so far.
     pub bytes_done: u64,
-    /// Bytes there are.
+    /// Bytes to read in all.
     pub bytes_total: u64,
 }
 
-/// A compaction that is over.
+/// A finished compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastCompactionLine {
-    /// Its identity.
+    /// Its id.
     pub id: String,
     /// Its keyspace.
     pub keyspace: String,
@@ -302,11 +303,11 @@ pub struct PastCompactionLine {
     pub sstables_in: u64,
     /// SSTables after.
     pub sstables_out: u64,
-    /// What it was for.
+    /// Its kind.
     pub kind: String,
 }
 
-/// A partition that is asked for often.
+/// A frequently used partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopPartitionLine {
     /// Its keyspace.
@@ -315,8 +316,8 @@ pub struct TopPartitionLine {
     pub table: String,
     /// Its key as text.
     pub key: String,
-    /// Reads since the start, about.
+    /// Reads since the start, approximately.
     pub reads: u64,
-    /// Writes since the start, about.
+    /// Writes since the start, approximately.
     pub writes: u64,
 }

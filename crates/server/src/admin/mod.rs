@@ -1,9 +1,9 @@
-//! The admin socket: a Unix socket beside the data, for the owner's tools on this machine.
+//! The admin socket: a Unix socket beside the data, for the owner's tools on the same machine.
 //!
-//! One line of JSON a request, one line of JSON an answer, any number of them on a connection. `request`, `answer` and `figures`
-//! say what the lines hold, `socket` where the socket is and who may use it, `serve` reads and writes, `desk` does what is
-//! asked, `client` asks. `telling` gathers figures, `snapshots` keeps snapshots. `compactions`, `errands` and `exports` are
-//! what takes longer than an answer may.
+//! A request is one line of JSON, and so is an answer; a connection carries any number of them. `request`, `answer` and
+//! `figures` define the lines. `socket` decides where the socket is and who may use it, `serve` reads and writes it,
+//! `desk` runs the requests, and `client` is the tools' side. `telling` collects metrics and `snapshots` manages
+//! snapshots. `compactions`, `errands` and `exports` hold what takes longer than an answer may.
 
 mod answer;
 mod client;

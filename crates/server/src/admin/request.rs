@@ -1,16 +1,16 @@
-//! What tools ask on the admin socket.
+//! The requests of the admin socket.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Tables, as a tool names them.
+/// A selection of tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Which {
-    /// The keyspace; without it all.
+    /// The keyspace; all if `None`.
     #[serde(default)]
     pub keyspace: Option<String>,
-    /// Tables of the keyspace; without any all.
+    /// Tables of the keyspace; all if empty.
     #[serde(default)]
     pub tables: Vec<String>,
 }
@@ -27,94 +27,95 @@ impl Which {
     }
 }
 
-/// What a tool asks.
+/// A request of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AdminRequest {
-    /// The server's figures.
+    /// The server's main metrics.
     Status,
-    /// Who the server is, as a node of a ring.
+    /// The server as a node of a ring.
     Node,
-    /// All that is known of tables.
+    /// The metrics of tables.
     Tables {
-        /// Which; those of indexes come with theirs.
+        /// Which tables; their indexes are included.
         which: Which,
     },
-    /// Threads and queues.
+    /// Thread pools.
     Pools,
-    /// Where memory is.
+    /// Memory use.
     Memory,
     /// Write memtables to SSTables.
     Flush {
-        /// Of which tables.
+        /// Which tables.
         which: Which,
     },
-    /// Compact everything in tables. Answered at once, with what is then asked for by `Compaction`.
+    /// Start a major compaction of tables. Answered at once with a number, by which `Compaction` asks for its progress.
     Compact {
         /// Which tables.
         which: Which,
     },
-    /// Write the SSTables of tables anew, each for itself. Answered as `Compact`.
+    /// Rewrite each SSTable of tables by itself. Answered like `Compact`.
     Rewrite {
         /// Which tables.
         which: Which,
-        /// Those of the present version too.
+        /// Also those that are in the present format version.
         current: bool,
     },
-    /// Compact the SSTables that hold some partitions, and drop their tombstones whatever their age. Answered as `Compact`.
+    /// Compact the SSTables that contain some partitions, and drop their tombstones whatever their age. Answered like
+    /// `Compact`.
     CompactKeys {
         /// Their keyspace.
         keyspace: String,
         /// Their table.
         table: String,
-        /// Their keys as text, the parts of a composite one between colons.
+        /// Their keys as text, with colons between the parts of a composite key.
         keys: Vec<String>,
     },
-    /// How far a compaction that was asked for is; answered when it is over, or after a while.
+    /// The progress of a requested compaction; answered when it is over, or after a while.
     Compaction {
         /// Its number.
         number: u64,
     },
-    /// Compactions under way and due, and how they are bounded.
+    /// The running and due compactions, and their limits.
     Compactions,
-    /// Compactions that are over.
+    /// The finished compactions.
     CompactionHistory,
-    /// Bound the rate of compactions.
+    /// Limit the rate of compactions.
     SetCompactionThroughput {
-        /// MiB a second; 0 for no bound.
+        /// MiB a second; 0 for no limit.
         mib: u32,
     },
-    /// Whether tables are compacted by themselves.
+    /// Get or set whether tables are compacted automatically.
     AutoCompaction {
         /// Which tables.
         which: Which,
-        /// Make it so; without it, only say.
+        /// The new state; `None` only reads it.
         set: Option<bool>,
     },
-    /// Read all SSTables of tables. An errand.
+    /// Read and check all SSTables of tables. Starts a job.
     Verify {
         /// Which tables.
         which: Which,
     },
-    /// Take SSTables of others in. An errand.
+    /// Import SSTables of other servers. Starts a job.
     Import(ImportOrder),
-    /// Take in the SSTables that somebody put into the folder of a table. An errand.
+    /// Import the SSTables that were put into a table's folder. Starts a job.
     Refresh {
         /// Its keyspace.
         keyspace: String,
         /// The table.
         table: String,
     },
-    /// Take a backup back. An errand.
+    /// Restore a backup. Starts a job.
     Restore(RestoreOrder),
-    /// How far an errand is; answered when it is over, or after a while.
+    /// The progress of a job; answered when it is over, or after a while.
     Errand {
         /// Its number.
         number: u64,
     },
-    /// Link the SSTables of everything, of a keyspace or of a table into a folder, with their schema.
+    /// Link the SSTables of the whole database, of a keyspace or of a table into a folder, with their schema.
     Export {
-        /// The keyspace; without it all of users.
+        /// The keyspace; all user keyspaces if `None`.
         keyspace: Option<String>,
         /// The table, in the keyspace.
         table: Option<String>,
@@ -123,83 +124,83 @@ pub enum AdminRequest {
     Snapshot {
         /// Its name.
         name: String,
-        /// Of which tables, keyspace by keyspace; without any all.
+        /// Which tables, keyspace by keyspace; all if empty.
         of: Vec<Which>,
         /// Write memtables first.
         flush: bool,
-        /// Remove it after so many seconds; without it only when asked to.
+        /// Remove it after this many seconds; `None` keeps it until it is removed by request.
         #[serde(default)]
         ttl_s: Option<u32>,
     },
-    /// The snapshots there are.
+    /// List the snapshots.
     Snapshots,
     /// Remove snapshots.
     ClearSnapshots {
-        /// Of this name; without it any.
+        /// Only with this name; `None` for any.
         name: Option<String>,
-        /// In these keyspaces; without any all.
+        /// Only in these keyspaces; all if empty.
         keyspaces: Vec<String>,
-        /// Taken before this, milliseconds since 1970.
+        /// Only those taken before this, milliseconds since 1970.
         before_ms: Option<i64>,
     },
-    /// The SSTables that hold a partition.
+    /// The SSTables that contain a partition.
     FilesOfKey {
         /// Its keyspace.
         keyspace: String,
         /// Its table.
         table: String,
-        /// Its key as text, the parts of a composite one between colons.
+        /// Its key as text, with colons between the parts of a composite key.
         key: String,
-        /// The text is the key's bytes in hexadecimal digits.
+        /// Whether the text is the key's bytes in hexadecimal digits.
         hex: bool,
     },
-    /// The partitions that were asked for most.
+    /// The most frequently used partitions.
     TopPartitions {
-        /// Of which tables.
+        /// Which tables.
         which: Which,
     },
-    /// Build the indexes of a table anew.
+    /// Rebuild the indexes of a table.
     RebuildIndexes {
         /// Its keyspace.
         keyspace: String,
         /// The table.
         table: String,
-        /// Names of indexes that must be there.
+        /// The names of the indexes, which must exist.
         indexes: Vec<String>,
     },
-    /// How many requests are traced without having asked for it.
+    /// Get or set the fraction of requests that are traced without asking.
     TraceProbability {
-        /// Make it so many, from 0 to 1; without it, only say.
+        /// The new fraction, from 0 to 1; `None` only reads it.
         set: Option<f64>,
     },
-    /// How long requests of a kind may take.
+    /// Get or set how long requests of a kind may take.
     Timeout {
         /// Which kind.
         kind: TimeoutKind,
-        /// Make it so many milliseconds, until the next start; without it, only say.
+        /// The new limit in milliseconds, until the next start; `None` only reads it.
         set_ms: Option<u64>,
     },
-    /// How much is logged.
+    /// Get or set the log level.
     LogLevel {
-        /// Make it this, until the next start; without it, only say.
+        /// The new level, until the next start; `None` only reads it.
         set: Option<LogLevelChoice>,
     },
-    /// Where tables have their files.
+    /// The folders of tables.
     DataPaths,
-    /// Who is connected.
+    /// The clients, now and since the start.
     Clients,
-    /// Forget who was connected.
+    /// Forget the clients seen so far.
     ClearClients,
-    /// Let clients in, or close their connections and let nobody in.
+    /// Accept clients, or close their connections and accept none.
     ServeClients {
-        /// Which of the two.
+        /// Whether to accept clients.
         serve: bool,
     },
-    /// Read the configuration again, and take over what can change while the server runs.
+    /// Read the configuration again, and apply what can change at run time.
     ReloadSettings,
-    /// Take the machine's clock for right: timestamps of writes go on from it.
+    /// Trust the machine's clock: timestamps of writes continue from it.
     ResetClock,
-    /// Let no client in any more and write everything to SSTables, so that the next start replays nothing.
+    /// Accept no more clients and write everything to SSTables, so that the next start replays no log.
     Drain,
 }
 
@@ -216,7 +217,7 @@ pub enum TimeoutKind {
 }
 
 impl TimeoutKind {
-    /// The setting that holds it.
+    /// The name of its setting.
     pub fn setting(self) -> &'static str {
         match self {
             TimeoutKind::Read => "read_request_timeout",
@@ -226,11 +227,11 @@ impl TimeoutKind {
     }
 }
 
-/// How much is to be logged.
+/// A choice of log level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevelChoice {
-    /// As much as at the start.
+    /// The level of the start.
     AsStarted,
     /// A level of `log_level`.
     Level(String),
@@ -241,21 +242,21 @@ pub enum LogLevelChoice {
 pub struct ImportOrder {
     /// A snapshot, the folder of a table or keyspace, or a data directory.
     pub directory: PathBuf,
-    /// This snapshot of each table.
+    /// Take this snapshot of each table.
     pub snapshot: Option<String>,
     /// Only this keyspace.
     pub keyspace: Option<String>,
     /// Only this table.
     pub table: Option<String>,
-    /// A file of statements that make the schema.
+    /// A file of CQL statements that create the schema.
     pub schema: Option<PathBuf>,
     /// Copy files even where they could be linked.
     pub copy: bool,
-    /// Do not read every byte first.
+    /// Do not verify the SSTables first.
     pub no_verify: bool,
-    /// Keep levels of levelled compaction.
+    /// Keep the SSTables' levels of levelled compaction.
     pub keep_level: bool,
-    /// Only say what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
 }
 
@@ -268,14 +269,14 @@ pub struct RestoreOrder {
     pub keyspace: Option<String>,
     /// Only this table of it.
     pub table: Option<String>,
-    /// The keyspace gets this name.
+    /// Give the keyspace this name.
     pub as_keyspace: Option<String>,
-    /// The table gets this name.
+    /// Give the table this name.
     pub as_table: Option<String>,
     /// Copy files even where they could be linked.
     pub copy: bool,
-    /// Do not read every row first; digests are compared all the same.
+    /// Do not read every row first; digests are still compared.
     pub no_verify: bool,
-    /// Only say what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
 }

@@ -1,7 +1,7 @@
-//! Answers on the admin socket: one thread, one request after the other, several connections.
+//! Serves the admin socket: one thread, one request at a time, several connections.
 //!
-//! A tool that connects and asks nothing, or half of something, keeps nobody else out: it is closed after a while, and earlier
-//! if others need its place.
+//! A tool that connects and sends nothing, or half a request, does not keep others out: it is closed after a while, or
+//! earlier if others need its connection.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -26,65 +26,65 @@ use super::socket::{AdminError, bind, may_use};
 /// The longest request, bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// Connections at a time; beyond them the oldest that has nothing under way is closed.
+/// The most connections at a time. When there are more, the oldest one without a request in progress is closed.
 const CONNECTIONS_MAX: usize = 32;
-/// How long a tool may take to ask, and to take its answer. It asks again within seconds while it follows something.
+/// How long a tool may take to send a request and to read the answer. A tool that follows a job asks every few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often snapshots that have expired are looked for.
+/// How often expired snapshots are searched.
 const EXPIRY_LOOK: Duration = Duration::from_secs(5);
-/// How long after a failure to accept (too many open files) the next is tried.
+/// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the admin socket tells besides the engine's figures, and what it may ask of the whole server.
+/// What the admin socket reports besides the engine's metrics, and what it may do to the whole server.
 pub struct Facts {
     /// Version of the program.
     pub version: &'static str,
-    /// Where clients connect.
+    /// Address of the native protocol.
     pub listening: std::net::SocketAddr,
-    /// Where clients of the old RPC interface connect, if it is served.
+    /// Address of the old RPC interface, if it is served.
     pub rpc: Option<std::net::SocketAddr>,
-    /// Where the data is; none in memory.
+    /// The data directory; `None` in memory.
     pub directory: Option<PathBuf>,
-    /// How writes are synced; none in memory.
+    /// How writes are synced; `None` in memory.
     pub sync: Option<&'static str>,
-    /// What its owner should know of how the server is set up, a sentence each.
+    /// Warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
-    /// The doors.
+    /// The listeners of the server.
     pub doors: Box<dyn Doors>,
 }
 
-/// What the admin socket may ask of the server around it.
+/// What the admin socket may ask of the server's listeners and settings.
 pub trait Doors: Send + Sync {
     /// Clients connected at this moment.
     fn connections(&self) -> usize;
-    /// Threads of the doors and their queues.
+    /// The thread pools of the listeners.
     fn pools(&self) -> Vec<Pool>;
-    /// Bytes of requests in flight, and how many there may be.
+    /// Bytes of requests in flight, and their limit.
     fn request_bytes(&self) -> (u64, u64);
-    /// Bytes of memory that the process has, if the system tells.
+    /// Resident memory of the process, if the system reports it.
     fn resident_bytes(&self) -> Option<u64>;
-    /// How many requests are traced without having asked for it, from 0 to 1.
+    /// The fraction of requests that are traced without asking, from 0 to 1.
     fn trace_probability(&self) -> f64;
-    /// Sets it.
+    /// Sets that fraction.
     fn set_trace_probability(&self, probability: f64);
-    /// Answers what has come, lets nobody in any more, and closes all connections.
+    /// Answers the received requests, then closes all connections and accepts no more.
     fn close(&self);
     /// Whether clients are served.
     fn are_open(&self) -> bool;
-    /// Lets clients in again after `pause`.
+    /// Accepts clients again after `pause`.
     ///
     /// # Errors
-    /// They are not to be let in any more, or the address is taken.
+    /// The server was closed for good, or the address is in use.
     fn resume(&self) -> Result<(), String>;
-    /// Closes the listener of the native protocol, answers what has come and closes its connections.
+    /// Closes the listener of the native protocol, answers the received requests and closes its connections.
     fn pause(&self);
-    /// Clients of the native protocol, now and since the start.
+    /// The clients of the native protocol, now and since the start.
     fn clients(&self) -> ClientsSeen;
-    /// Forgets clients of before.
+    /// Forgets the clients seen so far.
     fn clear_clients(&self);
-    /// The value of a setting, as it holds now.
+    /// The present value of a setting.
     fn setting(&self, key: &'static str) -> String;
-    /// Sets one that a running server takes over, until the next start; `None`: as at the start.
+    /// Sets a setting that can change at run time, until the next start; `None`: to its value at the start.
     ///
     /// # Errors
     /// The value is not allowed.
@@ -92,7 +92,7 @@ pub trait Doors: Send + Sync {
     /// Reads the configuration again.
     ///
     /// # Errors
-    /// What is wrong with it; nothing changes then.
+    /// The configuration is wrong; then nothing changes.
     fn reload(&self) -> Result<Reloaded, String>;
 }
 
@@ -104,10 +104,10 @@ pub struct AdminServer {
 }
 
 impl AdminServer {
-    /// Binds the socket and answers from then on.
+    /// Binds the socket and starts to serve.
     ///
     /// # Errors
-    /// When the socket cannot be bound for its owner alone.
+    /// The socket cannot be bound for its owner alone.
     pub fn start(
         host: &Host,
         backend: &Arc<LocalBackend>,
@@ -125,12 +125,12 @@ impl AdminServer {
         Ok(AdminServer { path: path.to_owned(), stop, thread })
     }
 
-    /// Where it is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Ends it and removes the socket.
+    /// Stops serving and removes the socket.
     pub fn stop(&self) {
         let _thread_may_be_gone = self.stop.send(true);
         self.thread.join();
@@ -167,7 +167,7 @@ impl Worker for AdminThread {
 async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stopped: watch::Receiver<bool>) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let desk = Rc::new(desk);
-    // Answers are made one after the other.
+    // One request is answered at a time.
     let turn = Rc::<Mutex<()>>::default();
     let mut connections = JoinSet::new();
     let mut expiring = tokio::time::interval(EXPIRY_LOOK);
@@ -193,7 +193,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stop
         waiting.retain(|(_, connection)| !connection.is_finished());
         if waiting.len() >= CONNECTIONS_MAX {
             let oldest = waiting.iter().position(|(is_answered, _)| !is_answered.get());
-            // All of them have answers under way: their tools know what they do, and one more waits for them.
+            // If all of them have requests in progress, the new connection is accepted in addition.
             if let Some((_, connection)) = oldest.and_then(|at| waiting.remove(at)) {
                 connection.abort();
             }
@@ -204,7 +204,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stop
     }
 }
 
-/// Answers line after line until the tool leaves, or is silent for too long.
+/// Answers line by line until the tool leaves or is silent for too long.
 async fn serve(desk: Rc<Desk>, stream: UnixStream, (turn, is_answered): (Rc<Mutex<()>>, Rc<Cell<bool>>)) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);

@@ -17,7 +17,7 @@ use super::desk::Desk;
 use super::request::Which;
 use crate::backup::hex;
 
-/// The shortest time that a snapshot may be kept for (`cassandra.snapshot.min_allowed_ttl_seconds`).
+/// The shortest lifetime of a snapshot (`cassandra.snapshot.min_allowed_ttl_seconds`).
 const TTL_MIN_S: u32 = 60;
 
 /// `manifest.json` (`SnapshotManifest`).
@@ -28,8 +28,8 @@ struct Manifest {
     expires_at: Option<String>,
     #[serde(default)]
     ephemeral: bool,
-    /// SHA-256 of the others in ours, which Cassandra passes over: a snapshot that a flipped bit makes older than it is must not be
-    /// removed for its age.
+    /// SHA-256 of the other fields, written only by Helenus and ignored by Cassandra. With it, a snapshot whose date
+    /// was changed by a flipped bit is not removed for its age.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
 }
@@ -40,13 +40,13 @@ impl Manifest {
         Ok(hex(&Sha256::digest(serde_json::to_vec(&bare)?)))
     }
 
-    /// As its file has it.
+    /// The text of the manifest's file.
     fn text(self) -> serde_json::Result<String> {
         let sha256 = Some(self.digest()?);
         serde_json::to_string_pretty(&Manifest { sha256, ..self })
     }
 
-    /// Reads a file; one that is damaged says nothing.
+    /// Parses a manifest; `None` if it is damaged.
     fn parse(text: &str) -> Option<Manifest> {
         let manifest: Manifest = serde_json::from_str(text).ok()?;
         let is_as_written =
@@ -55,7 +55,7 @@ impl Manifest {
     }
 }
 
-/// Takes a snapshot of the tables that are named, or of all.
+/// Takes a snapshot of the given tables, or of all.
 pub(super) fn take(
     desk: &Desk,
     (name, of): (&str, &[Which]),
@@ -71,7 +71,7 @@ pub(super) fn take(
         tables.extend(desk.tables(which)?);
     }
     if of.is_empty() {
-        // Our tables of the system hold nothing that a restore could use: schema.cql says all.
+        // The system tables contain nothing that a restore could use: `schema.cql` has the schema.
         tables = desk.tables(&Which::default())?;
         tables.retain(|table| !is_system_keyspace(&table.keyspace));
     }
@@ -90,7 +90,7 @@ pub(super) fn take(
     Ok(lines)
 }
 
-/// A moment as a manifest has it, of microseconds since 1970.
+/// Formats microseconds since 1970 as a manifest's time.
 fn instant(us: i64) -> String {
     let mut text = String::new();
     let nanoseconds = (us.rem_euclid(1_000_000) / 1000 * 1_000_000) as u32;
@@ -120,7 +120,7 @@ fn describe(
     write(SNAPSHOT_MANIFEST, &manifest)
 }
 
-/// The snapshots there are.
+/// Lists the snapshots.
 pub(super) fn list(database: &Database) -> Result<Vec<SnapshotLine>, String> {
     let found = database.snapshots().map_err(|error| error.to_string())?;
     Ok(found.into_iter().map(line).collect())
@@ -142,7 +142,7 @@ fn line(found: FoundSnapshot) -> SnapshotLine {
     }
 }
 
-/// Removes snapshots; those that were.
+/// Removes snapshots and returns those that were removed.
 pub(super) fn clear(
     database: &Database,
     name: Option<&str>,
@@ -163,7 +163,7 @@ pub(super) fn clear(
             continue;
         }
         let told = line(found.clone());
-        // Without a manifest nobody knows how old it is: it stays, where age is asked for.
+        // Without a manifest the age is unknown; such a snapshot stays if an age is given.
         let is_old = |before_ms: i64| {
             told.created_at.as_deref().and_then(milliseconds).is_some_and(|at| at < before_ms)
         };
@@ -175,14 +175,14 @@ pub(super) fn clear(
     Ok(removed)
 }
 
-/// A moment as a manifest has it, milliseconds since 1970.
+/// Parses a manifest's time to milliseconds since 1970.
 fn milliseconds(text: &str) -> Option<i64> {
     use helenus_model::types::{CqlType, parse_text};
     let bytes = parse_text(&CqlType::Timestamp, text).ok()?;
     bytes.try_into().ok().map(i64::from_be_bytes)
 }
 
-/// When the next snapshot expires, as far as is known: folders are not gone through for nothing.
+/// The time when the next snapshot expires, as far as known, so that folders are not searched in vain.
 #[derive(Default)]
 pub(super) struct NextExpiry {
     known: Cell<Option<i64>>,
@@ -190,12 +190,12 @@ pub(super) struct NextExpiry {
 }
 
 impl NextExpiry {
-    /// Takes note of snapshots that have been taken.
+    /// Records the expiry of new snapshots.
     pub(super) fn note(&self, taken: &[SnapshotLine]) {
         self.known.set(self.known.get().into_iter().chain(taken.iter().filter_map(expiry_ms)).min());
     }
 
-    /// Removes what has expired, after a start all that did before.
+    /// Removes expired snapshots. The first call finds those that expired before the start.
     pub(super) fn sweep(&self, database: &Database) {
         let now_ms = database.host().clock.wall_us() / 1000;
         if self.has_looked.get() && self.known.get().is_none_or(|expiry_ms| expiry_ms >= now_ms) {
@@ -215,7 +215,7 @@ impl NextExpiry {
     }
 }
 
-/// When a snapshot expires, milliseconds since 1970. One whose manifest does not say when it was taken never does.
+/// When a snapshot expires, milliseconds since 1970. A snapshot without a valid creation time never expires.
 fn expiry_ms(line: &SnapshotLine) -> Option<i64> {
     line.created_at.as_deref().and_then(milliseconds)?;
     line.expires_at.as_deref().and_then(milliseconds)
@@ -240,7 +240,7 @@ mod tests {
             let right = (manifest.files.clone(), manifest.created_at.clone(), None);
             assert!(read.is_none_or(|read| read == right), "bit {at}");
         }
-        // One of Cassandra's.
+        // A manifest written by Cassandra.
         let theirs =
             r#"{"files": [], "created_at": "2020-01-01T00:00:00Z", "expires_at": null, "ephemeral": false}"#;
         assert_eq!(Manifest::parse(theirs).unwrap().created_at.as_deref(), Some("2020-01-01T00:00:00Z"));

@@ -1,7 +1,7 @@
-//! Where the admin socket is, and who may use it: the owner of the server and nobody else.
+//! The path of the admin socket, and its access check: only the server's owner (and root) may use it.
 //!
-//! `DIR/admin.sock`. Where that path is too long for a socket, or there is no directory, a file in a folder of the user's own:
-//! `$XDG_RUNTIME_DIR/helenus`, or `/tmp/helenus-<uid>`, which must be the user's with mode 0700 or it is not used.
+//! The path is `DIR/admin.sock`. If that is too long for a socket, or there is no directory, it is a file in a private
+//! folder: `$XDG_RUNTIME_DIR/helenus`, or `/tmp/helenus-<uid>`, which is used only if it is the user's with mode 0700.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustix::fs::{Mode, chmod, lstat, mkdir, unlink};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// The longest path a Unix socket can have: `sun_path` less its zero byte.
+/// The longest path of a Unix socket: `sun_path` less its zero byte.
 const PATH_BYTES_MAX: usize = 107;
 
 /// Why there is no admin socket, or no answer from it.
@@ -19,20 +19,20 @@ pub enum AdminError {
     /// A file or folder operation failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which path.
+        /// The path.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// Somebody else's folder, or one that others can write.
+    /// The folder belongs to another user, or others can write to it.
     #[error("{} is not a folder of yours with mode 0700; remove it, or set XDG_RUNTIME_DIR", path.display())]
     NotOurs {
         /// The folder.
         path: PathBuf,
     },
-    /// Nobody answers.
+    /// No server answers.
     #[error("no server answers at {}: {source}; start one with helenus serve, or give its --data or --socket", path.display())]
     NoServer {
         /// The socket.
@@ -40,12 +40,12 @@ pub enum AdminError {
         /// Why.
         source: std::io::Error,
     },
-    /// What came back is not an answer.
+    /// The reply is not an answer.
     #[error("{} answered with something else than an answer: {problem}", path.display())]
     NotAnAnswer {
         /// The socket.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the reply.
         problem: String,
     },
 }
@@ -57,8 +57,8 @@ impl AdminError {
     }
 }
 
-/// The socket of the server of a directory. Server and tools come to the same answer however they name the directory, as
-/// long as it exists.
+/// The socket of the server of a directory. Server and tools get the same path however the directory is named, as long
+/// as it exists.
 pub fn socket_for_data(directory: &Path) -> PathBuf {
     let inside = directory.join("admin.sock");
     if inside.as_os_str().len() <= PATH_BYTES_MAX {
@@ -81,15 +81,15 @@ fn runtime_folder() -> PathBuf {
     }
 }
 
-/// FNV-1a: a name for a long path, the same in every version of the program.
+/// FNV-1a, for a short name of a long path that is the same in every version of Helenus.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
     })
 }
 
-/// Binds the socket for its owner alone. A file that is left from a server that was killed is replaced: the caller holds the
-/// directory's lock, or the port, so no other server lives behind it.
+/// Binds the socket for its owner alone. A socket file that a killed server left is replaced. The caller holds the
+/// directory's lock, or the port, so no other server uses it.
 pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
     if let Some(folder) = path.parent().filter(|folder| **folder == runtime_folder()) {
         own(folder)?;
@@ -103,12 +103,12 @@ pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
         Err(error) => return Err(AdminError::io("look at", path)(error.into())),
     }
     let listener = UnixListener::bind(path).map_err(AdminError::io("bind", path))?;
-    // Until here the mode is the umask's; `may_use` looks at who connects whatever the mode says.
+    // Until here the umask decides the mode; `may_use` checks each connection whatever the mode is.
     chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| AdminError::io("chmod", path)(error.into()))?;
     Ok(listener)
 }
 
-/// Makes the folder, or makes sure that it is ours alone.
+/// Creates the folder, or checks that it is private.
 fn own(folder: &Path) -> Result<(), AdminError> {
     match mkdir(folder, Mode::RWXU) {
         Ok(()) => Ok(()),
@@ -117,7 +117,7 @@ fn own(folder: &Path) -> Result<(), AdminError> {
     }
 }
 
-/// Before a tool asks at a socket in the folder for all users' programs: somebody else may answer there if it is not ours.
+/// Checks the folder before a tool connects to a socket in it: in a shared place, another user might answer.
 pub(super) fn check_folder(socket: &Path) -> Result<(), AdminError> {
     match socket.parent() {
         Some(folder) if *folder == runtime_folder() && lstat(folder).is_ok() => check_ours(folder),
@@ -136,7 +136,7 @@ fn check_ours(folder: &Path) -> Result<(), AdminError> {
     }
 }
 
-/// Whether the user at the other end may use the socket: the server's own, or root.
+/// Whether the user at the other end may use the socket: the server's user, or root.
 pub(super) fn may_use(uid: u32) -> bool {
     uid == geteuid().as_raw() || uid == 0
 }

@@ -1,4 +1,4 @@
-//! Figures of the engine and of the doors, put together for tools.
+//! Collects the metrics of the engine and of the listeners for tools.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::figures::{
     Spread, TableFigures, TopPartitionLine,
 };
 
-/// "Lately", milliseconds: what nodetool's 15 minute rate is of.
+/// The period of nodetool's 15-minute rate, milliseconds.
 const LATELY_MS: i64 = 15 * 60 * 1000;
 
 fn uptime_s(desk: &Desk) -> u64 {
     desk.database.host().clock.monotonic_ns().saturating_sub(desk.started_ns) / 1_000_000_000
 }
 
-/// What of a table's work has failed and not gone well since, a sentence each.
+/// The flushes and compactions of a table that failed and have not succeeded since, a sentence each.
 pub(crate) fn failures_of(table: &TableStatus) -> Vec<String> {
     let failures = [
         ("its last flush failed", &table.flush_failure),
@@ -32,7 +32,7 @@ pub(crate) fn failures_of(table: &TableStatus) -> Vec<String> {
     failures.into_iter().filter_map(told).collect()
 }
 
-/// Everything at a glance.
+/// The main metrics.
 pub(super) fn status(desk: &Desk) -> ServerStatus {
     let status = desk.database.status();
     let line = |table: TableStatus| TableLine {
@@ -78,7 +78,7 @@ pub(super) fn running(status: CompactionStatus) -> RunningCompaction {
     }
 }
 
-/// The server as a node.
+/// The server as a node of a ring.
 pub(super) fn node(desk: &Desk) -> NodeFigures {
     let virtuals = desk.backend.virtual_tables();
     let (info, schema) = (virtuals.node(), desk.database.schema());
@@ -112,7 +112,7 @@ pub(super) fn node(desk: &Desk) -> NodeFigures {
     }
 }
 
-/// The class of a keyspace's replication by its short name, and its options as `describecluster` prints them.
+/// The short name of a keyspace's replication class, and its options as `describecluster` prints them.
 fn replication(keyspace: &Keyspace) -> (String, String) {
     let class = keyspace.replication.get("class").map_or("", String::as_str);
     let class = class.rsplit('.').next().unwrap_or_default();
@@ -121,7 +121,7 @@ fn replication(keyspace: &Keyspace) -> (String, String) {
     (keyspace.name.to_string(), format!("{class} {{{}}}", options.join(", ")))
 }
 
-/// Where memory is.
+/// Memory use.
 pub(super) fn memory(desk: &Desk) -> MemoryFigures {
     let status = desk.database.status();
     let (requests, requests_max) = desk.facts.doors.request_bytes();
@@ -144,7 +144,7 @@ pub(super) fn memory(desk: &Desk) -> MemoryFigures {
     }
 }
 
-/// The shares of `memory_limit`: those that are fixed, what tables keep, and those that requests draw on together.
+/// The shares of `memory_limit`: the fixed ones, the memory of tables, and the shares of the memory account.
 pub(crate) fn shares(status: &Status, account: &helenus_host::account::Figures) -> Vec<MemoryShare> {
     let share = |name: &str, used, limit, peak| MemoryShare { name: name.to_owned(), used, limit, peak };
     let tables: u64 = status.tables.iter().map(|table| table.index_memory_bytes).sum();
@@ -160,7 +160,7 @@ pub(crate) fn shares(status: &Status, account: &helenus_host::account::Figures) 
     shares
 }
 
-/// All that is known of tables.
+/// The metrics of tables.
 pub(super) fn tables(desk: &Desk, tables: &[Arc<Table>]) -> Result<Vec<TableFigures>, String> {
     let snapshots = desk.database.snapshots().map_err(|error| error.to_string())?;
     let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
@@ -207,7 +207,7 @@ pub(super) fn tables(desk: &Desk, tables: &[Arc<Table>]) -> Result<Vec<TableFigu
     Ok(desk.database.details(&ids).into_iter().map(line).collect())
 }
 
-/// Threads and queues: the doors' and the engine's.
+/// The thread pools of the listeners and of the engine.
 pub(super) fn pools(desk: &Desk) -> Vec<Pool> {
     let status = desk.database.status();
     let builds = desk.database.index_builds().len() as u64;
@@ -231,7 +231,7 @@ pub(super) fn pools(desk: &Desk) -> Vec<Pool> {
     pools
 }
 
-/// Compactions under way and due.
+/// The running and due compactions.
 pub(super) fn compactions(desk: &Desk) -> CompactionFigures {
     let status = desk.database.status();
     let lately_ms = desk.database.host().clock.wall_us() / 1000 - LATELY_MS;
@@ -263,7 +263,7 @@ pub(super) fn compactions(desk: &Desk) -> CompactionFigures {
     }
 }
 
-/// What nodetool calls a kind of compaction (`OperationType`).
+/// nodetool's name for a kind of compaction (`OperationType`).
 fn kind(kind: &str) -> &str {
     match kind {
         "compaction" => "Compaction",
@@ -274,7 +274,7 @@ fn kind(kind: &str) -> &str {
     }
 }
 
-/// Compactions that are over, the last first.
+/// The finished compactions, the last first.
 pub(super) fn history(desk: &Desk) -> Vec<PastCompactionLine> {
     let line = |past: helenus_engine::PastCompaction| PastCompactionLine {
         id: past.id.to_string(),
@@ -290,7 +290,7 @@ pub(super) fn history(desk: &Desk) -> Vec<PastCompactionLine> {
     desk.database.past_compactions().into_iter().map(line).collect()
 }
 
-/// The partitions that were asked for most since the start.
+/// The most frequently used partitions since the start.
 pub(super) fn top_partitions(desk: &Desk, tables: &[Arc<Table>]) -> Vec<TopPartitionLine> {
     let status = desk.database.status();
     let mut lines = Vec::new();

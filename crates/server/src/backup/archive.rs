@@ -1,8 +1,8 @@
-//! A backup as one file: a tar archive, as `tar` of every system reads it (POSIX's ustar; GNU's sizes beyond 8 GiB).
+//! A backup as one file: a tar archive that `tar` reads on every system (POSIX's ustar, with GNU's sizes beyond 8 GiB).
 //!
-//! Files follow each other, each behind a block that names it, the manifest last. What a person packed with `tar -cf` from a
-//! backup's directory is read too: then everything lies below one folder. Links, long names in blocks of their own and the
-//! like are refused: nothing here writes them.
+//! Each file follows a header block with its name; the manifest is last. An archive that a user made with `tar -cf`
+//! from a backup's directory can be read too; then all files are below one folder. Links, long names in extra blocks
+//! and other features that are never written here are refused.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,16 +17,16 @@ use tar::{EntryType, Header};
 
 use super::manifest::{BackedUpFile, BackupManifest, FILE, MANIFEST, hex};
 
-/// Of the archive: names, contents and ends are padded to it.
+/// Block size of the archive: headers, contents and the end are padded to it.
 const BLOCK: u64 = 512;
 /// Bytes copied at a time.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Most files of an archive that is read: a bound on memory.
+/// Most files of an archive that is read, to bound memory.
 const ENTRIES_MAX: usize = 1 << 20;
 /// Longest manifest that is read.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
-/// Writes an archive, under another name until it is whole.
+/// Writes an archive, under a temporary name until it is complete.
 pub struct ArchiveWriter {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -36,10 +36,10 @@ pub struct ArchiveWriter {
 }
 
 impl ArchiveWriter {
-    /// Begins one. What an earlier run left unfinished is replaced.
+    /// Begins an archive. One that an earlier run left unfinished is replaced.
     ///
     /// # Errors
-    /// Something of this name is there; failures of the disk.
+    /// The name exists already, or the disk fails.
     pub fn begin(disk: &Arc<dyn Disk>, path: &Path, mtime_s: u64) -> io::Result<ArchiveWriter> {
         if disk.exists(path) {
             let text = format!("{} is there already; give another name", path.display());
@@ -53,10 +53,10 @@ impl ArchiveWriter {
         Ok(ArchiveWriter { disk: Arc::clone(disk), path: path.to_owned(), file, at: 0, mtime_s })
     }
 
-    /// Adds a file; `read` is told of its bytes as they are copied. The digest and size of what was copied.
+    /// Adds a file and returns its digest and size. `read` is called with the number of bytes copied.
     ///
     /// # Errors
-    /// A name that an archive cannot have; failures of the disk.
+    /// The name is not valid in an archive, or the disk fails.
     pub fn add(&mut self, name: &str, source: &Path, read: &mut dyn FnMut(u64)) -> io::Result<(String, u64)> {
         let from = self.disk.open(source)?;
         let size = from.size()?;
@@ -77,10 +77,10 @@ impl ArchiveWriter {
         Ok((hex(&hash.finalize()), size))
     }
 
-    /// Adds the manifest and makes the archive whole, durably, under its own name.
+    /// Adds the manifest, completes the archive durably and gives it its name.
     ///
     /// # Errors
-    /// Failures of the disk.
+    /// The disk fails.
     pub fn finish(mut self, manifest: &BackupManifest) -> io::Result<()> {
         let text = manifest.text()?;
         self.put_head(MANIFEST, text.len() as u64)?;
@@ -119,7 +119,7 @@ fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The block before a file.
+/// The header block of a file.
 fn head(name: &str, size: u64, mtime_s: u64) -> io::Result<Header> {
     let mut head = Header::new_ustar();
     head.set_path(name)?;
@@ -133,14 +133,14 @@ fn head(name: &str, size: u64, mtime_s: u64) -> io::Result<Header> {
     Ok(head)
 }
 
-/// A file of an archive, as it names it.
+/// A file of an archive, with its name unchecked.
 struct Found {
     path: String,
     offset: u64,
     size: u64,
 }
 
-/// A file of an archive.
+/// A file of an archive, with its name checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     path: CheckedPath,
@@ -148,7 +148,7 @@ struct Entry {
     size: u64,
 }
 
-/// An archive that is read.
+/// An archive that is being read.
 pub(super) struct Archive {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -157,10 +157,10 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Finds the files of an archive, and reads its manifest.
+    /// Lists the files of an archive and reads its manifest.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// What is wrong with the archive, in a sentence.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Archive, String> {
         let wrong = |error: io::Error| format!("{}: {error}", path.display());
         let file = disk.open(path).map_err(wrong)?;
@@ -197,10 +197,11 @@ impl Archive {
         Ok(Archive { file, path: path.to_owned(), entries, manifest })
     }
 
-    /// Writes these files of it, and the manifest, into a folder. Files that an earlier run wrote are written again.
+    /// Unpacks the files of a keyspace or table, and the manifest, into a folder. Files of an earlier run are
+    /// overwritten.
     ///
     /// # Errors
-    /// What is wrong with the archive; failures of the disk.
+    /// What is wrong with the archive, or failures of the disk.
     pub fn unpack(
         &self,
         disk: &dyn Disk,
@@ -213,7 +214,7 @@ impl Archive {
         };
         let known = paths(&mut self.manifest.files.iter());
         let asked = paths(&mut self.manifest.files_of(keyspace, table));
-        // What the manifest does not know is unpacked, so that the check names it.
+        // Files that the manifest does not list are unpacked too, so that the check reports them.
         let is_wanted = |entry: &&Entry| asked.contains(&entry.path) || !known.contains(&entry.path);
         let wanted: Vec<&Entry> = self.entries.iter().filter(is_wanted).collect();
         progress.begin(wanted.iter().map(|entry| entry.size).sum());
@@ -253,7 +254,7 @@ impl Archive {
     }
 }
 
-/// The files of an archive.
+/// Lists the files of an archive.
 fn entries(file: &dyn File) -> Result<Vec<Found>, String> {
     let end = file.size().map_err(|error| error.to_string())?;
     let mut entries = Vec::new();
@@ -295,7 +296,7 @@ fn entries(file: &dyn File) -> Result<Vec<Found>, String> {
     Err("it ends before its end; it was cut".to_owned())
 }
 
-/// Whether a block's checksum is that of its bytes.
+/// Whether the checksum of a header block is right.
 fn is_sound(head: &Header) -> bool {
     let mut summed = head.clone();
     summed.set_cksum();
@@ -335,7 +336,7 @@ mod tests {
         let to = Path::new("/unpacked");
         archive.unpack(&*host.disk, to, (None, None), &progress).unwrap();
         assert_eq!(written.check(&*host.disk, to, (None, None), &progress).unwrap(), Vec::<String>::new());
-        // One table, again, over what is there.
+        // Unpacks one table again, over the existing files.
         archive.unpack(&*host.disk, to, (Some("ks"), Some("t")), &progress).unwrap();
         let again = ArchiveWriter::begin(&host.disk, Path::new("/b.tar"), 0).err().unwrap();
         assert!(again.to_string().contains("is there already"), "{again}");

@@ -1,7 +1,8 @@
-//! What a restore has done: `DIR/restore/<id of the backup>.json`.
+//! The progress of a restore: `DIR/restore/<id of the backup>.json`.
 //!
-//! Small, written anew whole for each table, by a rename. It stays when the restore is over: one that is ordered again knows
-//! by the tables' ids that they are there. In memory nothing is kept: what is cut there is gone.
+//! The file is small and is replaced by a rename for each table. It stays after the restore: if the same restore is
+//! ordered again, the table ids in it show which tables are done. A database in memory has no journal, because an
+//! interrupted restore leaves nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +17,14 @@ use serde::{Deserialize, Serialize};
 /// The journal of one backup.
 pub(super) struct Journal {
     disk: Arc<dyn Disk>,
-    /// Where it is; `None` for a database in memory.
+    /// The file; `None` for a database in memory.
     path: Option<PathBuf>,
     entries: Entries,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct Entries {
-    /// By keyspace and table with a dot between.
+    /// Keyed by keyspace and table with a dot between.
     tables: BTreeMap<String, Entry>,
 }
 
@@ -34,14 +35,14 @@ struct Entry {
 }
 
 impl Journal {
-    /// Opens that of a backup, or begins it. One that cannot be read is of no use and is begun anew: then tables that are
-    /// there already are refused.
+    /// Opens or begins the journal of a backup. One that cannot be read is begun anew; then tables that exist already
+    /// are refused.
     pub(super) fn open(disk: &Arc<dyn Disk>, database: Option<&Path>, backup: &CheckedName) -> Journal {
         let file = CheckedName::new("a backup's journal", &format!("{backup}.json")).ok();
         let path = database.zip(file).map(|(folder, file)| folder.join("restore").join(file));
         let read = || {
             let path = path.as_ref().filter(|path| disk.exists(path))?;
-            // What stands in the place of it, by somebody else's link, says nothing.
+            // A link in place of the file is ignored, because another user may have made it.
             let path = Some(path).filter(|path| !disk.is_link(path))?;
             serde_json::from_str(&helenus_engine::import::read_text(&**disk, path).ok()?).ok()
         };
@@ -56,7 +57,7 @@ impl Journal {
             self.disk.create_dir_all(folder)?;
             let text = serde_json::to_string_pretty(&self.entries).map_err(std::io::Error::other)?;
             let unfinished = path.with_extension("unfinished");
-            // One that was cut while it wrote has left it.
+            // Left by a run that was interrupted while it wrote.
             if self.disk.exists(&unfinished) {
                 self.disk.remove(&unfinished)?;
             }

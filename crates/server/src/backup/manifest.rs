@@ -1,6 +1,6 @@
-//! `backup.json`: what a backup holds.
+//! `backup.json`, the manifest of a backup.
 //!
-//! Written last, so that a directory without it is a backup that was cut. Digests are SHA-256 in hexadecimal digits, as
+//! It is written last, so a directory without it is an incomplete backup. Digests are SHA-256 in hexadecimal digits, as
 //! `sha256sum` prints them.
 
 use std::collections::BTreeSet;
@@ -15,17 +15,17 @@ use sha2::{Digest, Sha256};
 
 /// Name of the manifest.
 pub const MANIFEST: &str = "backup.json";
-/// The format that is written, and the only one that is read.
+/// The format version that is written, and the only one that is read.
 const FORMAT: u32 = 1;
-/// What a path of it names, for errors.
+/// What a path in the manifest names, for errors.
 pub(super) const FILE: &str = "a file of a backup";
 /// Bytes read at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupManifest {
-    /// Of this file.
+    /// Format version of this file.
     pub format: u32,
     /// Identity of the backup.
     pub id: String,
@@ -35,7 +35,7 @@ pub struct BackupManifest {
     pub version: String,
     /// Its tables.
     pub tables: Vec<BackedUpTable>,
-    /// Its files, but for this one.
+    /// All its files except this one.
     pub files: Vec<BackedUpFile>,
 }
 
@@ -44,7 +44,7 @@ pub struct BackupManifest {
 pub struct BackedUpTable {
     /// Its keyspace.
     pub keyspace: String,
-    /// Its name.
+    /// Number of SSTables.
     pub table: String,
     /// SSTables.
     pub sstables: u64,
@@ -53,7 +53,7 @@ pub struct BackedUpTable {
 /// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackedUpFile {
-    /// Below the backup's directory, with `/` between.
+    /// Path relative to the backup's directory, with `/` as separator.
     #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub path: CheckedPath,
     /// Its size.
@@ -71,10 +71,10 @@ fn read_path<'de, D: serde::Deserializer<'de>>(from: D) -> Result<CheckedPath, D
     CheckedPath::new(FILE, &path).map_err(serde::de::Error::custom)
 }
 
-/// The digest of a file, and its size; `read` is told of the bytes as they are read.
+/// The digest and size of a file. `read` is called with the number of bytes read.
 ///
 /// # Errors
-/// Failures of reading.
+/// The file cannot be read.
 pub fn digest_of(disk: &dyn Disk, path: &Path, read: &mut dyn FnMut(u64)) -> io::Result<(String, u64)> {
     let file = disk.open(path)?;
     let size = file.size()?;
@@ -92,7 +92,7 @@ pub fn digest_of(disk: &dyn Disk, path: &Path, read: &mut dyn FnMut(u64)) -> io:
     Ok((hex(&hash.finalize()), size))
 }
 
-/// Bytes in hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -104,10 +104,10 @@ impl BackupManifest {
         BackupManifest { format: FORMAT, id, created_at, version, tables: Vec::new(), files: Vec::new() }
     }
 
-    /// Writes it, durably, as the last file of a directory.
+    /// Writes the manifest durably. It must be the last file written to the directory.
     ///
     /// # Errors
-    /// Failures of writing.
+    /// The file cannot be written.
     pub fn write(&self, disk: &dyn Disk, directory: &Path) -> io::Result<()> {
         let text = self.text()?;
         let unfinished = directory.join(format!("{MANIFEST}.unfinished"));
@@ -118,15 +118,15 @@ impl BackupManifest {
         disk.sync_dir(directory)
     }
 
-    /// As its file has it.
+    /// The text of the manifest's file.
     pub(super) fn text(&self) -> io::Result<String> {
         serde_json::to_string_pretty(self).map_err(io::Error::other)
     }
 
-    /// Reads that of a directory.
+    /// Reads the manifest of a directory.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// What is wrong with the manifest, in a sentence.
     pub fn read(disk: &dyn Disk, directory: &Path) -> Result<BackupManifest, String> {
         let path = directory.join(MANIFEST);
         if !disk.is_dir(directory) {
@@ -143,7 +143,7 @@ impl BackupManifest {
         BackupManifest::parse(text.as_bytes(), &path)
     }
 
-    /// Reads a manifest's text; `path` is what errors name.
+    /// Parses a manifest. `path` is named in errors.
     pub(super) fn parse(text: &[u8], path: &Path) -> Result<BackupManifest, String> {
         let manifest: BackupManifest =
             serde_json::from_slice(text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -157,7 +157,7 @@ impl BackupManifest {
         Ok(manifest)
     }
 
-    /// The files of a keyspace or table, and the schema; without names all.
+    /// The files of a keyspace or table, and the schema; all files if no names are given.
     pub fn files_of(
         &self,
         keyspace: Option<&str>,
@@ -174,10 +174,10 @@ impl BackupManifest {
         })
     }
 
-    /// Compares these files with those of a directory: every problem, each with its file. Progress is of their bytes.
+    /// Compares the listed files with those of a directory; returns every problem. Progress counts their bytes.
     ///
     /// # Errors
-    /// Failures of listing folders.
+    /// A folder cannot be listed.
     pub fn check(
         &self,
         disk: &dyn Disk,
@@ -267,7 +267,7 @@ mod tests {
         let written = of(&host, &[("schema.cql", b"abc"), ("ks/t/da-1", b"12345"), ("ks/u/da-2", b"")]);
         let read = BackupManifest::read(disk, Path::new("/b")).unwrap();
         assert_eq!(read, written);
-        // FIPS 180-2's own example.
+        // The example of FIPS 180-2.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(read.files[0].sha256, abc);
         let check = |of| read.check(disk, Path::new("/b"), of, &ImportProgress::default()).unwrap();

@@ -1,7 +1,9 @@
-//! Backups: a directory, or a tar archive of one, with schema, SSTables, and a manifest of every file's size and digest.
+//! Backups: a directory, or a tar archive of one, with the schema, SSTables, and a manifest of every file's size and
+//! digest.
 //!
-//! `manifest` says what a backup holds, and whether a directory still does; `restore` takes one back, and `journal` keeps what
-//! a restore has done, for when it is cut; `archive` is the one file. The tool writes backups: it makes a directory of what `admin::export` hands out.
+//! `manifest` lists the contents of a backup and checks a directory against it; `archive` is the tar file. `restore`
+//! restores a backup, and `journal` records its progress in case it is interrupted. Backups are written by the tool,
+//! from the folder that `admin::export` makes.
 
 mod archive;
 mod journal;

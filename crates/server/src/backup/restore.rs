@@ -1,7 +1,7 @@
-//! Takes a backup back.
+//! Restores a backup.
 //!
-//! Of an archive, what is wanted is unpacked first, into the database's directory, where its files are linked from then; what was
-//! unpacked goes at the end, and is unpacked anew when a restore that was cut is ordered again.
+//! From an archive, the needed files are first unpacked into the database's directory, and linked from there. They are
+//! removed at the end, and unpacked again if an interrupted restore is ordered again.
 
 use std::path::Path;
 
@@ -15,13 +15,14 @@ use super::journal::Journal;
 use super::manifest::BackupManifest;
 use crate::admin::{RestoreOrder, Restored, RestoredTable};
 
-/// Restores what a backup on `from`, a directory or an archive, holds into a database, whose directory is given unless it is in memory.
+/// Restores a backup, a directory or an archive on the disk `from`. `database` is the database's directory, or `None`
+/// in memory.
 ///
-/// Every file is compared with the manifest first, then every SSTable is read as one of its table, and only then does
-/// anything change.
+/// First every file is compared with the manifest, then every SSTable is read as one of its table; nothing changes
+/// before that.
 ///
 /// # Errors
-/// Everything that speaks against it; failures of the disk, after which the same order goes on where it ended.
+/// All reasons why it cannot be done; failures of the disk, after which the same order continues where it stopped.
 pub fn restore(
     backend: &LocalBackend,
     (from, database): (&SourceDisk, Option<&Path>),
@@ -44,7 +45,7 @@ pub fn restore(
     know(&archive.manifest, names)?;
     let folder = match database {
         Some(directory) => directory.join("restore").join("unpacked"),
-        // A name that nobody can have prepared something under.
+        // A random name, so that nobody can have put anything there.
         None => std::env::temp_dir().join(format!("helenus-restore-{}", uuid::Uuid::new_v4())),
     };
     let wrong = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -61,13 +62,13 @@ pub fn restore(
     removed.map(|()| restored)
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder and its contents, if it exists.
 ///
 /// # Errors
-/// Failures of the disk.
+/// The disk fails.
 pub fn remove_all(disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
     if disk.is_link(folder) {
-        // Where it leads is not ours to empty.
+        // The target of a link is not ours to empty.
         return disk.remove(folder);
     }
     if !disk.is_dir(folder) {
@@ -123,7 +124,7 @@ fn restore_directory(
     })
 }
 
-/// Whether a backup has what is asked for.
+/// Checks that the backup contains the requested keyspace or table.
 fn know(manifest: &BackupManifest, (keyspace, table): (Option<&str>, Option<&str>)) -> Result<(), String> {
     let has = |of: &super::BackedUpTable| {
         keyspace.is_none_or(|name| name == of.keyspace) && table.is_none_or(|name| name == of.table)

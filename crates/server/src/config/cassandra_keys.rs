@@ -1,10 +1,10 @@
-//! What becomes of each key of Cassandra 5.0.9's `cassandra.yaml` (`org.apache.cassandra.config.Config`, all 409 of them).
+//! How each key of Cassandra 5.0.9's `cassandra.yaml` is treated (`org.apache.cassandra.config.Config`, all 409 keys).
 //!
-//! A key is an option of ours (`options`), or is refused because its absence would change safety or access (`GUARDED`), or has
-//! no effect. Those are named when they are found in a file, once: either nothing on one machine could have that effect
-//! (`NOTHING_HERE`), or Helenus has not built it yet (`NOT_BUILT`).
+//! A key is an option of Helenus (`options`), or is refused because ignoring it would reduce safety or widen access
+//! (`GUARDED`), or has no effect. Keys without effect are reported once when a file contains them: either they can have
+//! no effect on one machine (`NOTHING_HERE`), or Helenus does not implement them yet (`NOT_BUILT`).
 
-/// Keys about other nodes, the Java machine, or parts of Cassandra that have no counterpart here.
+/// Keys about other nodes, the JVM, or parts of Cassandra that have no counterpart here.
 const NOTHING_HERE: &str = "\
     permissions_validity permissions_cache_max_entries permissions_update_interval \
     permissions_cache_active_update roles_validity roles_cache_max_entries roles_update_interval \
@@ -69,7 +69,7 @@ const NOTHING_HERE: &str = "\
     enforce_native_deadline_for_hints truncate_request_timeout auto_repair materialized_views_on_repair_enabled \
     repair_disk_headroom_reject_ratio force_optimized_index_status_format";
 
-/// Keys whose effect one machine could have, and Helenus does not have yet.
+/// Keys that could have an effect on one machine, but are not implemented yet.
 const NOT_BUILT: &str = "\
     crypto_provider request_timeout \
     counter_write_request_timeout cas_contention_timeout concurrent_writes \
@@ -151,14 +151,14 @@ const OLD_NAMES: &str = "\
     index_summary_resize_interval_in_minutes gc_log_threshold_in_ms gc_warn_threshold_in_ms \
     truncate_request_timeout_in_ms enable_transient_replication validation_preview_purge_head_start_in_sec";
 
-/// A key that may only have harmless values: with any other, a server that ignored it would be less safe, or open to more,
-/// than its owner thinks.
+/// A key that may only have harmless values. A server that ignored any other value would be less safe, or more
+/// accessible, than its owner believes.
 pub struct Guarded {
     /// The key; `key.field` for a field of a map.
     pub key: &'static str,
     /// Values that change nothing, in lower case, without a Java package.
     pub harmless: &'static [&'static str],
-    /// What is missing, and what to do.
+    /// What is missing, and what the owner can do.
     pub reason: &'static str,
 }
 
@@ -193,13 +193,13 @@ pub const GUARDED: &[Guarded] = &[
 /// Why a key has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEffect {
-    /// It means nothing on one machine.
+    /// It has no meaning on one machine.
     NothingHere,
-    /// It is not built yet.
+    /// It is not implemented yet.
     NotBuilt,
 }
 
-/// Whether `key` is one of Cassandra's that has no effect here.
+/// Why a key of Cassandra has no effect here, if it is such a key.
 pub fn without_effect(key: &str) -> Option<NoEffect> {
     let is_in = |keys: &str| keys.split_whitespace().any(|known| known == key);
     if is_in(NOTHING_HERE) || is_in(OLD_NAMES) {
@@ -209,7 +209,7 @@ pub fn without_effect(key: &str) -> Option<NoEffect> {
     }
 }
 
-/// Every name without effect, for suggestions and for the page of options.
+/// All names without effect, for suggestions and the page of options.
 pub fn names_without_effect() -> impl Iterator<Item = (&'static str, NoEffect)> {
     let nothing = NOTHING_HERE.split_whitespace().chain(OLD_NAMES.split_whitespace());
     let not_built = NOT_BUILT.split_whitespace().map(|key| (key, NoEffect::NotBuilt));

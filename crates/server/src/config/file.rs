@@ -1,4 +1,4 @@
-//! YAML as Cassandra's configuration uses it: a map of scalars, lists and maps, every scalar as its text.
+//! Reads YAML as Cassandra's configuration uses it: a map of scalars, lists and maps, with every scalar as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,13 +19,13 @@ pub enum Yaml {
 }
 
 impl Yaml {
-    /// Reads a file's text. A file of nothing but comments is an empty map.
+    /// Parses a file's text. A file of nothing but comments is an empty map.
     pub fn read(text: &str) -> Result<BTreeMap<String, Yaml>, serde_saphyr::Error> {
         let map: Option<BTreeMap<String, Yaml>> = serde_saphyr::from_str(text)?;
         Ok(map.unwrap_or_default())
     }
 
-    /// The value as an error shows it.
+    /// The value as shown in errors.
     pub fn text(&self) -> String {
         match self {
             Yaml::Null => "null".to_owned(),

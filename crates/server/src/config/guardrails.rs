@@ -8,7 +8,7 @@ use super::options::OPTIONS;
 use super::settings::Settings;
 use super::value::Value;
 
-/// What the settings say; nothing given, nothing guarded.
+/// Collects the guardrails from the settings. A guardrail that is not set is off.
 pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     let threshold = |name: &str| Threshold {
         warn: number(settings, &format!("{name}_warn_threshold")),
@@ -48,13 +48,13 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     }
 }
 
-/// Whether a key is a guardrail, or a bound of the same kind that statements are judged by: these may change at run time.
+/// Whether a key is a guardrail or a similar limit on statements. Such keys may change at run time.
 pub fn judges_statements(key: &str) -> bool {
     const ENDS: [&str; 5] = ["_warn_threshold", "_fail_threshold", "_warned", "_ignored", "_disallowed"];
     ENDS.iter().any(|end| key.ends_with(end)) || Feature::of_key(key).is_some()
 }
 
-/// A bound: bytes, microseconds or a number; 0 and less are none.
+/// A limit in bytes, microseconds or a count; 0 and less mean none.
 fn number(settings: &Settings, key: &str) -> Option<u64> {
     let number = match settings.get(key)? {
         Value::Size(bytes) => *bytes,

@@ -1,8 +1,8 @@
 //! Configuration: one table of options feeds the command line, the YAML file, help and docs.
 //!
-//! `options` is the table, `value` the kinds of values; `cassandra_keys` says what becomes of Cassandra's other keys; `file`
-//! reads YAML, `settings` gathers what file and command line say, `server_config` is the result, `settings_table` shows it to
-//! clients.
+//! `options` is the table and `value` the kinds of values; `cassandra_keys` decides what happens to Cassandra's other
+//! keys. `file` reads YAML, `settings` merges the file and the command line, `server_config` is the result, and
+//! `settings_table` shows it to clients.
 
 mod cassandra_keys;
 mod file;

@@ -1,6 +1,6 @@
-//! The table of options: the only place where an option's names, kind, default and meaning stand.
+//! The table of options: the only place that defines an option's names, kind, default and meaning.
 //!
-//! The command line, the reading of YAML, `--help` and the page of options are all made from it. The names in YAML are
+//! The command line, the YAML reader, `--help` and the page of options are all made from it. Names in YAML are
 //! Cassandra's where Cassandra has the option.
 
 use super::value::Kind;
@@ -9,17 +9,17 @@ use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
 /// An option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Its key in the configuration file, and its name everywhere inside.
+    /// Its key in the configuration file, and its name everywhere in the code.
     pub key: &'static str,
-    /// Its flag on the command line, without `--`; `None` for those only a file sets.
+    /// Its flag on the command line, without `--`; `None` if only a file can set it.
     pub flag: Option<&'static str>,
-    /// Earlier spellings of Cassandra's, each with the unit its bare number stands for.
+    /// Its older names in Cassandra, each with the unit of a number without one.
     pub old: &'static [(&'static str, &'static str)],
-    /// What it takes.
+    /// The kind of its values.
     pub kind: Kind,
-    /// Its default, as help shows it.
+    /// Its default, as shown by help.
     pub default: &'static str,
-    /// What it does, in one or two sentences.
+    /// Its effect, in one or two sentences.
     pub help: &'static str,
 }
 
@@ -27,7 +27,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const ANY_SIZE: Kind = Kind::Size { min: 0, max: u64::MAX };
-/// Of a guardrail; -1 and 0 for none.
+/// Limit of a guardrail; -1 and 0 for none.
 const COUNT: Kind = Kind::Integer { min: -1, max: i64::MAX };
 const TIMEOUT: Kind = Kind::Duration { min_ms: 10 };
 
@@ -307,7 +307,7 @@ options! {
         "Whether clients may use time windows (TimeWindowCompactionStrategy) without a default TTL.";
 }
 
-/// The option of a key.
+/// Finds an option by its key.
 pub fn option(key: &str) -> Option<&'static OptionSpec> {
     OPTIONS.iter().find(|option| option.key == key)
 }

@@ -1,11 +1,11 @@
-//! The page of options in the book, made from the table.
+//! Generates the book's page of options from the table.
 
 use std::fmt::Write;
 
 use super::cassandra_keys::{GUARDED, NoEffect, names_without_effect};
 use super::options::OPTIONS;
 
-/// The page as Markdown.
+/// Returns the page as Markdown.
 pub fn options_page() -> String {
     let mut page = String::from(
         "# Options\n\nEach option is a key of the configuration file (`helenus serve --config FILE`); some are flags too. A flag \

@@ -1,4 +1,4 @@
-//! The configuration of a server: settings with their defaults, as the parts of the server want them.
+//! The configuration of a server: settings and defaults, in the form that the parts of the server need.
 
 use helenus_cql::BatchLimits;
 use helenus_cql::guardrails::Guardrails;
@@ -19,7 +19,7 @@ use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
 use crate::rpc::RpcLimits;
 use helenus_wire::thrift;
 
-/// Where the data is.
+/// Where the data is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// In memory only.
@@ -31,16 +31,16 @@ pub enum Storage {
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncChoice {
-    /// Once the system has it; synced this often.
+    /// Once the operating system has it; the log is synced at this interval.
     Periodic(Duration),
-    /// Once it is synced, each write for itself.
+    /// Once it is synced; each write has its own sync.
     Batch,
-    /// Once it is synced, together with all that wait.
+    /// Once it is synced, together with all writes that wait.
     Group,
 }
 
 impl SyncChoice {
-    /// The name, as the option takes it.
+    /// The name, as in the option.
     pub fn name(self) -> &'static str {
         match self {
             SyncChoice::Periodic(_) => "periodic",
@@ -49,7 +49,7 @@ impl SyncChoice {
         }
     }
 
-    /// What an acknowledgement promises.
+    /// The guarantee of an acknowledgement.
     pub fn promise(self) -> String {
         match self {
             SyncChoice::Periodic(period) => format!(
@@ -65,51 +65,51 @@ impl SyncChoice {
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A read of a partition.
+    /// A read of one partition.
     pub read: Duration,
-    /// A read over partitions.
+    /// A range read.
     pub range: Duration,
 }
 
-/// What is logged, and how.
+/// What is logged, and in which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// What matters less is not; `None`: nothing is.
+    /// The least severe level that is logged; `None` logs nothing.
     pub level: Option<Level>,
     /// Whether lines are JSON.
     pub is_json: bool,
-    /// Whether values of statements are shown.
+    /// Whether values in statements are shown.
     pub shows_values: bool,
-    /// How long a statement takes that is logged; `None`: none is.
+    /// The time from which a statement is logged as slow; `None` logs none.
     pub slow: Option<Duration>,
 }
 
-/// Everything a server is configured by.
+/// The whole configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where the data is.
+    /// Where the data is stored.
     pub storage: Storage,
-    /// Where clients connect.
+    /// Address of the native protocol.
     pub listen: SocketAddr,
-    /// Where clients of the old RPC interface connect; `None`: nowhere.
+    /// Address of the old RPC interface; `None` if it is not served.
     pub rpc: Option<SocketAddr>,
-    /// Limits of its server.
+    /// Limits of the RPC server.
     pub rpc_limits: RpcLimits,
-    /// Where metrics and health are asked for; `None`: nowhere.
+    /// Address of the HTTP port; `None` if it is not served.
     pub http: Option<SocketAddr>,
-    /// Limits of that.
+    /// Limits of the HTTP server.
     pub http_limits: HttpLimits,
     /// What is logged.
     pub log: LogConfig,
-    /// What a failing disk means.
+    /// What to do when the disk fails.
     pub disk_failure: DiskFailurePolicy,
-    /// What a failed commit log means.
+    /// What to do when the commit log fails.
     pub commit_failure: CommitFailurePolicy,
-    /// Where clients are told to connect; `None`: where they do.
+    /// The address that clients are told to connect to; `None`: the one they connected to.
     pub broadcast_address: Option<IpAddr>,
     /// When a write is acknowledged.
     pub sync: SyncChoice,
-    /// Lose damaged ends of the log rather than not start.
+    /// Whether to drop damaged ends of the log instead of refusing to start.
     pub skip_damaged_log: bool,
     /// Size of the log's segments, bytes.
     pub segment_bytes: u32,
@@ -117,20 +117,20 @@ pub struct ServerConfig {
     pub mutation_bytes_max: usize,
     /// Memory for everything, bytes.
     pub memory_limit: u64,
-    /// Bytes that an answer to a client that does not page may have: what all disk threads build at once is within
+    /// Most bytes of an answer to a client that does not page. The answers that all disk threads build at once fit into
     /// `memory_limit`.
     pub answer_bytes_max: usize,
     /// Memory for memtables, bytes.
     pub memtable_bytes: usize,
     /// Memory for the block cache, bytes.
     pub cache_bytes: u64,
-    /// How much compactions read a second, bytes; 0 for no bound.
+    /// The limit on what compactions read, bytes a second; 0 for none.
     pub compaction_bytes_per_s: u64,
-    /// Compactions at a time.
+    /// The most compactions at a time.
     pub compactors: usize,
-    /// How long tombstones are kept at least.
+    /// The least time that tombstones are kept.
     pub purge_grace: Duration,
-    /// Whether `gc_grace_seconds` counts instead.
+    /// Whether `gc_grace_seconds` is used instead.
     pub obeys_gc_grace: bool,
     /// Memory for prepared statements, bytes.
     pub statements_bytes: u64,
@@ -142,26 +142,27 @@ pub struct ServerConfig {
     pub rack: String,
     /// How long requests may take.
     pub timeouts: Timeouts,
-    /// How large batches may be.
+    /// Limits of batches.
     pub batches: BatchLimits,
     /// Whether columns may be masked.
     pub masks_columns: bool,
     /// Whether tables may lose COMPACT STORAGE.
     pub drops_compact_storage: bool,
-    /// Tombstones that a read may pass before its client is warned.
+    /// Tombstones in a read, from which on the client is warned.
     pub tombstones_warn: u64,
-    /// Tombstones that a read may pass before it fails.
+    /// Tombstones in a read, from which on it fails.
     pub tombstones_fail: u64,
-    /// What clients may not do.
+    /// Limits on what clients may do.
     pub guardrails: Guardrails,
     /// Limits of the native protocol's server.
     pub limits: Limits,
 }
 
 const MEMORY_LIMIT_MAX: u64 = 4 << 30;
-/// Least and most of `answer_bytes_max`: a largest value fits, and the most is what the protocol lets a frame have.
+/// The least and greatest `answer_bytes_max`: the largest value fits into the least, and the greatest is the protocol's
+/// largest frame.
 const ANSWER_BYTES: (u64, u64) = (32 << 20, 256 << 20);
-/// Memory of prepared statements where there is enough; otherwise a sixteenth of the limit.
+/// Most memory for prepared statements; with little memory, a sixteenth of the limit.
 const STATEMENTS_BYTES_MAX: u64 = 32 << 20;
 const SEGMENT_BYTES: u64 = 32 << 20;
 
@@ -169,7 +170,7 @@ impl ServerConfig {
     /// Fills in defaults.
     ///
     /// # Errors
-    /// Contradictions, and host names without an address.
+    /// The settings contradict each other, or a host name has no address.
     pub fn new(settings: &Settings, memory_bytes: u64, cores: usize) -> Result<ServerConfig, ConfigError> {
         let read = Read { settings };
         let memory_limit =
@@ -242,7 +243,7 @@ impl ServerConfig {
 }
 
 impl ServerConfig {
-    /// Bounds connections by the descriptors that the process may have, all servers together.
+    /// Limits connections by the file descriptors that the process may have, for all servers together.
     pub fn share_descriptors(&mut self, plan: &DescriptorPlan) {
         let budget = ConnectionBudget::new(plan.connections, plan.per_address);
         self.limits.budget = Arc::clone(&budget);
@@ -255,7 +256,7 @@ fn saturating(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Typed looks at settings.
+/// Typed access to settings.
 struct Read<'a> {
     settings: &'a Settings,
 }
@@ -282,7 +283,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// A number where a negative one means none.
+    /// A number; `None` if it is negative.
     fn count(&self, key: &str) -> Option<u64> {
         self.integer(key).and_then(|number| u64::try_from(number).ok())
     }
@@ -334,7 +335,7 @@ impl<'a> Read<'a> {
         if memory {
             return Ok(Storage::Memory);
         }
-        // The command line names the directory itself, Cassandra's key the folder `data` in it.
+        // The command line names the directory itself; Cassandra's key names the folder `data` in it.
         let of_files = self.text("data_file_directories").and_then(|data| Path::new(data).parent());
         let directory = match self.text("data") {
             Some(directory) => PathBuf::from(directory),
@@ -407,7 +408,7 @@ impl<'a> Read<'a> {
     fn address(&self, key: &'static str) -> Result<Option<IpAddr>, ConfigError> {
         let Some(host) = self.text(key) else { return Ok(None) };
         let none = |source| ConfigError::NoAddress { key, host: host.to_owned(), source };
-        // IPv4 first, as Java does unless told otherwise.
+        // IPv4 addresses come first, as in Java by default.
         let mut found: Vec<IpAddr> =
             (host, 0).to_socket_addrs().map_err(none)?.map(|address| address.ip()).collect();
         found.sort_by_key(IpAddr::is_ipv6);

@@ -1,4 +1,4 @@
-//! What file and command line say, by key, before defaults: checked against the table of options.
+//! The settings of file and command line by key, without defaults, checked against the table of options.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::file::Yaml;
 use super::options::{OPTIONS, OptionSpec, option};
 use super::value::{Kind, Value};
 
-/// Why a configuration is not taken. The text says what to do.
+/// Why a configuration is refused. The text states what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is not YAML, or not a map.
@@ -15,7 +15,7 @@ pub enum ConfigError {
     Yaml {
         /// Its name.
         file: String,
-        /// What is wrong, with its place.
+        /// What is wrong, and where.
         source: Box<serde_saphyr::Error>,
     },
     /// A key that neither Helenus nor Cassandra 5.0 knows.
@@ -25,7 +25,7 @@ pub enum ConfigError {
         file: String,
         /// The key.
         key: String,
-        /// A known key that looks like it.
+        /// The most similar known key.
         nearest: Option<&'static str>,
     },
     /// A value that the option does not take.
@@ -38,13 +38,13 @@ pub enum ConfigError {
         /// What is allowed.
         allowed: String,
     },
-    /// Several directories.
+    /// Several data directories.
     #[error("data_file_directories: {count} directories are given; several are not built yet, give one")]
     SeveralDirectories {
         /// How many.
         count: usize,
     },
-    /// A key whose absence would change safety or access.
+    /// A key that would reduce safety or widen access if it were ignored.
     #[error("{key}: {value} is not supported: {reason}; remove the key to go on without it")]
     Guarded {
         /// The key.
@@ -54,12 +54,12 @@ pub enum ConfigError {
         /// What is missing.
         reason: &'static str,
     },
-    /// A key and its earlier spelling in one file.
+    /// A key and its older name in one file.
     #[error("{file}: {old} is the earlier name of {key}; give one of them")]
     Twice {
         /// The file's name.
         file: String,
-        /// The earlier spelling.
+        /// The older name.
         old: String,
         /// The key.
         key: &'static str,
@@ -67,14 +67,14 @@ pub enum ConfigError {
     /// Options that contradict each other.
     #[error("{first} and {second} do not go together: {reason}")]
     Conflict {
-        /// One.
+        /// One option.
         first: &'static str,
-        /// The other.
+        /// The other option.
         second: &'static str,
         /// Why.
         reason: &'static str,
     },
-    /// A host name that means no address.
+    /// A host name without an address.
     #[error("{key}: no address for {host}: {source}; give an IP address")]
     NoAddress {
         /// The key.
@@ -86,23 +86,23 @@ pub enum ConfigError {
     },
 }
 
-/// Values by key, from a file and the command line; the command line wins.
+/// Values by key, from a file and the command line. The command line has precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     values: BTreeMap<&'static str, Value>,
     from_flags: BTreeMap<&'static str, Value>,
-    /// Keys of the file without effect, in its order by name.
+    /// Keys of the file without effect, sorted by name.
     pub without_effect: Vec<(String, NoEffect)>,
 }
 
 impl Settings {
-    /// Takes a value from the command line.
+    /// Sets a value from the command line.
     ///
     /// # Errors
-    /// When the option does not take it.
+    /// The option does not take the value.
     ///
     /// # Panics
-    /// If there is no such option: flags are made from the table.
+    /// If there is no such option, because flags are made from the table.
     pub fn set_flag(&mut self, key: &str, text: &str) -> Result<(), ConfigError> {
         let Some(option) = option(key) else { panic!("no option {key} in the table") };
         let name = option.flag.map_or_else(|| key.to_owned(), |flag| format!("--{flag}"));
@@ -111,10 +111,10 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes all keys of a file's text; `file` is its name for errors.
+    /// Reads all keys of a file's text. `file` is its name for errors.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn read_yaml(&mut self, file: &str, text: &str) -> Result<(), ConfigError> {
         let yaml = |source| ConfigError::Yaml { file: file.to_owned(), source: Box::new(source) };
         for (key, value) in Yaml::read(text).map_err(yaml)? {
@@ -141,7 +141,7 @@ impl Settings {
             return Ok(());
         };
         let text = match value {
-            // Cassandra takes a key without a value for its default.
+            // In Cassandra, a key without a value means the default.
             Yaml::Null => return Ok(()),
             Yaml::List(items) if found.key == "data_file_directories" => match items.as_slice() {
                 [] => return Ok(()),
@@ -180,13 +180,13 @@ impl Settings {
         self.from_flags.get(key).or_else(|| self.values.get(key))
     }
 
-    /// The keys that have other values in another reading of file and command line.
+    /// The keys whose values differ from those of another reading.
     pub fn differences(&self, other: &Settings) -> Vec<&'static str> {
         let keys = OPTIONS.iter().map(|option| option.key);
         keys.filter(|key| self.get(key) != other.get(key)).collect()
     }
 
-    /// Takes the value of `key`, or that there is none, from another reading.
+    /// Takes the value of `key`, or its absence, from another reading.
     pub fn take_over(&mut self, key: &'static str, other: &Settings) {
         let take = |to: &mut BTreeMap<&'static str, Value>, from: &BTreeMap<&'static str, Value>| {
             match from.get(key) {
@@ -198,7 +198,7 @@ impl Settings {
         take(&mut self.from_flags, &other.from_flags);
     }
 
-    /// Whether the command line gave `key`.
+    /// Whether `key` was given on the command line.
     pub(super) fn has_flag(&self, key: &str) -> bool {
         self.from_flags.contains_key(key)
     }
@@ -212,7 +212,7 @@ fn wrong(option: &OptionSpec, name: String, value: String) -> ConfigError {
     ConfigError::WrongValue { name, value, allowed: option.kind.allowed() }
 }
 
-/// Refuses a guarded key with a value that matters; true if the key is a guarded one and harmless.
+/// Refuses a guarded key with a value that is not harmless; returns whether the key is guarded.
 fn refuse_guarded(key: &str, value: &Yaml) -> Result<bool, ConfigError> {
     let mut is_guarded = false;
     for guarded in GUARDED {
@@ -231,7 +231,7 @@ fn refuse_guarded(key: &str, value: &Yaml) -> Result<bool, ConfigError> {
 }
 
 fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigError> {
-    // `authenticator: X` and `authenticator: {class_name: X}` say the same.
+    // `authenticator: X` and `authenticator: {class_name: X}` are equivalent.
     let text = match value {
         Yaml::Null => return Ok(()),
         Yaml::Map(map) => map.get("class_name").map_or_else(|| value.text(), Yaml::text),
@@ -245,7 +245,7 @@ fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigEr
     Err(ConfigError::Guarded { key: guarded.key, value: text, reason: guarded.reason })
 }
 
-/// The known key that takes the fewest changes of a letter, if they are few.
+/// The known key with the smallest edit distance, if that is small.
 fn nearest(key: &str) -> Option<&'static str> {
     let guarded = GUARDED.iter().map(|guarded| guarded.key.split('.').next().unwrap_or_default());
     let known = OPTIONS.iter().map(|option| option.key).chain(guarded);
@@ -254,7 +254,7 @@ fn nearest(key: &str) -> Option<&'static str> {
     (distance <= key.len() / 3).then_some(found)
 }
 
-/// Levenshtein's distance.
+/// The Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.bytes().enumerate() {

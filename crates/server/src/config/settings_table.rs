@@ -16,7 +16,7 @@ struct SettingsTable {
     rows: Vec<(&'static str, String)>,
 }
 
-/// The table of what `config` came to from `settings`: given values, and the defaults of the others.
+/// The table of the effective configuration: the given values, and the defaults of the others.
 pub fn settings_table(settings: &Settings, config: &ServerConfig) -> Arc<dyn VirtualTable> {
     let columns = [("name", CqlType::Text), ("value", CqlType::Text)];
     let table = virtual_definition(("system_views", "settings"), "current settings", (1, 0), &columns);
@@ -28,7 +28,7 @@ pub fn settings_table(settings: &Settings, config: &ServerConfig) -> Arc<dyn Vir
     Arc::new(SettingsTable { table, rows })
 }
 
-/// The value of an option whose default depends on nothing else, as the table shows given ones.
+/// The value of an option whose default depends on nothing else, formatted as in the table.
 pub fn setting_text(settings: &Settings, key: &'static str) -> String {
     let default = || option(key).and_then(|option| parse(option, key.to_owned(), option.default).ok());
     settings.get(key).cloned().or_else(default).as_ref().map(text).unwrap_or_default()

@@ -1,56 +1,56 @@
-//! Kinds of options: what their values may be, as text, and what they mean.
+//! The kinds of options: the values they allow, and how their texts are parsed.
 //!
-//! Sizes, durations and their units are written as in Cassandra 5 (`DataStorageSpec`, `DurationSpec`): a whole number and a
-//! unit, without a blank.
+//! Sizes and durations are written as in Cassandra 5 (`DataStorageSpec`, `DurationSpec`): a whole number and a unit,
+//! without a space.
 
 use std::time::Duration;
 
-/// What an option takes.
+/// What values an option allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes, at least and at most so many.
+    /// A size within limits.
     Size {
-        /// Fewest bytes.
+        /// The least number of bytes.
         min: u64,
-        /// Most bytes.
+        /// The greatest number of bytes.
         max: u64,
     },
-    /// A time, at least so many milliseconds.
+    /// A time, with a lower limit.
     Duration {
-        /// Fewest milliseconds.
+        /// The least number of milliseconds.
         min_ms: u64,
     },
     /// Bytes a second.
     Rate,
     /// A whole number.
     Integer {
-        /// The least.
+        /// The least number.
         min: i64,
-        /// The greatest.
+        /// The greatest number.
         max: i64,
     },
     /// true or false.
     Boolean,
-    /// One of these words.
+    /// One of some words.
     Choice(&'static [&'static str]),
     /// A file or directory.
     Path,
-    /// A list of one directory; `DIR/` and this name.
+    /// A list of one directory, which must have this name.
     DirectoryNamed(&'static str),
     /// Any text.
     Text,
-    /// A list of words; a text has commas between them.
+    /// A list of words; as text, separated by commas.
     Words,
     /// A host name or IP address.
     Host,
-    /// IP and port.
+    /// An IP address and port.
     Listen,
 }
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Bytes, of a rate those a second.
+    /// Bytes; of a rate, bytes a second.
     Size(u64),
     /// A time.
     Duration(Duration),
@@ -64,7 +64,7 @@ pub enum Value {
 
 /// Units of sizes.
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-/// Units of durations, in nanoseconds; a longer name before one it ends with.
+/// Units of durations, in nanoseconds. A unit precedes any shorter one that it ends with.
 const DURATIONS: [(&str, u64); 8] = [
     ("ms", 1_000_000),
     ("us", 1_000),
@@ -77,7 +77,7 @@ const DURATIONS: [(&str, u64); 8] = [
 ];
 
 impl Kind {
-    /// Reads a value; `None` if it is not one of this kind.
+    /// Parses a value; `None` if it is not allowed.
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {
             Kind::Size { min, max } => {
@@ -112,7 +112,7 @@ impl Kind {
         }
     }
 
-    /// What is allowed, for errors, help and docs.
+    /// The allowed values, for errors, help and docs.
     pub fn allowed(self) -> String {
         match self {
             Kind::Size { min, max } => {
@@ -145,7 +145,7 @@ impl Kind {
         }
     }
 
-    /// The placeholder in help.
+    /// The placeholder shown in help.
     pub fn placeholder(self) -> &'static str {
         match self {
             Kind::Size { .. } => "SIZE",
@@ -171,7 +171,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// A number of bytes in the largest unit that says it exactly.
+/// Formats a number of bytes in the largest unit that is exact.
 pub fn size_text(bytes: u64) -> String {
     let exact = |(_, factor): &&(&str, u64)| bytes >= *factor && bytes.is_multiple_of(*factor);
     let (unit, factor) = SIZES.iter().find(exact).unwrap_or(&("B", 1));

@@ -1,13 +1,13 @@
-//! The text that Prometheus reads (its text format, version 0.0.4).
+//! Writes Prometheus's text format, version 0.0.4.
 //!
-//! Written by hand, since the names of Cassandra's exporters are counters without `_total` and summaries with quantiles, which
-//! libraries of the newer OpenMetrics format do not write (docs/decisions/2026-11-22-metrics-and-logs.md).
+//! It is written by hand, because Cassandra's exporter uses counters without `_total` and summaries with quantiles,
+//! which libraries of the newer OpenMetrics format do not write (docs/decisions/2026-11-22-metrics-and-logs.md).
 
 use std::fmt::Write;
 
 use helenus_engine::Distribution;
 
-/// What a family of samples is.
+/// The type of a family of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
@@ -30,45 +30,45 @@ impl Kind {
 /// Labels of a sample: names and values.
 pub(super) type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// Quantiles of summaries, those of Cassandra's own exporters.
+/// The quantiles of summaries, as in Cassandra's own exporters.
 const QUANTILES: [(&str, f64); 6] =
     [("0.5", 0.5), ("0.75", 0.75), ("0.95", 0.95), ("0.98", 0.98), ("0.99", 0.99), ("0.999", 0.999)];
 
-/// A page being written. Samples of a family follow its head; a family has one head in a page.
+/// A page that is being written. The samples of a family follow its head, which occurs once in a page.
 #[derive(Default)]
 pub(super) struct Page {
     text: String,
-    /// Labels that every sample carries, in the text's form, without braces.
+    /// The labels that every sample has, formatted, without braces.
     common: String,
 }
 
 impl Page {
-    /// From here on every sample carries these labels.
+    /// Sets the labels that every following sample has.
     pub fn set_common(&mut self, labels: Labels<'_>) {
         self.common.clear();
         put_labels(labels, &mut self.common);
     }
 
-    /// The head of a family.
+    /// Writes the head of a family.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
         debug_assert!(!self.text.contains(&format!("# TYPE {name} ")), "one head a family: {name}");
         // Writing to a String cannot fail.
         let _ok = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
     }
 
-    /// One sample of a counter or gauge.
+    /// Writes one sample of a counter or gauge.
     pub fn sample(&mut self, name: &str, labels: Labels<'_>, value: f64) {
         self.named(name, "", labels, None, value);
     }
 
-    /// A family of one sample.
+    /// Writes a family of one sample.
     pub fn single(&mut self, name: &str, kind: Kind, help: &str, value: f64) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
     }
 
-    /// The samples of a histogram: how many of the measured events were at most each bound. `unit` is how many of the
-    /// distribution's values the family's unit has.
+    /// Writes the samples of a histogram: for each bound, the number of measured events up to it. `unit`: the
+    /// distribution's values for one unit of the family.
     pub fn histogram(
         &mut self,
         name: &str,
@@ -84,7 +84,8 @@ impl Page {
         self.named(name, "_count", labels, None, distribution.measured as f64);
     }
 
-    /// The samples of a summary: quantiles of the measured events if there are any, and the number of all.
+    /// Writes the samples of a summary: the quantiles of the measured events, if there are any, and the number of all
+    /// events.
     pub fn summary(&mut self, name: &str, labels: Labels<'_>, (distribution, unit): (&Distribution, f64)) {
         let known = if distribution.measured > 0 { &QUANTILES[..] } else { &[] };
         for &(text, part) in known {
@@ -94,7 +95,7 @@ impl Page {
         self.named(name, "_count", labels, None, distribution.count as f64);
     }
 
-    /// The page.
+    /// Returns the page.
     pub fn finish(self) -> String {
         self.text
     }
@@ -143,7 +144,7 @@ fn put_labels(labels: Labels<'_>, out: &mut String) {
     }
 }
 
-/// A number as the format wants it: Go's, which reads Rust's shortest form.
+/// Formats a number for Prometheus. Its parser, Go's, reads Rust's shortest form.
 fn number(value: f64) -> String {
     if value.is_nan() { "NaN".to_owned() } else { format!("{value}") }
 }

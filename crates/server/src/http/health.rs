@@ -1,9 +1,9 @@
-//! `/health` and `/ready`: whether a server is in order, and whether it serves clients.
+//! `/health` and `/ready`: whether the server is in order, and whether it serves clients.
 //!
-//! Healthy is a server that could do its work: its commit log takes writes, and no policy has closed its doors. What is wrong
-//! without stopping it (a flush or a compaction that failed and is tried again, tables with a damaged file) is named and does
-//! not make it unhealthy: whoever starts servers anew on an unhealthy answer would make none of it better. Ready is a server
-//! whose doors are open.
+//! A server is healthy if its commit log takes writes and no failure policy has stopped it from serving clients. Other
+//! problems (a flush or compaction that failed and is tried again, tables with a damaged file) are listed, but do not
+//! make it unhealthy: a supervisor would restart it for that, which helps nothing. A server is ready if it accepts
+//! clients.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::state::{HttpState, Stage, opening_text};
 use crate::admin::failures_of;
 use crate::policy::Verdict;
 
-/// Whether it is in order, and why not.
+/// Whether the server is in order, and its problems.
 pub(super) fn health(state: &HttpState) -> (bool, Value) {
     let (stage, watched) = match state.stage() {
         Stage::Opening(progress) => {
@@ -45,7 +45,7 @@ pub(super) fn health(state: &HttpState) -> (bool, Value) {
     (is_well, json!({ "status": word, "problems": problems, "notes": notes }))
 }
 
-/// Whether clients are served, and why not.
+/// Whether clients are served, and if not, why.
 pub(super) fn readiness(state: &HttpState) -> (bool, Value) {
     match state.stage() {
         Stage::Opening(progress) => (false, json!({ "ready": false, "reason": opening_text(&progress) })),

@@ -1,19 +1,19 @@
-//! By which names the HTTP port may be asked for: the `Host` of a request is checked where the port is on the loopback.
+//! Checks the `Host` of HTTP requests if the port is on the loopback interface.
 //!
-//! A page of any site can have a browser on this machine connect to the loopback, by a name of its own that it lets point
-//! there (DNS rebinding), and then reads the answers as its own. The browser sends that name as the request's `Host`. A port
-//! that others reach is asked for by whatever names its owner has given the machine; there the check is made only where
-//! `http_hosts` says by which.
+//! A page of any site can make a browser on this machine connect to the loopback, by a name of the site's own that it
+//! points there (DNS rebinding), and then read the answers. The browser sends that name as the request's `Host`. A port
+//! that other machines reach may be requested by any name that its owner has given the machine; there the check is made
+//! only if `http_hosts` lists names.
 
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::HOST;
 use hyper::{Request, Version};
 
-/// Of a name that is shown in a refusal, characters.
+/// Most characters of a name that a refusal quotes.
 const SHOWN_MAX: usize = 100;
 
-/// The names that are answered.
+/// The names that requests may use.
 pub(super) struct KnownHosts {
     address: SocketAddr,
     names: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct KnownHosts {
 }
 
 impl KnownHosts {
-    /// Of a port that listens on `address`, with the names that its owner gives.
+    /// The names of a port that listens on `address`, with those that its owner configured.
     pub fn new(address: SocketAddr, names: &[String]) -> KnownHosts {
         let is_any = names.iter().any(|name| name == "*");
         let names: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
@@ -29,10 +29,10 @@ impl KnownHosts {
         KnownHosts { address, names, is_checked }
     }
 
-    /// Whether a request asks for one of them.
+    /// Checks that a request uses a known name.
     ///
     /// # Errors
-    /// What to tell whoever asks for another.
+    /// The text for a client that used another name.
     pub fn check<B>(&self, request: &Request<B>) -> Result<(), String> {
         if !self.is_checked {
             return Ok(());
@@ -40,12 +40,12 @@ impl KnownHosts {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
         if host.is_none() && request.version() < Version::HTTP_11 && request.uri().authority().is_none() {
-            // What has no Host at all is no browser.
+            // A request without any Host is not from a browser.
             return Ok(());
         }
         let is_one = hosts.next().is_none();
         let is_known = |host: &str| self.knows(host);
-        // A request that names a whole URI means its authority, and must not have another host beside it.
+        // A request with a whole URI means its authority, and must not have another Host beside it.
         let authority = request.uri().authority().map(|authority| authority.as_str());
         if is_one && host.is_some_and(is_known) && authority.is_none_or(is_known) {
             return Ok(());
@@ -59,7 +59,7 @@ impl KnownHosts {
         ))
     }
 
-    /// Whether `host` is one of ours, whatever its port: somebody may forward another one to this.
+    /// Whether `host` is a known name. Its port is ignored, because another port may be forwarded to this one.
     fn knows(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         if self.names.contains(&name) || name == "localhost" {
@@ -70,16 +70,16 @@ impl KnownHosts {
             Some(literal) => literal.parse().map(IpAddr::V6),
             None => name.parse().map(IpAddr::V4),
         };
-        // No name service is asked for an address.
+        // Addresses are not looked up in a name service.
         ip.is_ok_and(|ip| ip.to_canonical().is_loopback() || ip == self.address.ip())
     }
 }
 
-/// The name in lower case without port and last dot; `None` where that is no host.
+/// The name in lower case, without port and final dot; `None` if it is not a host.
 fn name_of(host: &str) -> Option<String> {
     let is_port = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.rsplit_once(':') {
-        // The colons of an address without port.
+        // An IPv6 address without a port.
         Some((_, rest)) if rest.ends_with(']') => host,
         Some((name, port)) if is_port(port) => name,
         Some(_) => return None,

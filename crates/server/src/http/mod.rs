@@ -1,8 +1,8 @@
-//! The HTTP port: `/metrics`, `/health` and `/ready`, for whoever watches servers.
+//! The HTTP port: `/metrics`, `/health` and `/ready`, for monitoring.
 //!
-//! `serve` answers requests on a thread of its own; `state` is what it answers from, filled as the server starts; `health`
-//! judges it, `hosts` says by which names it may be asked. `metrics` gathers figures when somebody scrapes, and `exposition` writes them as Prometheus reads them: nothing
-//! is kept or computed between scrapes.
+//! `serve` answers requests on its own thread and `hosts` checks the names in them. `state` holds the parts of the
+//! server that answers come from, and is filled while the server starts; `health` judges them. `metrics` collects the
+//! metrics at each scrape, and `exposition` formats them for Prometheus; nothing is kept or computed between scrapes.
 
 mod exposition;
 mod health;

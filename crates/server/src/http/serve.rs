@@ -1,7 +1,8 @@
-//! Answers on the HTTP port: one thread, a bounded number of connections, GET and nothing else.
+//! Serves the HTTP port: one thread, a limited number of connections, only GET.
 //!
-//! A client that sends half a request, or nothing, is closed after a while, and earlier if others need its place: beyond the
-//! bound the oldest connection goes, whatever it does. So hundreds of them do not keep `/health` from being answered.
+//! A client that sends half a request, or nothing, is closed after a while, or earlier if others need its connection:
+//! when the limit is reached, the oldest connection is closed, whatever it does. So hundreds of such clients do not
+//! keep `/health` from being answered.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,13 +30,13 @@ use super::state::HttpState;
 use crate::ServerError;
 use crate::native::bind;
 
-/// How long a connection is left to send its request before it makes room for others.
+/// How long a connection has to send its request before it may be closed for others.
 const OWN_TIME: Duration = Duration::from_millis(250);
-/// Bytes of a request's head.
+/// Most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long a connection may last.
 const CONNECTION_MAX: Duration = Duration::from_secs(600);
-/// How long after a failure to accept the next is tried.
+/// The pause after a failure to accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -45,14 +46,15 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whether the server is in order\n/ready    whether it serves clients\n";
 
-/// What the HTTP port is given.
+/// The limits of the HTTP port.
 #[derive(Clone, Debug)]
 pub struct HttpLimits {
-    /// Connections at a time; beyond them the oldest makes room.
+    /// The most connections at a time; when there are more, the oldest is closed.
     pub connections_max: usize,
-    /// `http_request_timeout`: how long a client may take to send its request, or do nothing between two.
+    /// `http_request_timeout`: how long a client may take to send its request, or be idle between two.
     pub request_timeout: Duration,
-    /// Names besides its address and those of the loopback by which it may be asked for (`http_hosts`); `*` for any.
+    /// Names that requests may use besides the port's address and the names of the loopback (`http_hosts`); `*` for
+    /// any.
     pub hosts: Vec<String>,
 }
 
@@ -70,10 +72,10 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds `address` (port 0: a free one) and answers from then on.
+    /// Binds `address` (port 0: a free one) and starts to serve.
     ///
     /// # Errors
-    /// When the address cannot be bound, or a runtime cannot be made.
+    /// The address cannot be bound, or a runtime cannot be built.
     pub fn start(
         host: &Host,
         address: SocketAddr,
@@ -92,12 +94,12 @@ impl HttpServer {
         Ok(HttpServer { address, stop, thread })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub fn stop(&self) {
         let _thread_may_be_gone = self.stop.send(true);
         self.thread.join();
@@ -110,7 +112,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// What requests are answered by.
+/// What is needed to answer requests.
 struct Asked {
     hosts: KnownHosts,
     state: Arc<HttpState>,
@@ -139,7 +141,7 @@ async fn accept(
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut connections = JoinSet::new();
-    // When each came, the oldest first; of some that have ended too.
+    // When each connection was accepted, the oldest first; some of them may have ended.
     let mut ages: VecDeque<(Instant, AbortHandle)> = VecDeque::new();
     loop {
         while ages.front().is_some_and(|(_, oldest)| oldest.is_finished()) {
@@ -159,7 +161,7 @@ async fn accept(
             accepted = listener.accept(), if !is_full => accepted,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             () = room => {
-                // Until it has ended it is not counted twice.
+                // Waits until it has ended, so that it is not counted any more.
                 let _ended = connections.join_next().await;
                 continue;
             }
@@ -185,7 +187,7 @@ async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<Asked>) 
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(request_timeout).max_buf_size(HEAD_BYTES_MAX);
     let serving = protocol.serve_connection(TokioIo::new(stream), service);
-    // Clients that leave, or send what is no HTTP, are nobody's trouble.
+    // Errors of a connection are ignored: the client has left, or sent something that is not HTTP.
     let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
 }
 

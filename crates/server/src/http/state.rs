@@ -1,4 +1,5 @@
-//! What the HTTP port answers from. It listens before the database is open, so that whoever waits for a server sees it come up.
+//! The state that the HTTP port answers from. The port listens before the database is open, so that clients can follow
+//! the start.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::native::NativeServer;
 use crate::policy::FailurePolicies;
 use crate::rpc::RpcServer;
 
-/// The state of a server, as the HTTP port sees it.
+/// The state of a server for the HTTP port.
 pub struct HttpState {
     pub(super) log: Arc<Log>,
     pub(super) slow: Arc<SlowStatements>,
@@ -24,30 +25,30 @@ pub struct HttpState {
 pub(super) enum Stage {
     /// The database is being opened.
     Opening(Arc<OpenProgress>),
-    /// Clients are served, unless a policy says otherwise.
+    /// The database is open; clients are served unless a policy forbids it.
     Open(Arc<Watched>),
-    /// It ends.
+    /// The server is stopping.
     Stopping(Option<Arc<Watched>>),
 }
 
-/// What there is to watch once a server is open.
+/// The parts of an open server that are monitored.
 pub struct Watched {
     /// The database.
     pub database: Arc<Database>,
-    /// The door of the native protocol.
+    /// The server of the native protocol.
     pub native: Arc<NativeServer>,
-    /// That of the old RPC interface, if it is served.
+    /// The server of the old RPC interface, if there is one.
     pub rpc: Option<Arc<RpcServer>>,
-    /// What clients are told of the node.
+    /// The description of the node for clients.
     pub node: NodeInfo,
-    /// Where the data is; none in memory.
+    /// The data directory; `None` in memory.
     pub directory: Option<PathBuf>,
     /// Version of the program.
     pub version: &'static str,
 }
 
 impl HttpState {
-    /// Of a server that is about to open its database.
+    /// The state of a server that is about to open its database.
     pub fn new(
         log: &Arc<Log>,
         slow: &Arc<SlowStatements>,
@@ -62,12 +63,12 @@ impl HttpState {
         })
     }
 
-    /// Clients are served.
+    /// Records that clients are served.
     pub fn opened(&self, watched: Watched) {
         *self.stage.write() = Stage::Open(Arc::new(watched));
     }
 
-    /// The server is about to end.
+    /// Records that the server is about to stop.
     pub fn stopping(&self) {
         let mut stage = self.stage.write();
         let watched = match &*stage {
@@ -77,7 +78,7 @@ impl HttpState {
         *stage = Stage::Stopping(watched);
     }
 
-    /// Lets go of the database and the doors.
+    /// Drops the database and the listeners.
     pub fn closed(&self) {
         *self.stage.write() = Stage::Stopping(None);
     }
@@ -87,7 +88,7 @@ impl HttpState {
     }
 }
 
-/// How far an opening is, for people.
+/// The progress of opening, as text.
 pub(super) fn opening_text(progress: &OpenProgress) -> String {
     match progress.stage() {
         OpenStage::ReadingLog(read, of) => {

@@ -1,4 +1,4 @@
-//! What the engine tells, as lines of the log.
+//! Writes the engine's events to the log.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::line::{Entry, Level, time_text};
 use super::sink::Log;
 use crate::policy::FailurePolicies;
 
-/// Writes what happens in a database to the log, and acts on failures as the server was told to.
+/// Logs the events of a database, and applies the failure policies.
 pub struct EngineJournal {
     log: Arc<Log>,
     policies: Arc<FailurePolicies>,
@@ -103,7 +103,7 @@ impl Journal for EngineJournal {
     }
 }
 
-/// Flushes and compactions of the system's own tables interest few.
+/// Flushes and compactions of system tables are logged at a lower level.
 fn level_of(table: &Table) -> Level {
     if helenus_engine::is_system_keyspace(&table.keyspace) { Level::Debug } else { Level::Info }
 }
@@ -116,7 +116,7 @@ fn of_table(entry: Entry, table: &Table) -> Entry {
     entry.with("keyspace", &*table.keyspace).with("table", &*table.name)
 }
 
-/// The file and the place in it that an error names.
+/// Adds the file and offset that an error names.
 fn with_place(entry: Entry, error: &Error) -> Entry {
     match error.place() {
         None => entry,
@@ -173,7 +173,7 @@ fn schema_entry(change: &SchemaChange) -> Entry {
         .with("name", name)
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 pub(super) fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match units.iter().find(|(_, shift)| bytes >> shift > 0) {
@@ -182,7 +182,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// Nanoseconds for people.
+/// Formats nanoseconds for people.
 pub(super) fn time(ns: u64) -> String {
     match ns {
         ..1_000_000 => format!("{} us", ns / 1000),

@@ -1,30 +1,30 @@
-//! How a line of the log looks.
+//! The format of a line of the log.
 //!
-//! A message is a sentence that says everything a person needs; fields say it once more to programs, in JSON alone.
+//! The message is a sentence with everything that a person needs. The fields repeat it for programs, in JSON only.
 
 use helenus_model::types::write_instant;
 use serde_json::{Map, Value};
 
 use super::shown::{TEXT_BYTES_MAX, bounded, on_one_line};
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something failed that somebody should look at.
+    /// A failure that needs attention.
     Error,
     /// Something is refused or slow, or soon will be.
     Warn,
-    /// What a server does: flushes, compactions, changes of the schema.
+    /// The work of the server: flushes, compactions, changes of the schema.
     Info,
-    /// What clients do wrong, connections that come and go.
+    /// Mistakes of clients, connections that come and go.
     Debug,
 }
 
 impl Level {
-    /// All, the gravest first.
+    /// All levels, the most severe first.
     pub const ALL: [Level; 4] = [Level::Error, Level::Warn, Level::Info, Level::Debug];
 
-    /// The name, as the option takes it.
+    /// The name, as in the option.
     pub fn name(self) -> &'static str {
         match self {
             Level::Error => "error",
@@ -34,12 +34,12 @@ impl Level {
         }
     }
 
-    /// The level of a name.
+    /// The level with a name.
     pub fn of_name(name: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// The name in colours of a terminal, as wide as the widest.
+    /// The name in terminal colours, padded to the widest.
     fn coloured(self) -> &'static str {
         match self {
             Level::Error => "\x1b[31mERROR\x1b[0m",
@@ -59,36 +59,36 @@ impl Level {
     }
 }
 
-/// What lines look like.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Text {
         /// With the colours of a terminal.
         coloured: bool,
     },
-    /// One object of JSON a line.
+    /// One JSON object a line.
     Json,
 }
 
-/// Something to be logged.
+/// An entry for the log.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What happened, one word that programs can look for: `flushed`.
+    /// The event in one word that programs can search: `flushed`.
     pub event: &'static str,
-    /// The same as a sentence.
+    /// The event as a sentence.
     pub message: String,
-    /// The facts in it, for programs.
+    /// The facts of the message, for programs.
     pub fields: Map<String, Value>,
 }
 
 impl Entry {
-    /// Without fields.
+    /// An entry without fields.
     pub fn new(event: &'static str, message: impl Into<String>) -> Entry {
         Entry { event, message: message.into(), fields: Map::new() }
     }
 
-    /// With a field.
+    /// Adds a field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Entry {
         self.fields.insert(name.to_owned(), value.into());
@@ -96,14 +96,14 @@ impl Entry {
     }
 }
 
-/// A line, with its end.
+/// Formats a line, including its end.
 pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) -> String {
     let time = time_text(wall_us);
     let Entry { event, message, fields } = entry;
     match format {
         Format::Text { coloured } => {
             let level = if coloured { level.coloured() } else { level.plain() };
-            // One entry is one line, whatever is in it.
+            // One entry is one line, whatever it contains.
             let message = on_one_line(message.trim_end(), TEXT_BYTES_MAX);
             format!("{time} {level} {event}: {message}\n")
         }
@@ -122,11 +122,11 @@ pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) ->
     }
 }
 
-/// To the millisecond, in UTC.
+/// Formats a time in UTC, to the millisecond.
 pub(super) fn time_text(wall_us: i64) -> String {
     let ms = wall_us.div_euclid(1000);
     let mut text = String::with_capacity(24);
-    // `write_instant` leaves out a fraction of zero; a log's columns stand still.
+    // `write_instant` omits a fraction of zero; here the columns must align.
     write_instant(ms.div_euclid(1000), 0, &mut text);
     text.pop();
     text.push_str(&format!(".{:03}Z", ms.rem_euclid(1000)));

@@ -1,8 +1,9 @@
-//! The server's log: lines for people, or JSON, on standard error; and what a start says of itself, on standard output.
+//! The server's log: text lines or JSON on standard error, and messages about the start on standard output.
 //!
-//! `sink` takes lines and writes them from a thread of its own, so that nobody waits for a terminal or a full pipe; `line` is
-//! how they look, `shown` how texts of others do in them. `engine` translates what the engine tells, `slow` writes down slow and failed statements. A `Log` is a value
-//! that goes through constructors: an embedded database has none, and nothing here is global.
+//! `sink` takes lines and writes them from its own thread, so that no caller waits for a terminal or a full pipe.
+//! `line` is their format, and `shown` makes foreign texts safe for it. `engine` logs the engine's events, `slow` slow
+//! and failed statements. A `Log` is passed through constructors; nothing here is global, and an embedded database has
+//! none.
 
 mod engine;
 mod line;

@@ -1,21 +1,21 @@
-//! How texts that others chose stand in the log: of bounded length, and without characters that a terminal or an editor obeys.
+//! Makes foreign texts safe for the log: of bounded length, and without characters that a terminal or an editor obeys.
 //!
-//! Every line goes through here (`line`, `sink`), whoever wrote it: a statement, the name of a table, an error that quotes
-//! either.
+//! Every line goes through here (`line`, `sink`), because a statement, the name of a table, or an error that quotes one
+//! of them may contain anything.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// Longest message, and longest text in a field, bytes; what is left out is counted behind it.
+/// Longest message, and longest text in a field, in bytes. The number of omitted bytes is appended.
 pub(super) const TEXT_BYTES_MAX: usize = 8 << 10;
-/// Elements of a list in a field.
+/// Most elements of a list in a field.
 const LIST_MAX: usize = 64;
-/// Lists in lists that are shown.
+/// Most levels of nested lists.
 const DEPTH_MAX: usize = 4;
 
-/// A text of at most `bytes_max` bytes and a little, on one line.
+/// A text of slightly more than `bytes_max` bytes at most, on one line.
 pub(super) fn on_one_line(text: &str, bytes_max: usize) -> Cow<'_, str> {
     shown(text, bytes_max, |c| match c {
         '\n' | '\r' | '\t' => Some(' '),
@@ -23,7 +23,7 @@ pub(super) fn on_one_line(text: &str, bytes_max: usize) -> Cow<'_, str> {
     })
 }
 
-/// A text of at most `bytes_max` bytes and a little, with its line ends.
+/// A text of slightly more than `bytes_max` bytes at most, with its line ends.
 fn as_it_is(text: &str, bytes_max: usize) -> Cow<'_, str> {
     shown(text, bytes_max, |c| matches!(c, '\n' | '\r' | '\t').then_some(c))
 }
@@ -48,14 +48,14 @@ fn shown(text: &str, bytes_max: usize, replace: impl Fn(char) -> Option<char>) -
     Cow::Owned(out)
 }
 
-/// Whether a character is obeyed rather than shown: control characters, ends of lines, changes of the direction of writing, and what has no
-/// width.
+/// Whether a terminal or editor would obey a character instead of showing it: control characters, line ends, changes of
+/// the writing direction, and characters without width.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
-/// A field's value, its texts and lists bounded.
+/// A field's value, with bounded texts and lists.
 pub(super) fn bounded(value: &Value) -> Value {
     bounded_to(value, DEPTH_MAX)
 }
@@ -80,7 +80,7 @@ mod tests {
     use helenus_host::Random;
     use helenus_host::sim::Machine;
 
-    /// Texts of characters that mean something to somebody, and of any others.
+    /// A random text with many characters that are special somewhere.
     fn draw(random: &dyn Random, length: usize) -> String {
         const NASTY: [char; 12] = [
             '\0', '\n', '\r', '\t', '\u{1b}', '\u{9b}', '\u{7f}', '\u{2028}', '\u{202e}', '\u{feff}', 'ä',

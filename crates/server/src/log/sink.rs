@@ -1,7 +1,7 @@
-//! Where lines go: a bounded queue, and a thread that writes it to standard error.
+//! The queue of log lines, and the thread that writes them to standard error.
 //!
-//! Whoever logs only formats a line and puts it into the queue: a terminal that was stopped, or a pipe that nobody reads,
-//! stops no flush and no client. Lines that do not fit are counted, and the count is the next line that is written.
+//! A caller only formats a line and puts it into the bounded queue, so a stopped terminal or an unread pipe stops no
+//! flush and no client. Lines that do not fit are counted, and the count is the next line that is written.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -15,20 +15,20 @@ use parking_lot::{Condvar, Mutex};
 use super::line::{Entry, Format, Level, line};
 use super::shown::{TEXT_BYTES_MAX, on_one_line};
 
-/// Lines that wait for the thread.
+/// Most lines that wait for the thread.
 const LINES_MAX: usize = 10_000;
-/// How often the same thing is written at most, when it comes again and again.
+/// The least interval between repetitions of the same message.
 const SELDOM_NS: u64 = 10_000_000_000;
-/// Bytes by which two of them are told apart.
+/// Bytes of a key that are compared.
 const KEY_BYTES_MAX: usize = 256;
-/// Different things of that kind that are remembered.
+/// Most different messages whose repetitions are counted.
 const SELDOM_MAX: usize = 256;
-/// How long the end of a server waits for its last lines to be taken.
+/// How long a stopping server waits until its last lines are written.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 /// The log of a server.
 pub struct Log {
-    /// Of `Level::ALL` so many are written.
+    /// The number of levels of `Level::ALL` that are written.
     levels: AtomicUsize,
     format: Format,
     clock: Arc<dyn Clock>,
@@ -40,7 +40,7 @@ pub struct Log {
     panics: AtomicU64,
 }
 
-/// Something that was written, and how often it came again since.
+/// A message that was written, and the number of its repetitions since.
 struct Seldom {
     written_ns: u64,
     more: u64,
@@ -56,13 +56,13 @@ struct Queue {
 struct State {
     lines: VecDeque<String>,
     lost: u64,
-    /// The thread has taken lines that it has not written yet.
+    /// Whether the thread has taken lines that it has not written yet.
     writing: bool,
     closing: bool,
 }
 
 impl Log {
-    /// A log of what matters as much as `level` or more; `None`: of nothing.
+    /// Starts a log of the entries at `level` or more severe; `None` logs nothing.
     pub fn start(host: &Host, format: Format, level: Option<Level>) -> Arc<Log> {
         let queue = Arc::new(Queue::default());
         let task = host.tasks.start(
@@ -84,17 +84,17 @@ impl Log {
         log
     }
 
-    /// Writes what matters as much as `level` or more from now on; `None`: nothing.
+    /// Sets the least severe level that is written; `None` logs nothing.
     pub fn set_level(&self, level: Option<Level>) {
         self.levels.store(level.map_or(0, |most| most as usize + 1), Ordering::Relaxed);
     }
 
-    /// Whether something that matters so much is written.
+    /// Whether entries of this level are written.
     pub fn takes(&self, level: Level) -> bool {
         (level as usize) < self.levels.load(Ordering::Relaxed)
     }
 
-    /// Lines written, by level, the gravest first.
+    /// Lines written, by level, the most severe first.
     pub fn counts(&self) -> [(Level, u64); Level::ALL.len()] {
         let mut counts = Level::ALL.map(|level| (level, 0));
         for ((_, count), lines) in counts.iter_mut().zip(&self.lines) {
@@ -103,7 +103,7 @@ impl Log {
         counts
     }
 
-    /// Logs.
+    /// Writes an entry.
     pub fn write(&self, level: Level, entry: &Entry) {
         if self.takes(level) {
             self.count(level);
@@ -111,8 +111,8 @@ impl Log {
         }
     }
 
-    /// Logs what may come thousands of times a second: the same event with the same `key` once in ten seconds, with how often
-    /// it came.
+    /// Writes an entry that may occur thousands of times a second: the same event with the same `key` at most once in
+    /// ten seconds, with the number of repetitions.
     pub fn write_seldom(&self, level: Level, key: &str, mut entry: Entry) {
         if !self.takes(level) {
             return;
@@ -142,7 +142,7 @@ impl Log {
         self.write(level, &entry);
     }
 
-    /// Says something of the start or end, on standard output: `word` and a text, as tools and people wait for it.
+    /// Writes a message about the start or end to standard output: `word` and a text, which people and tools wait for.
     pub fn say(&self, entry: &Entry) {
         let text = match self.format {
             Format::Text { .. } => {
@@ -151,17 +151,17 @@ impl Log {
             }
             Format::Json => line(self.format, self.clock.wall_us(), Level::Info, entry),
         };
-        // Whoever closed it does not want to hear of it.
+        // Errors are ignored: standard output was closed.
         let mut out = std::io::stdout().lock();
         let _told = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
-    /// Panics that were logged.
+    /// The number of panics that were logged.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Logs a panic at once, on its thread: the process may be about to die.
+    /// Writes a panic at once on its own thread, because the process may be about to die.
     pub fn write_panic(&self, entry: &Entry) {
         self.panics.fetch_add(1, Ordering::Relaxed);
         if self.takes(Level::Error) {
@@ -171,7 +171,7 @@ impl Log {
         }
     }
 
-    /// Ends it: what is in the queue is written, if somebody takes it within two seconds.
+    /// Closes the log. Queued lines are still written, if that takes at most two seconds.
     pub fn close(&self) {
         let mut state = self.queue.state.lock();
         state.closing = true;
@@ -209,7 +209,7 @@ impl Drop for Log {
     }
 }
 
-/// Writes the queue.
+/// The worker that writes the queue.
 struct Writer {
     queue: Arc<Queue>,
     format: Format,

@@ -1,12 +1,13 @@
-//! Slow statements, and those that the server failed at, in the log.
+//! Logs slow statements, and statements at which the server failed.
 //!
-//! A statement is slow when its answer took longer than a threshold to be made (`slow_query_log_timeout`; Cassandra's
-//! `MonitoringTask` does the same for reads). What it costs to find that out: a look at a coarse clock a statement, two where one comes alone. What a
-//! slow one touched is told by a probe, and carrying one costs: statements that are answered from memory at once carry none.
-//! Those that wait for the disk, or take longer than 20 ms in memory, are run on disk threads (`engine::database::reading`),
-//! and there each carries a probe that counts everything and times waiting for files alone.
+//! A statement is slow when its answer takes longer than a threshold (`slow_query_log_timeout`; Cassandra's
+//! `MonitoringTask` does the same for reads). The cost of checking is one reading of a coarse clock for each statement,
+//! or two if the statement arrives alone. A probe records what a slow statement touched. Probes cost too, so statements
+//! that are answered from memory at once have none. Statements that wait for the disk, or take longer than 20 ms in
+//! memory, run on disk threads (`engine::database::reading`); there each has a probe that counts everything but times
+//! only the waits for files.
 //!
-//! Texts are shown without their literals unless the owner wants to see values.
+//! Texts are shown without their literals, unless the owner wants to see values.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,28 +26,31 @@ use super::line::{Entry, Level};
 use super::shown::on_one_line;
 use super::sink::Log;
 
-/// Slow statements that are written in `WINDOW_NS`; of more, only the number. Cassandra reports as many in as long.
+/// Slow statements that are logged in `WINDOW_NS`; of further ones only the number. Cassandra logs as many in the same
+/// time.
 const SHOWN_MAX: u64 = 50;
 const WINDOW_NS: u64 = 5_000_000_000;
 /// Longest text of a statement in the log, bytes.
 const TEXT_BYTES_MAX: usize = 2000;
-/// Bytes of a statement that are looked at: what is shown is shorter than this, unless it is almost nothing but literals.
+/// Bytes of a statement that are scanned. What is shown is shorter, unless the statement is almost nothing but
+/// literals.
 const LOOKED_AT_MAX: usize = 16 << 10;
 /// Longest text of an error in the log, bytes.
 const ERROR_BYTES_MAX: usize = 1000;
 /// Statements of a batch that are shown.
 const BATCH_SHOWN_MAX: usize = 3;
 
-/// A statement, as far as the log shows it.
+/// The text of a statement for the log.
 #[derive(Clone, Debug)]
 pub struct StatementText {
-    /// `query`, `prepared`, `batch`, `prepare`; of the old RPC interface `rpc_query` and `rpc_call`.
+    /// `query`, `prepared`, `batch` or `prepare`; in the old RPC interface `rpc_query` or `rpc_call`.
     pub kind: &'static str,
-    /// The text, or the first of a batch. Long ones are cut by `StatementText::cut`: what is not shown is not kept.
+    /// The text, or the first texts of a batch. `StatementText::cut` shortens long ones, so that no more is kept than
+    /// can be shown.
     pub texts: Vec<String>,
-    /// Statements of a batch.
+    /// The number of statements in the batch.
     pub count: usize,
-    /// Bound values in hex, where they are wanted.
+    /// Bound values in hex, if they are to be shown.
     pub values: Vec<String>,
 }
 
@@ -56,22 +60,22 @@ impl StatementText {
     /// Bound values that are shown.
     pub const VALUES_MAX: usize = 32;
 
-    /// As much of a statement as is looked at for the log.
+    /// The beginning of a statement that is scanned for the log.
     pub fn cut(text: &str) -> String {
         if text.len() <= LOOKED_AT_MAX {
             return text.to_owned();
         }
         let front = text.get(..text.floor_char_boundary(LOOKED_AT_MAX)).unwrap_or_default();
-        // Half a literal might not be known for one.
+        // Half a literal might not be recognized as one.
         let end = front.rfind(char::is_whitespace).unwrap_or_default();
         format!("{} ...", front.get(..end).unwrap_or_default())
     }
 }
 
-/// Watches for slow and failed statements.
+/// Logs and counts slow and failed statements.
 pub struct SlowStatements {
     log: Arc<Log>,
-    /// `u64::MAX`: nothing is slow.
+    /// `u64::MAX` if nothing is slow.
     threshold_ns: AtomicU64,
     shows_values: AtomicBool,
     count: AtomicU64,
@@ -87,7 +91,7 @@ struct Window {
 }
 
 impl SlowStatements {
-    /// Writes to `log` what takes longer than `threshold`; `None`: nothing is slow.
+    /// Logs to `log` the statements that take longer than `threshold`; `None`: none is slow.
     pub fn new(
         log: &Arc<Log>,
         clock: &Arc<dyn Clock>,
@@ -106,14 +110,14 @@ impl SlowStatements {
         slow
     }
 
-    /// Takes another threshold from now on, and shows values or not.
+    /// Changes the threshold, and whether values are shown.
     pub fn set(&self, threshold: Option<Duration>, shows_values: bool) {
         let ns = threshold.and_then(|time| u64::try_from(time.as_nanos()).ok());
         self.threshold_ns.store(ns.unwrap_or(u64::MAX), Ordering::Relaxed);
         self.shows_values.store(shows_values, Ordering::Relaxed);
     }
 
-    /// From how many nanoseconds on a statement is slow, if any is.
+    /// The time in nanoseconds from which a statement is slow, if any is.
     #[inline]
     pub fn threshold_ns(&self) -> Option<u64> {
         Some(self.threshold_ns.load(Ordering::Relaxed)).filter(|ns| *ns != u64::MAX)
@@ -124,12 +128,12 @@ impl SlowStatements {
         self.shows_values.load(Ordering::Relaxed)
     }
 
-    /// Slow statements so far.
+    /// The number of slow statements so far.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// A statement was slow.
+    /// Logs a slow statement.
     pub fn slow(
         &self,
         statement: &StatementText,
@@ -174,7 +178,7 @@ impl SlowStatements {
         self.log.write(Level::Warn, &entry);
     }
 
-    /// Answers waited for the commit log longer than a statement may take.
+    /// Logs that answers waited for the commit log longer than the threshold.
     pub fn slow_write(&self, waited_ms: u64) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let text = format!("answers to writes waited {waited_ms} ms for the commit log to reach the disk");
@@ -182,8 +186,8 @@ impl SlowStatements {
         self.log.write_seldom(Level::Warn, "", entry);
     }
 
-    /// A statement was answered with an error. `code`: the protocol's name of it. `is_ours`: the server failed, and not the
-    /// client.
+    /// Logs a statement that was answered with an error. `code`: the protocol's name of the error. `is_ours`: the
+    /// failure is the server's, not the client's.
     pub fn failed(
         &self,
         statement: &dyn Fn() -> StatementText,
@@ -198,7 +202,7 @@ impl SlowStatements {
         let statement = statement();
         let text = self.text(&statement);
         let message = &*on_one_line(message, ERROR_BYTES_MAX);
-        // What a client did wrong is told in a text that may quote its values.
+        // The message about a client's mistake may quote values.
         let reason = if is_ours || self.shows_values() {
             message
         } else {
@@ -214,19 +218,19 @@ impl SlowStatements {
         self.log.write_seldom(level, &format!("{code} {reason}"), entry);
     }
 
-    /// Too much came at once.
+    /// Logs an overload.
     pub fn overloaded(&self, reason: &str) {
         self.log.write_seldom(Level::Warn, "", Entry::new("overloaded", reason));
     }
 
-    /// A connection was closed before it began.
+    /// Logs a connection that was refused.
     pub fn refused(&self, client: SocketAddr, reason: &str) {
         let entry = Entry::new("connection_refused", format!("{client}: {reason}"));
         let entry = entry.with("client", client.to_string()).with("reason", reason);
         self.log.write_seldom(Level::Warn, reason, entry);
     }
 
-    /// The system has refused to accept a connection: it has no more descriptors, say.
+    /// Logs that the system failed to accept a connection, such as for lack of descriptors.
     pub fn not_accepted(&self, server: &'static str, error: &std::io::Error) {
         let entry = Entry::new(
             "not_accepted",
@@ -235,7 +239,7 @@ impl SlowStatements {
         self.log.write_seldom(Level::Warn, server, entry.with("error", error.to_string()));
     }
 
-    /// How many were left out before this one, or that this one is to be left out.
+    /// The number of statements left out before this one; `None` if this one must be left out.
     fn admit(&self) -> Option<u64> {
         let now_ns = self.clock.monotonic_ns();
         let mut window = self.window.lock();
@@ -251,7 +255,7 @@ impl SlowStatements {
     }
 
     fn text(&self, statement: &StatementText) -> String {
-        // The name of a call and of what it is about has no literals.
+        // The names of a call and of its table contain no literals.
         let is_plain = self.shows_values() || statement.kind == "rpc_call";
         let one = |text: &String| if is_plain { text.clone() } else { redact(text) };
         let shown: Vec<String> = statement.texts.iter().take(BATCH_SHOWN_MAX).map(one).collect();
@@ -269,7 +273,7 @@ impl SlowStatements {
     }
 }
 
-/// The counts of a probe that people look at first.
+/// The most interesting counts of a probe.
 fn words(probe: &Probe) -> String {
     let touched = &probe.touched;
     let mut words = Vec::new();

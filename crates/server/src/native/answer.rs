@@ -1,7 +1,7 @@
-//! One request to the backend and its answer into a buffer: QUERY, PREPARE, EXECUTE, BATCH.
+//! Runs one QUERY, PREPARE, EXECUTE or BATCH at the backend and appends its answer to a buffer.
 //!
-//! Called by the connection for each request as it arrives, and by disk threads for those that have to wait. Decides nothing
-//! about statements: it translates both ways.
+//! Event loops call this for each request as it arrives; disk threads call it for requests that must wait. It only
+//! translates between the protocol and the backend, and decides nothing about statements.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,65 +31,65 @@ use super::shown::statement_text;
 use super::traced::traced_request;
 use crate::log::SlowStatements;
 
-/// Values of a request kept on the stack; more go to the heap.
+/// The number of values of a request that are kept on the stack; with more, all go to the heap.
 const VALUES_INLINE: usize = 24;
 
-/// Id of no columns at all: the MD5 of nothing (`ResultSet.ResultMetadata.EMPTY`).
+/// The id of an empty column list: the MD5 of no bytes (`ResultSet.ResultMetadata.EMPTY`).
 const EMPTY_METADATA_ID: [u8; 16] =
     [0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e];
 
-/// Who asks, and on which connection.
+/// The client of a request, its connection, and what the thread that answers it may do.
 pub(super) struct Caller<'a> {
     pub backend: &'a dyn Backend,
     pub identity: &'a Identity,
-    /// The session of a request that is traced without having asked for it.
+    /// The tracing session of a request that was chosen by `trace_probability`.
     pub drawn: Option<Uuid>,
     pub client: Option<SocketAddr>,
     /// The session's keyspace.
     pub keyspace: Option<&'a str>,
     pub version: Version,
-    /// Compression of bodies (v3, v4).
+    /// The compression of bodies (v3, v4).
     pub compression: Option<Compression>,
     /// Whether this thread may wait for the disk.
     pub may_block: bool,
     pub cancelled: &'a AtomicBool,
-    /// Whether this connection was warned of prepared statements that depend on its keyspace.
+    /// Whether this connection has been warned of prepared statements that depend on its keyspace.
     pub warned_of_use: &'a AtomicBool,
     pub clock: &'a dyn Clock,
-    /// Who writes slow and failed statements down.
+    /// The log of slow and failed statements.
     pub slow: Option<&'a SlowStatements>,
-    /// When the request came, by the coarse clock, if somebody does.
+    /// When the request arrived, by the coarse clock; `None` if slow statements are not logged.
     pub began_ns: Option<u64>,
 }
 
-/// What a thread keeps from answer to answer.
+/// What a thread keeps from one answer to the next.
 #[derive(Default)]
 pub(super) struct Tools {
     columns: ColumnsCache,
     statements: Recent,
-    /// The coarse clock when the last request was answered, within a poll: the next begins then.
+    /// The coarse clock when the last request of this poll was answered, which is when the next one begins.
     answered_ns: Option<u64>,
     lz4: Option<BodyCodec>,
     snappy: Option<BodyCodec>,
 }
 
 impl Tools {
-    /// A poll begins: what was the time before is not now.
+    /// Forgets the time at the beginning of a poll, because the clock has moved on since the last one.
     pub fn forget_time(&mut self) {
         self.answered_ns = None;
     }
 
-    /// Lets go of buffers that a large body made grow.
+    /// Frees buffers that a large body made grow.
     pub fn trim(&mut self) {
         [&mut self.lz4, &mut self.snappy].into_iter().flatten().for_each(BodyCodec::trim);
     }
 
-    /// The coarse clock, as the request before this one left it: one look a request serves for two.
+    /// The coarse clock, as read after the previous request: one reading for each request, instead of two.
     pub fn now_ns(&self, clock: &dyn Clock) -> u64 {
         self.answered_ns.unwrap_or_else(|| clock.coarse_ns())
     }
 
-    /// The codec of a connection's bodies; codecs have no state but their buffers, so connections share them.
+    /// The codec of a connection's bodies. Codecs keep no state but their buffers, so connections share them.
     pub fn codec(&mut self, compression: Option<Compression>) -> Option<&mut BodyCodec> {
         let place = match compression? {
             Compression::Lz4 => &mut self.lz4,
@@ -110,29 +110,29 @@ impl Tools {
     }
 }
 
-/// What became of a request.
+/// The result of a request.
 pub(super) enum Reply {
     /// The answer is in the buffer.
     Written,
-    /// The answer is in the buffer, and is an error of this code.
+    /// The answer is in the buffer, and is an ERROR of this code.
     Refused(ErrorCode),
-    /// The answer is in the buffer, and the session has another keyspace.
+    /// The answer is in the buffer, and the connection has a new keyspace.
     UsedKeyspace(Arc<str>),
-    /// The answer may leave once its ticket is ready.
+    /// The answer may be sent once its ticket is ready.
     Held(Held),
     /// Nothing was done: run the request again where it may block.
     WouldBlock,
-    /// The client has gone, and the request ended with it: there is no answer, and nothing has failed.
+    /// The client has gone and the request was cancelled: there is no answer, and nothing has failed.
     Cancelled,
 }
 
-/// An answer that waits for the log.
+/// An answer that waits for the commit log.
 pub(super) struct Held {
     pub ticket: Ticket,
     pub head: ResponseHead<'static>,
-    /// The envelope; `None` for a Void that is not encoded yet, the answer to almost every write.
+    /// The envelope. `None` for a Void that is not encoded yet, the answer to almost every write.
     pub envelope: Option<Vec<u8>>,
-    /// Of the request: an error of the write names it.
+    /// The consistency level of the request, for the error if the write fails.
     pub consistency: Consistency,
 }
 
@@ -154,8 +154,8 @@ pub(super) fn answer(
         Request::Batch(batch) => batch.parameters.consistency,
         _ => Consistency::One,
     };
-    // A traced request is counted and timed. One that may become slow is counted, and timed where it waits for files: of
-    // those on disk threads, each; the others are over at once.
+    // A traced request is counted and timed. A request that may be logged as slow is counted too, but only its waits
+    // for files are timed, and only on disk threads: the other requests never wait for files.
     let is_watched = caller.may_block && caller.began_ns.is_some();
     let new = if began.is_some() { Probe::default } else { Probe::of_disk };
     let probe = (began.is_some() || is_watched).then(|| Mutex::new(new()));
@@ -183,7 +183,7 @@ pub(super) fn answer(
         let client = caller.client;
         let trace =
             Trace { session, client, request: words, parameters, started_us, duration_us, probe: &probe };
-        // The request itself is answered; that its trace could not be kept shows as a trace that is not there.
+        // The request itself is answered. If its trace cannot be stored, the trace is missing and nothing else.
         let _kept = caller.backend.record_trace(&trace);
     }
     reply
@@ -235,7 +235,7 @@ struct Desk<'a> {
     consistency: Consistency,
     tools: &'a mut Tools,
     out: &'a mut Vec<u8>,
-    /// Of a traced request.
+    /// Only of a request that is traced or may be logged as slow.
     probe: Option<&'a Mutex<Probe>>,
 }
 
@@ -291,10 +291,10 @@ impl Desk<'_> {
         reply
     }
 
-    /// `known` gets the prepared statements of the batch.
+    /// Runs a batch. `known` gets its prepared statements.
     fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut OfBatch) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
-        // All values of all statements in one allocation, then a range of them for each statement.
+        // All values of all statements are in one vector; each statement gets a range of it.
         let mut values = Vec::with_capacity(2 * batch.statements.len());
         let mut statements = Vec::with_capacity(batch.statements.len());
         let (place, may_block) = (&mut self.tools.statements, self.caller.may_block);
@@ -334,7 +334,7 @@ impl Desk<'_> {
             Asked { probe: self.probe, ..asked(self.caller, &batch.parameters, Values::Positional(&[])) };
         let start = self.out.len();
         let (cache, codec) = self.tools.split(self.caller.compression);
-        // A batch with conditions has rows, whose columns nobody knows before.
+        // A batch with conditions returns rows, and the client cannot know their columns.
         let mut rows = RowsAnswer::new(self.out, cache, self.head, Known::Nothing);
         let Answer { outcome, warnings } = backend.batch(&batch_of_entries, &request, &mut rows)?;
         let Outcome::Rows { columns, paging_state, ticket } = outcome else {
@@ -372,7 +372,7 @@ impl Desk<'_> {
         let start = self.out.len();
         match outcome {
             Outcome::Done(ticket) => {
-                // Ready or failed: both are found out where held answers are looked at.
+                // Failed tickets are found where held answers are checked.
                 let is_ready = matches!(ticket.is_ready(), Ok(true));
                 if !is_ready && warnings.is_empty() {
                     return Ok(Reply::Held(self.held(ticket, None)));
@@ -397,7 +397,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Puts warnings into the rows that begin at `start`, which were not compressed for that.
+    /// Adds warnings to the rows that begin at `start` and that were left uncompressed for this.
     fn warn(&mut self, start: usize, warnings: &[String]) -> Result<(), WireError> {
         if warnings.is_empty() {
             return Ok(());
@@ -406,7 +406,7 @@ impl Desk<'_> {
         insert_warnings(self.out, start, warnings, &self.head, codec)
     }
 
-    /// Takes the answer that begins at `start` back out of the buffer if its ticket is not ready.
+    /// Moves the answer that begins at `start` out of the buffer if its ticket is not ready.
     fn hold(&mut self, start: usize, ticket: Option<Ticket>) -> Reply {
         match ticket {
             Some(ticket) if !matches!(ticket.is_ready(), Ok(true)) => {
@@ -428,10 +428,10 @@ impl Desk<'_> {
     }
 
     fn refuse(&mut self, message: &ErrorMessage, request: &Request<'_>) -> Reply {
-        // An error's text is bounded by the statement's, so it always fits.
+        // The length of an error's text is bounded by the statement's, so it always fits.
         let _fits = self.put(&Outgoing::Error(message), &[]);
         let code = message.detail.code();
-        // A client that is told to prepare once more has done nothing wrong.
+        // UNPREPARED is not logged: the client has made no mistake.
         if let Some(slow) = self.caller.slow.filter(|_| code != ErrorCode::Unprepared) {
             let (backend, values) = (self.caller.backend, slow.shows_values());
             let text = || statement_text(request, backend, values);
@@ -441,10 +441,10 @@ impl Desk<'_> {
     }
 }
 
-/// What a statement of a batch is.
+/// One statement of a batch.
 enum Of<'a> {
     Text(&'a str),
-    /// Its place among the prepared ones.
+    /// Its index among the prepared statements of the batch.
     Known(usize),
 }
 
@@ -462,7 +462,7 @@ fn is_servers(code: ErrorCode) -> bool {
     )
 }
 
-/// What the backend wants to know besides the statement.
+/// The request as the backend takes it, without the statement.
 fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values: Values<'r>) -> Asked<'r> {
     Asked {
         keyspace: parameters.keyspace.or(caller.keyspace),
@@ -471,7 +471,7 @@ fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values
         consistency: parameters.consistency.code(),
         serial_consistency: parameters.serial_consistency.map(wire::Consistency::code),
         values,
-        // Less than one row a page means no pages, as in Cassandra; zero has been refused.
+        // A page size below one row means no paging, as in Cassandra; zero was refused before.
         page_size: parameters.page_size.and_then(|rows| u32::try_from(rows).ok()),
         paging_state: parameters.paging_state,
         timestamp_us: parameters.timestamp,
@@ -483,8 +483,9 @@ fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values
     }
 }
 
-/// `ExecuteMessage.execute`: v5 compares the id that came with the request, the older versions trust what was prepared. A
-/// conditional write has no columns when prepared and different ones with each answer: those are always described.
+/// The rule is that of `ExecuteMessage.execute`: v5 compares the id that came with the request, older versions trust
+/// the columns of the prepared statement. A conditional write has no columns when it is prepared and may have different
+/// ones in each answer, so they are always described.
 fn known_columns<'a>(version: Version, execute: &wire::Execute<'a>, prepared: &Prepared) -> Known<'a> {
     let skip = execute.parameters.skip_metadata;
     match (&prepared.columns, execute.result_metadata_id) {
@@ -495,8 +496,9 @@ fn known_columns<'a>(version: Version, execute: &wire::Execute<'a>, prepared: &P
     }
 }
 
-/// What Cassandra tells a client, once a connection, whose prepared statement depends on the keyspace in use
-/// (`ClientState.warnAboutUseWithPreparedStatements`): when it prepares one, and when it runs one in another keyspace.
+/// The warning for a prepared statement that depends on the keyspace in use
+/// (`ClientState.warnAboutUseWithPreparedStatements`): given when a client prepares it, or runs it in another keyspace,
+/// once for each connection.
 fn keyspace_warning(caller: &Caller<'_>, prepared: &Prepared, runs: bool) -> Option<String> {
     if prepared.is_qualified
         || runs && (prepared.keyspace.as_deref() == caller.keyspace || prepared.is_batch())
@@ -552,7 +554,7 @@ fn unfinished(error: Unfinished) -> Failure {
     }
 }
 
-/// A session id for a traced request.
+/// A new session id for a traced request.
 pub(super) fn tracing_id(host: &helenus_host::Host) -> Uuid {
     let mut noise = [0; 8];
     host.random.fill(&mut noise);

@@ -18,11 +18,11 @@ use super::mailbox::Mailbox;
 use super::refused::Refused;
 use crate::connection_budget::Admitted;
 
-/// How long after a failure to accept (too many open files) the next is tried.
+/// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Of the connections there may be, the part that may not have begun: one of so many. The others are for clients that have.
+/// At most one in this many of the allowed connections may be without STARTUP; the rest is for clients that have begun.
 const NOT_BEGUN_PART: u64 = 2;
-/// Of those that have not begun, the part that makes room at once when there are too many: one of so many.
+/// When too many connections are without STARTUP, one in this many of them is closed at once.
 const DISPLACED_PART: usize = 16;
 
 /// An accepted connection.
@@ -36,10 +36,10 @@ pub(super) struct Arrival {
 
 pub(super) type Way = (mpsc::Sender<Arrival>, Arc<Door>);
 
-/// What is to be listened on from now on; `None`: nothing.
+/// An order to the accepting task: listen on this socket from now on, or on none.
 pub(super) struct Order {
     pub listener: Option<std::net::TcpListener>,
-    /// Told whether there is a listener now.
+    /// Gets whether there is a listener now.
     pub done: std::sync::mpsc::SyncSender<bool>,
 }
 
@@ -50,7 +50,7 @@ async fn accept(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, S
     }
 }
 
-/// What is done with connections that come.
+/// The accepting task: its listeners' counters, its channels to the event loops and its limits.
 pub(super) struct Listener {
     pub shared: Arc<Shared>,
     pub ways: Vec<Way>,
@@ -86,7 +86,7 @@ impl Listener {
                 }
                 _ = tick.tick() => {
                     self.shared.ticks.fetch_add(1, Ordering::Relaxed);
-                    // Whoever holds an answer looks whether it has waited too long.
+                    // Connections that hold answers check whether these have waited too long.
                     self.shared.written.wake_all();
                     continue;
                 }
@@ -96,7 +96,7 @@ impl Listener {
                 Ok((stream, client)) => self.take(stream, client),
                 Err(error) => {
                     self.note_failure(&error);
-                    // What would be accepted waits; tried at once again, the same failure would take all of a core.
+                    // The clients wait in the backlog. Trying again at once would fail again and use a whole core.
                     paused_until = Some(tokio::time::Instant::now() + ACCEPT_PAUSE);
                 }
             }
@@ -114,7 +114,7 @@ impl Listener {
         let Some((way, door)) = fewest else { return };
         door.connections.fetch_add(1, Ordering::Relaxed);
         if way.try_send(arrival).is_err() {
-            // Its thread does not come to take connections, or has ended.
+            // The event loop's queue is full, or its thread has ended.
             door.connections.fetch_sub(1, Ordering::Relaxed);
             return;
         }
@@ -122,7 +122,7 @@ impl Listener {
         self.not_begun.add(mailbox);
     }
 
-    /// Checks the limits on connections, those of this protocol first.
+    /// Checks the limits on connections: first those of this protocol, then those of the process.
     fn admit(&self, client: SocketAddr) -> Result<(Seat, Admitted), String> {
         let shared = &self.shared;
         let limits = &shared.limits;
@@ -169,15 +169,15 @@ fn arrive(
     Ok(Arrival { stream: stream.into_std()?, client, seat, mailbox, admitted })
 }
 
-/// Connections whose STARTUP has not come, the oldest first. Beyond a bound the oldest make room: whoever connects
-/// and says nothing does not keep out who does.
+/// The connections whose STARTUP has not arrived, the oldest first. When there are too many, the oldest are closed, so
+/// that clients that connect and send nothing do not keep others out.
 pub(super) struct NotBegun {
     connections: VecDeque<Weak<Mailbox>>,
     max: usize,
 }
 
 impl NotBegun {
-    /// Of so many connections.
+    /// A list for a server that allows this many connections.
     pub fn of(connections_max: u64) -> NotBegun {
         let max = usize::try_from(connections_max / NOT_BEGUN_PART).unwrap_or(usize::MAX).max(1);
         NotBegun { connections: VecDeque::new(), max }
@@ -189,7 +189,7 @@ impl NotBegun {
                 weak.upgrade().is_some_and(|mailbox| !mailbox.began.load(Ordering::Acquire))
             };
             self.connections.retain(waits);
-            // Several at once: the list is not gone through for each that comes.
+            // Several are closed at once, so that the list is not scanned for every new connection.
             let surplus = self.connections.len().saturating_sub(self.max - self.max.div_ceil(DISPLACED_PART));
             for mailbox in self.connections.drain(..surplus).filter_map(|weak| weak.upgrade()) {
                 mailbox.displaced.store(true, Ordering::Release);

@@ -1,4 +1,5 @@
-//! Who was connected, by version of the protocol, as `clientstats --by-protocol` shows it; and `pause` and `resume` of a server.
+//! The clients seen so far by protocol version, as `clientstats --by-protocol` shows them; and `pause` and `resume` of
+//! a server.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,17 +13,18 @@ use super::doors::{NativeServer, bind};
 use crate::ServerError;
 use crate::admin::{ClientLine, ClientsSeen, ProtocolClient};
 
-/// Addresses kept for a version, as many as Cassandra's `ProtocolVersionTracker` keeps; beyond it the one seen longest ago goes.
+/// The number of addresses kept for a version, as in Cassandra's `ProtocolVersionTracker`. The address seen longest ago
+/// is dropped first.
 const ADDRESSES_MAX: usize = 100;
 
-/// When an address last began a connection with a version of the protocol.
+/// When each address last opened a connection, by protocol version.
 #[derive(Default)]
 pub(super) struct History {
     seen: Mutex<HashMap<u8, HashMap<IpAddr, i64>>>,
 }
 
 impl History {
-    /// A connection has begun.
+    /// Records that a connection has begun.
     pub fn note(&self, version: u8, address: IpAddr, now_ms: i64) {
         let mut seen = self.seen.lock();
         let addresses = seen.entry(version).or_default();
@@ -53,7 +55,7 @@ impl History {
 }
 
 impl NativeServer {
-    /// Clients, now and since the start.
+    /// The clients connected now, and those seen since the start.
     pub fn clients_seen(&self) -> ClientsSeen {
         let line = |(facts, requests): (super::clients::ClientFacts, u64)| {
             Some(ClientLine {
@@ -69,12 +71,13 @@ impl NativeServer {
         ClientsSeen { connections, by_protocol: self.shared().history.lines() }
     }
 
-    /// Forgets who was connected.
+    /// Forgets the clients seen so far.
     pub fn clear_clients_seen(&self) {
         self.shared().history.seen.lock().clear();
     }
 
-    /// Closes the listener; connections end when what has come is answered. `resume` opens it again.
+    /// Closes the listener. Connections end once the requests that have arrived are answered. `resume` opens the
+    /// listener again.
     pub fn pause(&self) {
         let listening = self.listening().lock();
         let (done, closed) = sync_channel(1);
@@ -88,10 +91,10 @@ impl NativeServer {
         }
     }
 
-    /// Listens again, where it did.
+    /// Listens again on the same address.
     ///
     /// # Errors
-    /// Another program has the address meanwhile; the server has been stopped.
+    /// Another program uses the address now, or the server has been stopped.
     pub fn resume(&self) -> Result<(), ServerError> {
         let listening = self.listening().lock();
         if self.is_running() {

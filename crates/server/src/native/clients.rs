@@ -1,4 +1,4 @@
-//! `system_views.clients`: who is connected, in Cassandra's table (`ClientsTable`).
+//! `system_views.clients`: the connected clients, in the shape of Cassandra's table (`ClientsTable`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
@@ -9,12 +9,12 @@ use helenus_model::types::{CqlType, pack};
 
 use super::doors::Shared;
 
-/// What a connection says of its client, beside what it counts.
+/// What is known of a connection's client, besides its counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClientFacts {
-    /// Where it comes from.
+    /// The client's address.
     pub address: Option<SocketAddr>,
-    /// Version of the protocol; 0 before STARTUP.
+    /// The protocol version; 0 before STARTUP.
     pub version: u8,
     /// The options of its STARTUP, as sent.
     pub options: Vec<(String, String)>,
@@ -31,11 +31,11 @@ impl ClientFacts {
 
 struct Clients {
     table: Arc<Table>,
-    /// The table outlives the server that it tells of.
+    /// Weak, because the table outlives the server it describes.
     shared: Weak<Shared>,
 }
 
-/// The table of the clients of a server.
+/// The table of a server's clients.
 pub(super) fn table(shared: &Arc<Shared>) -> Arc<dyn VirtualTable> {
     let text = || Arc::new(CqlType::Text);
     let columns = [
@@ -83,7 +83,7 @@ fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut Virtu
         ("address", ip),
         ("port", i32::from(address.port()).to_be_bytes().to_vec()),
         ("connection_stage", text(if facts.version == 0 { "established" } else { "ready" })),
-        // Names are not looked up: a request must not wait for a name server.
+        // Host names are not looked up, because a request must not wait for a name server.
         ("hostname", text(&address.ip().to_string())),
         ("protocol_version", i32::from(facts.version).to_be_bytes().to_vec()),
         ("request_count", i64::try_from(requests).unwrap_or(i64::MAX).to_be_bytes().to_vec()),

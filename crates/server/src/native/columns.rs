@@ -1,17 +1,18 @@
-//! The description of a result's columns, encoded once for each protocol version and kept.
+//! A cache of encoded column descriptions, by result and protocol version.
 //!
-//! A result repeats its columns in every answer unless the client asked to leave them out; the backend hands the same
-//! `Arc` for the same prepared statement, so a small table by address finds the bytes again.
+//! Every answer repeats the description of its columns unless the client asked to leave it out. The backend returns the
+//! same `Arc` for the same prepared statement, so a small table keyed by address finds the encoded bytes again.
 
 use std::sync::Arc;
 
 use helenus_cql::backend::{ResultColumn, ResultColumns};
 use helenus_wire::native::{ColumnSpec, EncodedColumns, Version};
 
-/// Places of the table: results in use at once on one door; beyond it they are encoded anew.
+/// Slots of the table: the number of results in use at once on one event loop. When two share a slot, they are encoded
+/// anew.
 const PLACES: usize = 256;
 
-/// Columns as the wire crate takes them.
+/// Converts columns to the wire crate's form.
 pub(super) fn specs(columns: &[ResultColumn]) -> Vec<ColumnSpec> {
     let spec = |column: &ResultColumn| ColumnSpec {
         keyspace: Arc::clone(&column.keyspace),
@@ -22,8 +23,8 @@ pub(super) fn specs(columns: &[ResultColumn]) -> Vec<ColumnSpec> {
     columns.iter().map(spec).collect()
 }
 
-/// Encoded columns by the address of what they were encoded from. The `Arc` in each place keeps its address from being
-/// used again.
+/// Encoded columns, by the address of the columns they were encoded from. The `Arc` in each slot keeps that address
+/// from being reused.
 #[derive(Default)]
 pub(super) struct ColumnsCache {
     places: Vec<Option<(Arc<ResultColumns>, Version, EncodedColumns)>>,
@@ -35,7 +36,7 @@ impl ColumnsCache {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
         }
-        // An allocation begins at a multiple of 16, and neighbours differ in the bits above.
+        // An allocation begins at a multiple of 16, so neighbouring ones differ in the bits above.
         let place = (Arc::as_ptr(columns).addr() >> 4).wrapping_mul(31) % PLACES;
         #[expect(clippy::indexing_slicing, reason = "a remainder by PLACES, the length of the table")]
         let place = &mut self.places[place];

@@ -37,38 +37,39 @@ use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
 use super::session::{Session, Stage};
 
-/// Bytes of a read. What arrives together is answered together.
+/// Bytes of one read. Requests that arrive together are answered together.
 const READ_BYTES: usize = 64 << 10;
-/// Answers a client has not taken beyond this many bytes stop the reading of its requests.
+/// When a client has more unread answers than this, its requests are not read.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
-/// The same where all memory for requests is held.
+/// The same limit while the memory for requests is used up.
 const UNSENT_BYTES_MAX_SHORT: usize = 64 << 10;
-/// Answers that wait for the log or a disk thread, on one connection: as many as there are streams.
+/// Most answers of a connection that wait for the log or a disk thread: the number of streams.
 const IN_FLIGHT_MAX: usize = 1 << 15;
-/// Reads in one poll, before other connections of the door get their turn.
+/// Reads in one poll, before the other connections of the event loop are polled.
 const READS_PER_POLL: usize = 16;
-/// An input buffer this small is kept between frames.
+/// An empty input buffer of at most this size is kept.
 const KEPT_BYTES_MAX: usize = 4 << 10;
-/// Wrong messages one after the other in one segment before the rest of it is taken for garbage
+/// After more consecutive faulty messages than this in one segment, the connection is closed
 /// (`consecutive_message_errors_threshold`).
 const CONSECUTIVE_ERRORS_MAX: u32 = 1;
-/// A frame longer than a read must come at this speed, after some grace (`Limits::frame_grace`): 16 MiB in two minutes.
+/// The slowest rate at which a frame longer than a read may arrive, after a grace period (`Limits::frame_grace`): 16
+/// MiB in two minutes.
 const FRAME_BYTES_A_SECOND: u64 = 128 << 10;
-/// How long a connection that was ended by us takes input to drop it: closed at once, the client's system would throw away
-/// the error that says why.
+/// How long a connection that the server ends still reads and drops input. If it were closed at once, the client's
+/// system would throw away the error that states the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a door lends to the connection it polls.
+/// The buffers and codecs that an event loop lends to the connection it polls.
 #[derive(Default)]
 pub(super) struct Scratch {
     read: Vec<u8>,
     write: Vec<u8>,
     pub tools: Tools,
-    /// Codecs of requests' bodies; those of answers are in use at the same time.
+    /// Codecs for the bodies of requests; those for answers are in use at the same time.
     pub unfold: Tools,
 }
 
-/// How input is cut into frames.
+/// How input is divided into frames.
 enum Framing {
     Bare(EnvelopeReader),
     Segments(Box<SegmentReader>, SegmentFormat),
@@ -79,26 +80,27 @@ pub(super) struct Connection<S> {
     stream: S,
     door: Arc<Door>,
     framing: Framing,
-    /// Input that is not a whole frame yet, or not served yet.
+    /// Input that is not a complete frame yet, or not served yet.
     kept: Vec<u8>,
-    /// Envelopes of a segment that were not served yet.
+    /// Envelopes of a segment that are not served yet.
     unserved: Vec<u8>,
-    /// Serving stopped although there may be whole frames left.
+    /// Serving stopped although complete frames may be left.
     stalled: bool,
-    /// Bytes of a refused frame that are still to be dropped, and the refusal to be answered then.
+    /// The bytes of a refused frame that are still to be dropped, and the refusal that is sent after them.
     skip: Option<(u64, Refusal)>,
-    /// For a frame under way that is longer than a read.
+    /// The reservation of an incoming frame that is longer than a read.
     reservation: Option<Reservation>,
-    /// When a frame must have arrived: nobody holds the room of others, or a connection, by sending slowly.
+    /// The time limits, so that slow senders do not hold memory or connections that others need.
     deadlines: Deadlines,
     lingering: Option<Pin<Box<Sleep>>>,
-    /// Bytes that had left when the socket was full, and when the client will have taken nothing more for too long.
+    /// The number of bytes sent when the socket was full, and the timer after which a client that takes no more is
+    /// dropped.
     unread: Option<(usize, Pin<Box<Sleep>>)>,
     requests: Requests,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// A connection that has just been accepted.
+    /// Wraps a connection that has just been accepted.
     pub fn new(
         stream: S,
         client: Option<SocketAddr>,
@@ -140,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             match self.requests.output.poll_write(&mut self.stream, context) {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
-                // The client has taken everything: input that waited for that goes on.
+                // The client has taken everything, so input that waited for that is served.
                 Poll::Ready(Ok(())) if self.stalled && self.has_room() => continue,
                 Poll::Ready(Ok(())) => self.unread = None,
                 Poll::Pending if self.is_never_read(context) => return Poll::Ready(()),
@@ -179,7 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// Whether the client has taken nothing of its answers for too long: it is let go, and they with it.
+    /// Whether the client has taken no answer for too long. Its connection and its answers are then dropped.
     fn is_never_read(&mut self, context: &mut Context<'_>) -> bool {
         let left = self.requests.output.left_bytes();
         match &mut self.unread {
@@ -201,13 +203,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && requests.in_flight_count() < IN_FLIGHT_MAX
     }
 
-    /// Whether more input may be read now. If not because of bytes in flight, the connection is woken when some are given
-    /// back.
+    /// Whether more input may be read now. If only the bytes in flight forbid it, the connection is woken when some are
+    /// released.
     fn may_read(&mut self) -> bool {
         if self.stalled || !self.has_room() || self.requests.is_leaving() {
             return false;
         }
-        // With nothing of its own in flight it could wait for others without end; and a frame on the account has its room.
+        // A connection with nothing in flight must not wait for others without end, and a frame with a reservation has
+        // its room already.
         let waits_for_nothing = self.requests.in_flight_count() == 0 && self.reservation_wanted().is_none();
         if self.reservation.is_some() || waits_for_nothing || self.gets_room() {
             return true;
@@ -226,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Some(bytes) => {
                 self.reservation = self.requests.seat.account.try_take(bytes);
                 if self.reservation.is_some() {
-                    // In one piece, not by doubling.
+                    // Reserved in one piece, not by doubling.
                     if matches!(self.framing, Framing::Bare(_)) {
                         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
                         self.kept.reserve_exact(length.saturating_sub(self.kept.len()) + READ_BYTES);
@@ -239,14 +242,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// The frame under way has arrived or is given up.
+    /// Releases the room of the incoming frame, which has arrived or is given up.
     fn release_room(&mut self) {
         self.reservation = None;
         self.deadlines.forget_frame();
     }
 
-    /// There is no room for the frame under way, and its client wants to hear of that rather than wait: what has come of
-    /// it goes, what will come is dropped, and then it is answered.
+    /// Drops the incoming frame, for which there is no room, because its client prefers an error to waiting. The bytes
+    /// that have arrived are freed, the rest is skipped, and then the error is sent.
     fn drop_frame_under_way(&mut self) {
         let is_v5 = matches!(self.framing, Framing::Segments(..));
         let error = WireError::Overloaded { text: self.requests.seat.account.overloaded(is_v5) };
@@ -265,7 +268,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.kept = Vec::new();
     }
 
-    /// Ends a connection that does not begin, or whose long frame does not come.
+    /// Ends a connection that sends no STARTUP in time, or whose long frame does not arrive in time.
     fn give_up_slow_client(&mut self, context: &mut Context<'_>) {
         if self.requests.closing {
             return;
@@ -286,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.requests.closing = true;
     }
 
-    /// The socket has nothing for us: what has been late by now.
+    /// Called when the socket has no input: checks what is late.
     fn wait_for_input(&mut self, context: &mut Context<'_>) -> Option<Late> {
         let is_between = match &self.framing {
             Framing::Bare(_) => true,
@@ -300,12 +303,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.deadlines.wait(context, within, is_busy)
     }
 
-    /// Whether another connection has got the place of this one, which has not begun.
+    /// Whether this connection has not begun and must make room for another.
     fn is_displaced(&self) -> bool {
         self.requests.session.stage != Stage::Ready && self.requests.mailbox.displaced.load(Ordering::Acquire)
     }
 
-    /// Bytes of the frame under way if it is longer than a read and not on the account yet.
+    /// The length of the incoming frame if it is longer than a read and has no reservation yet.
     fn reservation_wanted(&self) -> Option<u64> {
         if self.reservation.is_some() {
             return None;
@@ -320,7 +323,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         (length > READ_BYTES as u64).then_some(length)
     }
 
-    /// Serves what was read, and keeps what is not a whole frame.
+    /// Serves the bytes that were read, and keeps an incomplete frame.
     fn take_input(&mut self, read: &[u8], scratch: &mut Scratch) {
         if self.kept.is_empty() {
             let used = self.serve(read, scratch);
@@ -341,7 +344,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Serves what was kept if it is one large request and nothing else, which then need not be copied; gives it back if not.
+    /// If the kept input is exactly one large request, serves it without a copy; otherwise returns it.
     fn serve_whole(&mut self, kept: Vec<u8>, scratch: &mut Scratch) -> Option<Vec<u8>> {
         let Framing::Bare(reader) = &self.framing else { return Some(kept) };
         let is_large = kept.len() >= LARGE_BODY_BYTES && self.skip.is_none() && self.has_room();
@@ -368,7 +371,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Serves whole frames from the front of `input`; returns how many bytes it is done with.
+    /// Serves complete frames from the front of `input`; returns the number of bytes consumed.
     fn serve(&mut self, input: &[u8], scratch: &mut Scratch) -> usize {
         let mut used = 0;
         loop {
@@ -396,7 +399,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Ok(None) => return used,
                     Ok(Some(envelope)) => {
                         used += envelope.size();
-                        // Before it is served: it does not compete with itself.
+                        // Released before the frame is served, so that it does not compete with itself.
                         self.reservation = None;
                         self.deadlines.forget_frame();
                         if let Handled::Started(version) = self.requests.handle(&envelope, scratch) {
@@ -412,7 +415,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         Ok(Step::Part { used: part }) => used += part,
                         Ok(Step::Envelopes { used: segment, payload, long }) => {
                             used += segment;
-                            // A message that is longer than a segment may be under way behind others.
+                            // A message longer than a segment may be arriving behind this one; then its reservation
+                            // stays.
                             if long || self.reservation.is_none() {
                                 self.reservation = None;
                                 self.deadlines.forget_frame();
@@ -439,7 +443,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Does what a refusal of the framing asks; returns the bytes of `received` it disposes of.
+    /// Acts on a refusal of the framing; returns how many of the `received` bytes it consumes.
     fn refuse(&mut self, refusal: Refusal, received: usize) -> usize {
         match refusal.then {
             Then::Skip(bytes) => {
@@ -462,7 +466,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// The version is fixed by the first STARTUP, whatever it was answered; v5 goes on in segments, in both directions.
+    /// Applies the version, which the first STARTUP fixes, whatever its answer. v5 continues in segments, in both
+    /// directions.
     fn agree_on(&mut self, version: Version) {
         if self.requests.session.stage == Stage::Ready {
             self.deadlines.began();
@@ -484,10 +489,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.requests.output.wrap(format);
     }
 
-    /// Ends a connection whose last answer has left: says so, and drops what the client still sends for a while.
+    /// Ends a connection whose last answer has been sent: shuts down the sending side, then reads and drops input for a
+    /// while.
     fn linger(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         if !self.requests.closing {
-            // The server stops; nothing was refused that the client should read about.
+            // The server stops. No error was sent that the client should still read.
             return Pin::new(&mut self.stream).poll_shutdown(context).map(|_| ());
         }
         if self.lingering.is_none() {
@@ -513,7 +519,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// Lets go of buffers that only a frame under way needs.
+    /// Frees buffers that only an incoming frame needs.
     fn trim(&mut self) {
         let max_message = self.requests.shared.limits.message_bytes_max;
         match &mut self.framing {
@@ -525,8 +531,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Serves the envelopes of a self-contained segment, or a long message; returns the bytes it is done with, less than all
-/// if there is no room for more answers.
+/// Serves the envelopes of a self-contained segment or a long message. Returns the number of bytes consumed, which is
+/// less than all if there is no room for more answers.
 fn serve_payload(
     requests: &mut Requests,
     envelopes: EnvelopeReader,
@@ -586,7 +592,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
     }
 }
 
-/// Bytes that a client may leave unsent before its next requests wait.
+/// The most unread bytes with which a client's next requests are still served.
 fn unsent_bytes_max() -> usize {
     if account::is_full() { UNSENT_BYTES_MAX_SHORT } else { UNSENT_BYTES_MAX }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-/// What did not come in time.
+/// What did not arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
     /// The rest of a frame.
@@ -24,29 +24,29 @@ type Timer = Pin<Box<Sleep>>;
 
 /// The timers of one connection.
 pub(super) struct Deadlines {
-    /// Until STARTUP was answered with READY.
+    /// Until STARTUP is answered with READY.
     handshake: Option<Timer>,
-    /// Of the frame under way.
+    /// Until the incoming frame must be complete.
     frame: Option<Timer>,
-    /// Of silence; the moment from which it counts is set by the next wait.
+    /// Until the client must have sent anything. The next `wait` sets the moment from which it counts.
     idle: Option<Timer>,
     idle_max: Option<Duration>,
     was_heard: bool,
 }
 
 impl Deadlines {
-    /// Of a connection that has just been accepted.
+    /// The timers of a connection that has just been accepted.
     pub fn new(handshake: Duration, idle_max: Option<Duration>) -> Deadlines {
         let handshake = Some(Box::pin(tokio::time::sleep(handshake)));
         Deadlines { handshake, frame: None, idle: None, idle_max, was_heard: true }
     }
 
-    /// The client has begun.
+    /// Records that STARTUP was answered with READY.
     pub fn began(&mut self) {
         self.handshake = None;
     }
 
-    /// Whether the client has not begun and should have.
+    /// Whether the time for STARTUP is over. True only once.
     pub fn is_handshake_late(&mut self, context: &mut Context<'_>) -> bool {
         let late = self.handshake.as_mut().is_some_and(|timer| timer.as_mut().poll(context).is_ready());
         if late {
@@ -55,28 +55,28 @@ impl Deadlines {
         late
     }
 
-    /// The frame under way must have come within this time, whatever was said of it before.
+    /// Requires the incoming frame to be complete within this time, which replaces any earlier limit.
     pub fn expect_frame(&mut self, within: Duration) {
         self.frame = Some(Box::pin(tokio::time::sleep(within)));
     }
 
-    /// No frame is under way, or it is the server that keeps it waiting.
+    /// Drops the frame's timer: no frame is arriving, or the server itself keeps it waiting.
     pub fn forget_frame(&mut self) {
         self.frame = None;
     }
 
-    /// Whether the frame under way should have come.
+    /// Whether the time of the incoming frame is over.
     pub fn is_frame_late(&mut self, context: &mut Context<'_>) -> bool {
         self.frame.as_mut().is_some_and(|timer| timer.as_mut().poll(context).is_ready())
     }
 
-    /// Bytes came, or answers left.
+    /// Records that bytes arrived or answers were sent.
     pub fn heard(&mut self) {
         self.was_heard = true;
     }
 
-    /// The socket has nothing to be read. `frame_within`: a frame has come in part, and how long the rest may take.
-    /// `is_busy`: the server has requests of the client in hand.
+    /// Called when the socket has no input; returns what is late. `frame_within`: the time for the rest of a frame, if
+    /// a part of one has arrived. `is_busy`: the server is working on requests of this client.
     pub fn wait(
         &mut self,
         context: &mut Context<'_>,

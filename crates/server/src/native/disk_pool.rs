@@ -1,6 +1,7 @@
-//! The disk threads: requests whose reads missed memory run here again, from their start, where they may wait.
+//! The disk pool: threads that run requests again from their start if their reads missed memory. They may wait.
 //!
-//! Bounded in threads and in queue; a full queue answers Overloaded. Threads start as they are needed and stay.
+//! The number of threads and the queue are bounded. When the queue is full, requests are answered with Overloaded. A
+//! thread is started when a job finds none idle, and lives until the server stops.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,19 +24,19 @@ use super::requests::PANICKED;
 use crate::admin::Pool;
 use crate::log::SlowStatements;
 
-/// Bytes of a body from which on a request runs here from the start: it needs room on the account of memory, which may have to
-/// be waited for.
+/// From this body size on, a request runs here from the start: it needs room on the memory account, and may have to
+/// wait for it.
 pub(super) const LARGE_BODY_BYTES: usize = 256 << 10;
 
-/// A request, with all that is needed to answer it elsewhere.
+/// A request with everything that another thread needs to answer it.
 pub(super) struct Job {
     pub mailbox: Arc<Mailbox>,
     pub head: ResponseHead<'static>,
     pub header: Header,
     pub body: Vec<u8>,
-    /// Where in these bytes it begins.
+    /// The offset in `body` where the request's body begins.
     pub body_from: usize,
-    /// Whether the body is as it came, compressed maybe.
+    /// Whether the body is as received, so perhaps compressed.
     pub is_raw: bool,
     pub keyspace: Option<Arc<str>>,
     pub identity: Identity,
@@ -43,23 +44,23 @@ pub(super) struct Job {
     pub drawn: Option<uuid::Uuid>,
     pub compression: Option<Compression>,
     pub reservation: Reservation,
-    /// When it came, by the coarse clock; `None`: nobody watches for slow statements.
+    /// When the request arrived, by the coarse clock; `None` if slow statements are not logged.
     pub began_ns: Option<u64>,
 }
 
 /// The answer to a job.
 pub(super) struct Finished {
-    /// A whole envelope, unless held.
+    /// The whole envelope, unless `held` has it.
     pub envelope: Vec<u8>,
-    /// The answer waits for the log.
+    /// The answer waits for the commit log.
     pub held: Option<Held>,
-    /// What the envelope holds on the account of memory, if it is long.
+    /// The charge for a long envelope on the memory account.
     pub charge: Option<Charge>,
-    /// USE was obeyed.
+    /// The new keyspace, if the request was a USE.
     pub keyspace: Option<Arc<str>>,
-    /// Given back once the answer is in the connection's buffer.
+    /// Released once the answer is in the connection's buffer.
     pub reservation: Option<Reservation>,
-    /// The code of the error that the answer is, if it is one.
+    /// The code, if the answer is an ERROR.
     pub error: Option<ErrorCode>,
 }
 
@@ -72,24 +73,24 @@ pub(super) struct DiskPool {
 }
 
 struct Shared {
-    /// Most that a body may decompress to.
+    /// The largest size to which a body may decompress.
     frame_bytes_max: u64,
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     slow: Option<Arc<SlowStatements>>,
     state: Mutex<State>,
-    /// A job has ended.
+    /// Notified when a job ends.
     ended: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// The connections whose jobs are served now, by thread.
+    /// The connections whose jobs run now, by thread number.
     running: BTreeMap<usize, Arc<Mailbox>>,
     threads: Vec<Arc<dyn TaskHandle>>,
     idle: Vec<usize>,
-    /// Jobs that a thread has taken.
+    /// Jobs that threads have taken so far.
     taken: u64,
     refused: u64,
     stopping: bool,
@@ -114,7 +115,7 @@ impl DiskPool {
         DiskPool { host, shared, threads_max: threads_max.max(1), queue_max }
     }
 
-    /// Jobs that wait, and threads.
+    /// The number of waiting jobs and the number of threads.
     pub fn figures(&self) -> (u64, u64) {
         let state = self.shared.state.lock();
         (state.queue.len() as u64, state.threads.len() as u64)
@@ -146,7 +147,7 @@ impl DiskPool {
         true
     }
 
-    /// How busy it is.
+    /// The pool's counters for `tpstats`.
     pub fn pool(&self) -> Pool {
         let state = self.shared.state.lock();
         let active = (state.threads.len() - state.idle.len()) as u64;
@@ -159,7 +160,7 @@ impl DiskPool {
         }
     }
 
-    /// Gives the jobs that are there `patience` to end, then cancels them.
+    /// Waits up to `patience` for all jobs to end, then cancels the rest.
     pub fn drain(&self, patience: Duration) {
         let clock = &self.host.clock;
         let due_ns =
@@ -229,7 +230,7 @@ impl Worker for Thread {
             let (head, compression) = (job.head, job.compression);
             let tools = &mut self.tools;
             let ran = contain(|| run(&self.shared, job, tools));
-            // The panic hook has written what happened; here one request fails and the thread goes on.
+            // The panic hook has logged the panic. Only this request fails; the thread goes on.
             mailbox.finish(ran.unwrap_or_else(|_| panicked(head, compression)));
         }
         self.shared.state.lock().running.remove(&self.number);
@@ -273,10 +274,10 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     Finished { envelope, held, charge, keyspace, reservation: Some(reservation), error: failed }
 }
 
-/// How a job ended, besides its envelope: what waits for the log, the keyspace that is used from now on, the code of an error.
+/// How a job ended, besides its envelope: an answer that waits for the log, a new keyspace, the code of an error.
 type Served = (Option<Held>, Option<Arc<str>>, Option<ErrorCode>);
 
-/// Serves a job once: its answer is in `envelope`.
+/// Serves a job once and puts its answer into `envelope`.
 fn serve(
     shared: &Shared,
     (job, caller): (&Job, &Caller<'_>),
@@ -286,7 +287,7 @@ fn serve(
     let mut unfolding = job.is_raw.then_some(job.compression).flatten().map(BodyCodec::new);
     let header = job.header;
     let decoded = unfold(&mut unfolding, job, shared.frame_bytes_max).and_then(|body| {
-        // A write packs its values, and the log has a record of them.
+        // A write copies its values into rows and again into its log record.
         let grown = if body.len() >= LARGE_BODY_BYTES { account::grow(2 * body.len()) } else { Ok(()) };
         grown.map_err(overloaded)?;
         decode_request(header.version, header.opcode, header.flags, body)

@@ -34,13 +34,13 @@ use crate::connection_budget::Admitted;
 use crate::log::SlowStatements;
 use crate::vigil::Vigil;
 
-/// Accepted connections on their way to a door; beyond it accepting waits.
+/// Accepted connections on their way to an event loop. A connection that finds this queue full is dropped.
 const ACCEPTED_MAX: usize = 1024;
-/// Connections that the system keeps for us before we accept them.
+/// Connections that the operating system keeps until they are accepted.
 const BACKLOG: i32 = 4096;
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long requests on disk threads may go on once the server stops.
+/// How long a stopping server lets requests on disk threads go on.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What all connections share.
@@ -48,25 +48,25 @@ pub(super) struct Shared {
     pub backend: Arc<dyn Backend>,
     pub host: Host,
     pub limits: Limits,
-    /// `write_timeout` of the limits in ticks, until it is set anew.
+    /// `write_timeout` in ticks. It starts as in `limits` and can be changed at run time.
     pub write_timeout_ticks: AtomicU64,
     pub disk_pool: DiskPool,
     pub counts: Counts,
-    /// Writes slow and failed statements down; `None`: nobody does.
+    /// The log of slow and failed statements; `None` if there is none.
     pub slow: Option<Arc<SlowStatements>>,
     pub ledger: Arc<Ledger>,
-    /// Connections that hold answers until the log has written.
+    /// The connections that hold answers until the log is written.
     pub written: Arc<Waiters>,
-    /// Grows by one each `limits::TICK`.
+    /// Grows by one every `limits::TICK`.
     pub ticks: AtomicU64,
-    /// The part of the requests that are traced unasked, from 0 to 1, as the bits of an f64.
+    /// The fraction of requests that are traced without asking, from 0 to 1, as the bits of an f64.
     pub trace_probability: AtomicU64,
-    /// Everybody, for events and for stopping.
+    /// All open connections, for events and for stopping.
     connections: Mutex<Vec<Arc<Mailbox>>>,
     stopping: AtomicBool,
-    /// Nobody is let in for a while.
+    /// New connections are refused until `resume`.
     paused: AtomicBool,
-    /// Who was connected.
+    /// The clients seen so far.
     pub history: History,
 }
 
@@ -76,7 +76,7 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Everybody, with the requests of each so far.
+    /// The client of each connection, and its number of requests so far.
     pub fn clients(&self) -> Vec<(ClientFacts, u64)> {
         let connections = self.connections.lock();
         let client = |mailbox: &Arc<Mailbox>| {
@@ -85,12 +85,12 @@ impl Shared {
         connections.iter().map(client).collect()
     }
 
-    /// The mailboxes of everybody.
+    /// The mailboxes of all connections.
     pub fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
         self.connections.lock().clone()
     }
 
-    /// Whether nobody is let in, from now on.
+    /// Sets whether new connections are refused.
     pub fn pause(&self, paused: bool) {
         self.paused.store(paused, Ordering::Release);
     }
@@ -100,7 +100,7 @@ impl Shared {
         self.connections.lock().len()
     }
 
-    /// A session for a request that did not ask to be traced, if its lot is drawn.
+    /// Draws by `trace_probability` whether a request that did not ask for tracing is traced; returns its session.
     pub fn drawn_to_be_traced(&self) -> Option<uuid::Uuid> {
         let bits = self.trace_probability.load(Ordering::Relaxed);
         if bits == 0 {
@@ -108,7 +108,7 @@ impl Shared {
         }
         let mut draw = [0; 8];
         self.host.random.fill(&mut draw);
-        // 53 bits, as many as an f64 has.
+        // 53 bits, the precision of an f64.
         let drawn = (u64::from_le_bytes(draw) >> 11) as f64 / (1_u64 << 53) as f64;
         (drawn < f64::from_bits(bits)).then(|| super::answer::tracing_id(&self.host))
     }
@@ -122,7 +122,7 @@ impl Shared {
     }
 }
 
-/// One door.
+/// One event loop.
 pub(super) struct Door {
     pub shared: Arc<Shared>,
     pub vigil: Arc<Vigil>,
@@ -131,12 +131,12 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Buffers for the length of a poll.
+    /// Lends buffers for one poll.
     pub fn lend(&self) -> Box<Scratch> {
         self.scratch.lock().pop().unwrap_or_default()
     }
 
-    /// Takes them back.
+    /// Takes the buffers back.
     pub fn take_back(&self, scratch: Box<Scratch>) {
         self.scratch.lock().push(scratch);
     }
@@ -152,10 +152,10 @@ pub struct NativeServer {
 }
 
 impl NativeServer {
-    /// Binds `address` (port 0: a free one) and answers from then on.
+    /// Binds `address` (port 0: a free one) and starts to serve.
     ///
     /// # Errors
-    /// When the address cannot be bound, or a runtime cannot be made.
+    /// The address cannot be bound, or a runtime cannot be built.
     pub fn start(
         host: &Host,
         backend: Arc<dyn Backend>,
@@ -165,7 +165,7 @@ impl NativeServer {
         NativeServer::start_watched(host, backend, address, limits, None)
     }
 
-    /// As `start`, with slow and failed statements, overload and refused connections written to a log.
+    /// As `start`, and logs slow and failed statements, overload and refused connections.
     ///
     /// # Errors
     /// As `start`.
@@ -244,7 +244,7 @@ impl NativeServer {
         &self.listening
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -254,13 +254,13 @@ impl NativeServer {
         self.shared.connections_count()
     }
 
-    /// What it has done and is doing.
+    /// The metrics of the server.
     pub fn figures(&self) -> NativeFigures {
         let shared = &self.shared;
         let counts = &shared.counts;
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        // Those that ended first: one that ends meanwhile is missed, which shows as less than a moment ago, or counted twice,
-        // which does not come right again. So its list is held.
+        // The list is locked meanwhile. Otherwise a connection that ends now would be missed, and the sum would fall,
+        // or be counted twice, and the sum would stay wrong.
         let connections = shared.connections.lock();
         let mut figures = NativeFigures {
             connections: connections.len() as u64,
@@ -285,7 +285,8 @@ impl NativeServer {
         figures
     }
 
-    /// How busy the doors and the disk threads are. Requests that a door answers at once are never seen waiting.
+    /// The load of the event loops and the disk threads. Requests that an event loop answers at once are never counted
+    /// as waiting.
     pub fn pools(&self) -> Vec<Pool> {
         let disk = self.shared.disk_pool.pool();
         let requests = Pool {
@@ -298,28 +299,28 @@ impl NativeServer {
         vec![requests, disk]
     }
 
-    /// Bytes of requests in flight, and how many there may be.
+    /// Bytes of requests in flight, and their limit.
     pub fn request_bytes(&self) -> (u64, u64) {
         self.shared.ledger.in_flight()
     }
 
-    /// The part of the requests that are traced without having asked for it, from 0 to 1.
+    /// The fraction of requests that are traced without asking, from 0 to 1.
     pub fn trace_probability(&self) -> f64 {
         f64::from_bits(self.shared.trace_probability.load(Ordering::Relaxed))
     }
 
-    /// Sets it; until the next start.
+    /// Sets that fraction until the next start.
     pub fn set_trace_probability(&self, probability: f64) {
-        // -0.0 has a bit set.
+        // Adding 0.0 turns -0.0, which has a bit set, into 0.
         self.shared.trace_probability.store((probability + 0.0).to_bits(), Ordering::Relaxed);
     }
 
-    /// How long answers to writes may wait for the log from now on.
+    /// Sets how long answers to writes may wait for the log.
     pub fn set_write_timeout(&self, timeout: Duration) {
         self.shared.write_timeout_ticks.store(ticks(timeout), Ordering::Relaxed);
     }
 
-    /// Whether clients are let in.
+    /// Whether new clients are accepted.
     pub fn is_running(&self) -> bool {
         !self.shared.is_stopping() && !self.shared.paused.load(Ordering::Acquire)
     }
@@ -329,8 +330,9 @@ impl NativeServer {
         clients::table(&self.shared)
     }
 
-    /// Stops accepting, answers what has been received, and closes all connections. Requests that take longer than a second
-    /// are cancelled. Blocks until that is done, or until clients that do not take their answers have had ten seconds.
+    /// Stops accepting, answers the requests that have been received, and closes all connections. Requests on disk
+    /// threads are cancelled after one second. Blocks until that is done, but at most ten seconds for clients that do
+    /// not take their answers.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         let _doors_may_be_gone = self.stop.send(true);
@@ -351,7 +353,7 @@ impl Drop for NativeServer {
     }
 }
 
-/// A socket that listens there and does not block.
+/// Opens a non-blocking listener on `address`.
 pub(crate) fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -370,7 +372,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, ServerError> {
 fn listen_to_backend(shared: &Arc<Shared>) {
     let waiting = Arc::clone(&shared.written);
     shared.backend.on_written(Box::new(move || waiting.wake_all()));
-    // Weak: the backend outlives the server and must not keep it.
+    // Weak: the backend outlives the server and must not keep it alive.
     let weak = Arc::downgrade(shared);
     shared.backend.on_schema_change(Box::new(move |change| {
         let Some(shared) = weak.upgrade() else { return };
@@ -409,7 +411,7 @@ impl Worker for DoorThread {
     }
 }
 
-/// Runs a door until it is told to stop and its connections have ended.
+/// Runs an event loop until it is told to stop and its connections have ended.
 async fn keep(door: Arc<Door>, mut arriving: mpsc::Receiver<Arrival>, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let awake = tokio::spawn(Arc::clone(&door.vigil).keep());
@@ -437,7 +439,7 @@ fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {
     {
         let mut connections = door.shared.connections.lock();
         connections.push(Arc::clone(&mailbox));
-        // It was accepted before the listener was closed.
+        // The connection was accepted before `pause` closed the listener.
         mailbox.leaving.store(door.shared.paused.load(Ordering::Acquire), Ordering::Release);
     }
     let place = Place { door: Arc::clone(door), mailbox: Arc::clone(&mailbox), _admitted: admitted };
@@ -448,7 +450,7 @@ fn open(door: &Arc<Door>, arrival: Arrival, connections: &mut JoinSet<()>) {
     });
 }
 
-/// A connection's place in the lists; left however it ends.
+/// A connection's entry in the lists, removed on drop, however the connection ends.
 struct Place {
     door: Arc<Door>,
     mailbox: Arc<Mailbox>,

@@ -1,4 +1,4 @@
-//! Errors as the protocol says them: the one place where an error of the backend becomes a code.
+//! Translates errors of the backend into ERROR messages of the protocol. No other file assigns error codes.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
@@ -58,7 +58,7 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
                 argument_types: argument_types.clone(),
             }
         }
-        // A request that may block cannot be put off once more; of one that was cancelled nobody asks for an answer.
+        // A request that may block cannot be put off again, and nobody waits for the answer of a cancelled one.
         CqlError::Server(_) | CqlError::WouldBlock | CqlError::Cancelled => {
             ErrorDetail::Plain(ErrorCode::Server)
         }
@@ -66,18 +66,18 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
     ErrorMessage { message: error.to_string(), detail }
 }
 
-/// The one replica there is did not answer.
+/// The progress in the error when the only replica did not answer.
 fn nobody_answered(consistency: u16) -> Progress {
     let consistency = Consistency::from_code(consistency).unwrap_or(Consistency::One);
     Progress { consistency, received: 0, block_for: 1 }
 }
 
-/// The one replica there is failed. Clients are told its address; which of its own does not matter to them.
+/// The failure of the only replica. Its address is required but tells the client nothing, so it is 127.0.0.1.
 fn this_failed() -> Failures {
     Failures::Replicas(vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)])
 }
 
-/// A failed log, as the answer to a write, or to a read, that waited for it. Its text says what to do.
+/// The answer to a write, or to a read that waited for one, when the commit log has failed. The text says what to do.
 pub(super) fn log_failed(error: &helenus_engine::Error, consistency: Consistency) -> ErrorMessage {
     let (consistency, reason) = (consistency.code(), error.to_string());
     error_message(&match error {
@@ -86,7 +86,8 @@ pub(super) fn log_failed(error: &helenus_engine::Error, consistency: Consistency
     })
 }
 
-/// The answer to a write that has waited for the log too long, and may be logged yet, or to a read that has seen such a write.
+/// The answer to a write that has waited too long for the log and may still be logged, or to a read that has seen such
+/// a write.
 pub(super) fn timed_out(ticket: &Ticket, consistency: Consistency) -> ErrorMessage {
     let consistency = consistency.code();
     error_message(&match ticket.is_of_read() {
@@ -95,7 +96,7 @@ pub(super) fn timed_out(ticket: &Ticket, consistency: Consistency) -> ErrorMessa
     })
 }
 
-/// A schema change as results and events carry it.
+/// Converts a schema change to the form of results and events.
 pub(super) fn schema_change(change: &SchemaChange) -> wire::SchemaChange<'_> {
     let name = |name: &'_ std::sync::Arc<str>| Cow::Owned(name.to_string());
     wire::SchemaChange {

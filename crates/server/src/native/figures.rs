@@ -1,7 +1,7 @@
-//! What the native protocol's server has done and is doing, for `/metrics`.
+//! The metrics of the native protocol's server, for `/metrics`.
 //!
-//! Requests are counted where one thread alone counts (`mailbox`), and summed here when somebody looks; errors and refusals
-//! are seldom enough for shared counters.
+//! Each connection counts its own requests (see `mailbox`), and they are summed when the metrics are read. Errors and
+//! refusals are rare enough for shared counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ pub(super) struct Counts {
     errors: [AtomicU64; ErrorCode::ALL.len()],
     pub accepted: AtomicU64,
     pub refused: AtomicU64,
-    /// Requests that were run by disk threads.
+    /// Requests that were sent to disk threads.
     pub disk_jobs: AtomicU64,
     /// Requests of connections that have ended.
     pub requests_ended: AtomicU64,
@@ -32,43 +32,43 @@ impl Counts {
         }
     }
 
-    /// Keeps what a connection that ends has requested.
+    /// Adds the requests of a connection that ends.
     pub fn ended(&self, requested: &Requested) {
         self.requests_ended.fetch_add(requested.all, Ordering::Relaxed);
         self.prepared_ended.fetch_add(requested.prepared, Ordering::Relaxed);
         self.regular_ended.fetch_add(requested.regular, Ordering::Relaxed);
     }
 
-    /// Errors by code, those that never came included.
+    /// Error counts by code, zeros included.
     pub fn errors(&self) -> Vec<(&'static str, u64)> {
         let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));
         ErrorCode::ALL.iter().map(|code| code.name()).zip(counts).collect()
     }
 }
 
-/// The figures at one moment.
+/// The metrics at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct NativeFigures {
-    /// Connections open.
+    /// Open connections.
     pub connections: u64,
-    /// Connections that were accepted.
+    /// Accepted connections, since the start.
     pub accepted: u64,
-    /// Connections that were closed at once, for limits on them.
+    /// Connections that were refused because of a limit.
     pub refused: u64,
     /// Requests received.
     pub requests: u64,
-    /// Prepared statements among them.
+    /// EXECUTE requests among them.
     pub prepared: u64,
-    /// Statements from their text.
+    /// QUERY requests among them.
     pub regular: u64,
     /// ERROR answers, by Cassandra's name of the code.
     pub errors: Vec<(&'static str, u64)>,
-    /// Bytes of requests in flight, and how many there may be.
+    /// Bytes of requests in flight, and their limit.
     pub in_flight_bytes: (u64, u64),
-    /// Requests that were run by disk threads.
+    /// Requests that were sent to disk threads.
     pub disk_jobs: u64,
     /// Requests that wait for a disk thread.
     pub disk_queue: u64,
-    /// Disk threads that were started.
+    /// Disk threads that have been started.
     pub disk_threads: u64,
 }

@@ -1,9 +1,9 @@
-//! How many bytes of requests are in flight, in all and for each client address (Cassandra's `ClientResourceLimits`).
+//! The bytes of requests in flight, in all and for each client address (Cassandra's `ClientResourceLimits`).
 //!
-//! Counted: frames longer than a read while they arrive, and requests that wait for a disk thread or for the log. A request
-//! that is answered within the poll that received it holds nothing beyond that poll and is only held against the limit. A
-//! request that breaks the limit is still answered, as in Cassandra, and the connection is not read until there is room;
-//! with THROW_ON_OVERLOAD it gets an error instead.
+//! Counted are frames longer than a read while they arrive, and requests that wait for a disk thread or for the log. A
+//! request that is answered within the poll that received it is compared with the limit but reserves nothing. A request
+//! that exceeds the limit is still answered, as in Cassandra, but its connection is not read until there is room; with
+//! THROW_ON_OVERLOAD it gets an error instead.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::mailbox::{Mailbox, Waiters};
 
-/// Bytes from which on a reservation is on the account of memory too.
+/// From this size on, a reservation is also charged to the memory account.
 const CHARGED_BYTES: u64 = 64 << 10;
 
 /// The bytes in flight of all connections.
@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
     limit_per_address: u64,
     accounts: Mutex<HashMap<IpAddr, Arc<Account>>>,
     waiters: Waiters,
-    /// Held while somebody looks for room and takes it.
+    /// Held by `try_take` while it checks for room and takes it.
     attempt: Mutex<()>,
 }
 
@@ -50,12 +50,12 @@ impl Ledger {
         })
     }
 
-    /// Bytes in flight, and how many there may be.
+    /// Bytes in flight, and their limit.
     pub fn in_flight(&self) -> (u64, u64) {
         (self.used.load(Ordering::Relaxed), self.limit)
     }
 
-    /// Opens a connection on the account of `address`; `None` if that would be one more than `connections_max`.
+    /// Adds a connection to the account of `address`; `None` if the address already has `connections_max`.
     pub fn enter(self: &Arc<Self>, address: IpAddr, connections_max: Option<u64>) -> Option<Seat> {
         let mut accounts = self.accounts.lock();
         let account = accounts.entry(address).or_insert_with(|| {
@@ -71,7 +71,7 @@ impl Ledger {
     }
 }
 
-/// A connection's place on its account.
+/// A connection's membership in the account of its address.
 pub(crate) struct Seat {
     pub account: Arc<Account>,
 }
@@ -94,7 +94,7 @@ impl Account {
             && self.ledger.used.load(Ordering::Relaxed) + bytes <= self.ledger.limit
     }
 
-    /// Takes `bytes`, limit or not.
+    /// Takes `bytes` without regard to the limits.
     pub fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.ledger.used.fetch_add(bytes, Ordering::Relaxed);
@@ -102,24 +102,24 @@ impl Account {
         Reservation { account: Arc::clone(self), bytes, _charge: charge }
     }
 
-    /// Takes `bytes` if they stay within both limits, or if nothing else is in flight: the largest frame always gets
-    /// its turn.
+    /// Takes `bytes` if they stay within both limits, or if nothing else is in flight, so that the largest frame is
+    /// served eventually.
     ///
-    /// An attempt that fails changes nothing: if it took the bytes and gave them back, it would wake the other waiters, whose
-    /// attempts would wake this one.
+    /// A failed attempt changes nothing. If it took the bytes and gave them back, it would wake the other waiters,
+    /// whose attempts would wake this one.
     pub fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         let _attempt = self.ledger.attempt.lock();
         let alone = self.ledger.used.load(Ordering::Relaxed) == 0;
         (alone || self.has_room(bytes)).then(|| self.take(bytes))
     }
 
-    /// Has `mailbox` woken when bytes are given back.
+    /// Wakes `mailbox` once bytes are released.
     pub(super) fn wait(&self, mailbox: &Arc<Mailbox>) {
         self.ledger.waiters.add(mailbox);
     }
 
-    /// The text of an OverloadedException (`CQLMessageHandler.buildOverloadedException`); v5 and the older versions put
-    /// the figures differently.
+    /// The text of an OverloadedException (`CQLMessageHandler.buildOverloadedException`). v5 words it differently from
+    /// older versions.
     pub fn overloaded(&self, v5: bool) -> String {
         let used = self.used.load(Ordering::Relaxed);
         let all = self.ledger.used.load(Ordering::Relaxed);
@@ -138,11 +138,11 @@ impl Account {
     }
 }
 
-/// Bytes in flight; given back when dropped.
+/// A number of bytes in flight, released on drop.
 pub(crate) struct Reservation {
     account: Arc<Account>,
     bytes: u64,
-    /// The same on the account of memory, which small ones do not matter to.
+    /// The charge on the memory account; small reservations have none.
     _charge: Option<Charge>,
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::connection_budget::ConnectionBudget;
 
-/// How often held answers are looked at for having waited too long: timeouts are exact to this.
+/// How often held answers are checked for timeouts, and so the precision of timeouts.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// Limits of the native protocol's server; the configuration fills them in.
+/// The limits of the native protocol's server, filled in from the configuration.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Threads that serve connections.
+    /// The number of event loops.
     pub doors: usize,
     /// `native_transport_max_frame_size`, v3 and v4.
     pub frame_bytes_max: u64,
@@ -25,37 +25,39 @@ pub struct Limits {
     pub connections_max: Option<u64>,
     /// `native_transport_max_concurrent_connections_per_ip`.
     pub connections_max_per_address: Option<u64>,
-    /// `native_transport_throw_on_overload`: as if every STARTUP asked for it.
+    /// `native_transport_throw_on_overload`: treats every STARTUP as if it asked for THROW_ON_OVERLOAD.
     pub throws_on_overload: bool,
     /// `rpc_keepalive`.
     pub keeps_alive: bool,
-    /// `concurrent_reads`: threads for reads that wait for the disk.
+    /// `concurrent_reads`: the most disk threads.
     pub disk_threads_max: usize,
-    /// Reads waiting for one of them.
+    /// The most requests that wait for a disk thread.
     pub disk_queue_max: usize,
-    /// How long a frame longer than one read may take to arrive, besides the time its length needs at 128 KiB a second.
+    /// The grace period of a frame longer than one read. To it is added the time that its length takes at 128 KiB a
+    /// second.
     pub frame_grace: Duration,
-    /// `handshake_timeout`: how long a connection may take to its STARTUP. Cassandra waits without end.
+    /// `handshake_timeout`: how long a connection may take to send STARTUP. Cassandra waits without limit.
     pub handshake_timeout: Duration,
-    /// `native_transport_idle_timeout`: how long a client may say nothing while nothing of it is in hand; `None`: as long as it likes.
+    /// `native_transport_idle_timeout`: how long a client may be silent while none of its requests is in progress;
+    /// `None`: without limit.
     pub idle_timeout: Option<Duration>,
-    /// What all servers of the process may have together.
+    /// The limit on the connections of all servers of the process.
     pub budget: Arc<ConnectionBudget>,
-    /// How long a client may take nothing of answers that wait for it, before it is let go. Cassandra waits without end.
+    /// How long a client may leave its answers unread before its connection is closed. Cassandra waits without limit.
     pub reader_grace: Duration,
     /// `write_request_timeout`: how long an answer waits for the log.
     pub write_timeout: Duration,
-    /// `busy_poll_us`: how long a door looks for the next request before it sleeps.
+    /// `busy_poll_us`: how long an event loop polls for the next request before it sleeps.
     pub busy_poll: Duration,
 }
 
-/// Bytes of the limit for each disk thread. A thread keeps freed memory of every size that its requests had: sixteen of
-/// them kept 60 MiB, with which a limit of 64 MiB was passed, and did not do more requests than four.
+/// Memory for each disk thread. A thread keeps freed memory of every size that its requests used: sixteen threads kept
+/// 60 MiB, which exceeded a limit of 64 MiB, and served no more requests than four.
 const DISK_THREAD_BYTES: u64 = 16 << 20;
 
 impl Limits {
-    /// Cassandra's defaults where it has any, with `memory_bytes` in the place of its heap: a tenth of it for requests in
-    /// flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than one largest frame.
+    /// Cassandra's defaults where there are any, with `memory_bytes` in place of the heap: a tenth of it for requests
+    /// in flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than the largest frame.
     pub fn for_memory(memory_bytes: u64, doors: usize) -> Limits {
         let frame_bytes_max = helenus_wire::native::DEFAULT_MAX_FRAME;
         Limits {
@@ -83,7 +85,7 @@ impl Limits {
     }
 }
 
-/// A time in ticks.
+/// Converts a time to ticks.
 pub(super) fn ticks(time: Duration) -> u64 {
     u64::try_from(time.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX >> 1)
 }

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use super::clients::ClientFacts;
 use super::disk_pool::Finished;
 
-/// Most events kept for a client that does not read; beyond it the client has lost track and is let go.
+/// Most events kept for a client that does not read. With more, its connection is closed, because it would miss some.
 const EVENTS_MAX: usize = 4096;
 
-/// What somebody left for a connection.
+/// The messages left for a connection.
 #[derive(Default)]
 pub(super) struct Letters {
     /// Answers from disk threads.
@@ -26,7 +26,7 @@ pub(super) struct Letters {
     pub events: Vec<Arc<SchemaChange>>,
 }
 
-/// Requests of a connection.
+/// The number of requests of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requested {
     pub all: u64,
@@ -42,30 +42,30 @@ pub(super) struct Mailbox {
     waker: Mutex<Option<Waker>>,
     letters: Mutex<Letters>,
     has_letters: AtomicBool,
-    /// The client has gone: work for it may stop. Handed to the backend as its cancel flag.
+    /// The client has gone, so its requests may be abandoned. The backend gets this as its cancel flag.
     pub gone: AtomicBool,
     /// Whether the client registered for schema changes.
     pub wants_schema: AtomicBool,
-    /// The client was told that its prepared statements depend on the keyspace in use; once is enough.
+    /// Whether the client was warned that its prepared statements depend on the keyspace in use; once is enough.
     pub warned_of_use: AtomicBool,
-    /// What `system_views` says of the client; changed by its connection alone.
+    /// What `system_views` shows of the client. Only its connection changes it.
     pub facts: Mutex<ClientFacts>,
-    /// Requests so far; changed by its connection alone.
+    /// Requests so far. Only the connection changes it.
     pub requests_count: AtomicU64,
     prepared_count: AtomicU64,
     regular_count: AtomicU64,
-    /// Events were lost: the connection must end.
+    /// Events were lost, so the connection must end.
     pub overrun: AtomicBool,
-    /// Its STARTUP was answered with READY.
+    /// STARTUP was answered with READY.
     pub began: AtomicBool,
-    /// Clients are not served for a while: it ends once what has come is answered.
+    /// The server is paused: the connection ends once its received requests are answered.
     pub leaving: AtomicBool,
-    /// Unless it has begun, it must make room for another connection.
+    /// The connection must make room for another unless it has begun.
     pub displaced: AtomicBool,
 }
 
 impl Mailbox {
-    /// Remembers whom to wake; called at each poll.
+    /// Stores the task's waker; called at each poll.
     pub fn register(&self, waker: &Waker) {
         let mut kept = self.waker.lock();
         match &mut *kept {
@@ -77,7 +77,7 @@ impl Mailbox {
     /// Counts a request.
     #[inline]
     pub fn count_request(&self, opcode: Opcode) {
-        // One writer: a load and a store do, and cost less than an addition that others could see half done.
+        // There is one writer, so a load and a store suffice and cost less than an atomic addition.
         let count =
             |counter: &AtomicU64| counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         count(&self.requests_count);
@@ -88,30 +88,30 @@ impl Mailbox {
         }
     }
 
-    /// What has been requested so far.
+    /// The requests so far.
     pub fn requested(&self) -> Requested {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (all, prepared) = (get(&self.requests_count), get(&self.prepared_count));
         Requested { all, prepared, regular: get(&self.regular_count) }
     }
 
-    /// Has the connection polled soon.
+    /// Schedules a poll of the connection.
     pub fn wake(&self) {
-        // Cloned, so that no lock is held while the runtime's are taken.
+        // Cloned, so that this lock is not held while the runtime takes its own.
         let waker = self.waker.lock().clone();
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
-    /// Leaves an answer and wakes.
+    /// Leaves an answer and wakes the connection.
     pub fn finish(&self, finished: Finished) {
         self.letters.lock().finished.push(finished);
         self.has_letters.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Leaves an event and wakes, if the client wants it.
+    /// Leaves an event and wakes the connection, if the client registered for it.
     pub fn announce(&self, change: &Arc<SchemaChange>) {
         if !self.wants_schema.load(Ordering::Acquire) {
             return;
@@ -127,7 +127,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Takes what was left.
+    /// Takes the messages, if there are any.
     pub fn take(&self) -> Option<Letters> {
         if !self.has_letters.swap(false, Ordering::AcqRel) {
             return None;
@@ -136,10 +136,10 @@ impl Mailbox {
     }
 }
 
-/// Connections that wait for the same thing, each at most a few times in the list.
+/// The connections that wait for one condition. The list may contain a connection a few times.
 ///
-/// Who waits adds itself, then looks once more at what it waits for; who changes that calls `wake_all` after the change.
-/// One of both sees the other, so no wake is lost.
+/// A waiter adds itself, then checks the condition once more; the thread that changes the condition calls `wake_all`
+/// after the change. One of the two sees the other, so no wake-up is lost.
 #[derive(Default)]
 pub(super) struct Waiters {
     any: AtomicBool,
@@ -147,14 +147,15 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// Adds a connection, to be woken once.
+    /// Adds a connection, which is woken once.
     pub fn add(&self, mailbox: &Arc<Mailbox>) {
         let mut list = self.list.lock();
         if !list.iter().rev().take(8).any(|waiting| Arc::ptr_eq(waiting, mailbox)) {
             list.push(Arc::clone(mailbox));
         }
         self.any.store(true, Ordering::Relaxed);
-        // With the fence of `wake_all`: either it sees `any`, or who waits sees the change when it looks once more.
+        // Pairs with the fence of `wake_all`: either `wake_all` sees `any`, or the waiter sees the change when it
+        // checks once more.
         fence(Ordering::SeqCst);
     }
 

@@ -1,8 +1,9 @@
-//! The CQL native protocol: sockets in, `Backend` calls, frames out.
+//! The CQL native protocol: takes frames from sockets, calls the `Backend`, and sends frames back.
 //!
-//! `arrivals` accepts, `doors` owns the threads; `connection` is one client's task, `requests` what it does with each request;
-//! `client_history` is who was connected. `deadlines` are what a client must keep, `refused` tells those that find no room.
-//! `answer` translates a request for the backend and its outcome for the client; `disk_pool` runs what has to wait.
+//! `arrivals` accepts connections and `refused` answers those over the limits; `doors` runs the event loops.
+//! `connection` is the task of one client, with its time limits in `deadlines`; `requests` handles each request.
+//! `answer` translates a request for the backend and the outcome for the client; `disk_pool` runs requests that must
+//! wait. `client_history` keeps the clients seen so far.
 
 mod answer;
 mod arrivals;

@@ -1,10 +1,10 @@
-//! What a connection has yet to send: envelopes in one buffer, in v5 wrapped into segments just before they leave.
+//! The unsent answers of a connection: envelopes in one buffer, in v5 wrapped into segments just before they are sent.
 //!
-//! A long envelope that is whole already is never copied: it leaves from where it was made, in v5 a few segments at a time,
-//! and what it holds on the account of memory is given back when it has left.
+//! A long envelope that is already complete is never copied: it is sent from its own buffer, in v5 a few segments at a
+//! time. Its charge on the memory account is released when it has been sent.
 //!
-//! All answers to requests that arrived together leave in one write. An idle connection owns no buffer: it borrows its
-//! door's while it is polled and keeps it only if the client reads slower than it asks.
+//! All answers to requests that arrived together are sent in one write. An idle connection owns no buffer: it borrows
+//! one from its event loop while it is polled, and keeps it only if the client does not read its answers in time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,52 +15,52 @@ use helenus_host::account::{Charge, Share};
 use helenus_wire::native::{MAX_PAYLOAD, OpenSegment, SegmentFormat, SegmentWriter};
 use tokio::io::AsyncWrite;
 
-/// A run of envelopes this long is closed into a segment; a longer run would be copied to be cut.
+/// From this length on, the open segment is closed; a longer payload would have to be copied to be split.
 const RUN_BYTES_MAX: usize = MAX_PAYLOAD / 2;
 
-/// A buffer that has grown beyond this is given back to the system, not to the door.
+/// A buffer that has grown beyond this is freed, not given back to the event loop.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// A buffer of this size or more is on the account while its client does not take what is in it.
+/// A buffer of this size or more is charged to the memory account while its client does not read it.
 const CHARGED_BYTES: u64 = 64 << 10;
 
-/// Segments of a long envelope that are made at once.
+/// Segments of a long envelope that are encoded at once.
 const PARTS_AT_ONCE: usize = 4;
 
-/// A long envelope on its way out.
+/// A long envelope that is being sent.
 struct Whole {
     bytes: Vec<u8>,
-    /// How much of it has left, or is in segments.
+    /// The number of bytes that have been sent or are in segments.
     taken: usize,
     _charge: Option<Charge>,
 }
 
-/// Answers on their way out.
+/// The unsent answers of a connection.
 #[derive(Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// How much of `bytes` has left.
+    /// The number of bytes of `bytes` that have been sent.
     written: usize,
     segments: Option<(SegmentFormat, SegmentWriter)>,
     open: Option<(OpenSegment, usize)>,
-    /// Long envelopes; once one is under way, nothing comes between its parts.
+    /// Long envelopes. Once one is being sent, nothing is sent between its parts.
     whole: VecDeque<Whole>,
-    /// Segments of the first of them, and how much of them has left.
+    /// Segments of the first long envelope, and how many of their bytes have been sent.
     parts: (Vec<u8>, usize),
-    /// Bytes that have left since the connection began; comes round.
+    /// Bytes sent since the connection began; wraps around.
     left: usize,
-    /// `bytes` on the account, while its client does not take them.
+    /// The charge for `bytes` while the client does not read them.
     kept: Option<Charge>,
 }
 
 impl Output {
-    /// From here on envelopes go into segments.
+    /// Puts all further envelopes into segments.
     pub fn wrap(&mut self, format: SegmentFormat) {
         self.seal();
         self.segments = Some((format, SegmentWriter::new(format)));
     }
 
-    /// Where to append envelopes; whole ones only, and [`Output::appended`] after them.
+    /// The buffer to append complete envelopes to; the caller calls [`Output::appended`] after them.
     pub fn envelopes(&mut self) -> &mut Vec<u8> {
         if let (Some((_, writer)), None) = (&self.segments, &self.open) {
             self.open = Some((writer.open(&mut self.bytes), self.bytes.len()));
@@ -68,7 +68,7 @@ impl Output {
         &mut self.bytes
     }
 
-    /// Takes an envelope that is whole, and what it holds on the account.
+    /// Takes a complete envelope and its charge on the memory account.
     pub fn take_whole(&mut self, envelope: Vec<u8>, charge: Option<Charge>) {
         if envelope.len() <= MAX_PAYLOAD {
             self.envelopes().extend_from_slice(&envelope);
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// Closes the segment under way if it is long enough.
+    /// Closes the open segment if it is long enough.
     #[inline]
     pub fn appended(&mut self) {
         if self.open.as_ref().is_some_and(|(_, start)| self.bytes.len() - start >= RUN_BYTES_MAX) {
@@ -86,32 +86,32 @@ impl Output {
         }
     }
 
-    /// Closes the segment under way.
+    /// Closes the open segment.
     fn seal(&mut self) {
         if let (Some((open, _)), Some((_, writer))) = (self.open.take(), &mut self.segments) {
             writer.close(open, &mut self.bytes);
         }
     }
 
-    /// Bytes that have not left yet.
+    /// Bytes that have not been sent yet.
     pub fn unsent(&self) -> usize {
         let whole: usize = self.whole.iter().map(|whole| whole.bytes.len() - whole.taken).sum();
         self.bytes.len() - self.written + self.parts.0.len() - self.parts.1 + whole
     }
 
-    /// Bytes that have left: as long as this does not grow, the client takes nothing.
+    /// Bytes that have been sent. While this does not grow, the client takes nothing.
     pub fn left_bytes(&self) -> usize {
         self.left
     }
 
-    /// Borrows `buffer`, which is empty, unless there is something unsent in a buffer of our own.
+    /// Borrows the empty `buffer`, unless an own buffer has unsent bytes.
     pub fn borrow(&mut self, buffer: &mut Vec<u8>) {
         if self.bytes.is_empty() {
             std::mem::swap(&mut self.bytes, buffer);
         }
     }
 
-    /// Gives the buffer back if everything has left.
+    /// Gives the buffer back if all of it has been sent.
     pub fn give_back(&mut self, buffer: &mut Vec<u8>) {
         if !self.bytes.is_empty() {
             return;
@@ -125,7 +125,7 @@ impl Output {
         }
     }
 
-    /// Writes until everything has left (`Ready(Ok)`) or the socket takes no more (`Pending`).
+    /// Writes until everything has been sent (`Ready(Ok)`) or the socket takes no more (`Pending`).
     pub fn poll_write<S: AsyncWrite + Unpin>(
         &mut self,
         stream: &mut S,
@@ -157,7 +157,8 @@ impl Output {
         Poll::Ready(Ok(()))
     }
 
-    /// Puts what the client does not take on the account. A client that takes its answers at once never comes here.
+    /// Charges the bytes that the client does not read to the memory account. Not called for a client that reads its
+    /// answers at once.
     fn charge_kept(&mut self) {
         let bytes = self.bytes.capacity() as u64;
         let is_charged = self.kept.as_ref().is_some_and(|kept| kept.bytes() >= bytes);
@@ -167,7 +168,7 @@ impl Output {
         }
     }
 
-    /// Where the next bytes come from; `None` when everything has left.
+    /// The source of the next bytes to send; `None` when everything has been sent.
     fn next(&mut self) -> Option<From> {
         if self.parts.1 < self.parts.0.len() {
             return Some(From::Parts);
@@ -196,12 +197,12 @@ impl Output {
     }
 }
 
-/// Where bytes leave from.
+/// A source of bytes to send.
 #[derive(Clone, Copy)]
 enum From {
     Bytes,
     /// A long envelope.
     Whole,
-    /// Segments of one.
+    /// Segments of a long envelope.
     Parts,
 }

@@ -1,5 +1,5 @@
-//! The prepared statements that an event loop ran recently. Each thread keeps its own, so that a request neither looks up
-//! the shared table nor changes a reference count that other threads change.
+//! A cache of the prepared statements that a thread ran recently. Each thread has its own, so that a request neither
+//! searches the shared table nor changes a reference count that other threads change.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ use helenus_wire::native::{ErrorDetail, ErrorMessage};
 
 use super::answer::Failure;
 
-/// Statements of one thread.
+/// Statements kept by one thread.
 const KEPT_MAX: usize = 8;
-/// Statements of a batch among which one is looked for one by one; beyond, by hash.
+/// The last statements of a batch, which are searched one by one; earlier ones are found by hash.
 const SCANNED_MAX: usize = 16;
-/// Uses after which the backend is asked all the same: it keeps what is asked for.
+/// Uses after which the backend is asked again, because it keeps the statements that it is asked for.
 const USES_MAX: u32 = 64;
 
 /// The statements, in no order.
@@ -24,13 +24,13 @@ pub(super) struct Recent {
     kept: Vec<Taken>,
 }
 
-/// A statement taken out for a request; to be given back after it.
+/// A statement taken out for a request, to be given back after it.
 pub(super) struct Taken {
     statement: Arc<Prepared>,
     uses: u32,
 }
 
-/// The prepared statements of a batch, each once.
+/// The prepared statements of a batch, without duplicates.
 #[derive(Default)]
 pub(super) struct OfBatch {
     pub taken: Vec<Taken>,
@@ -46,8 +46,9 @@ impl Deref for Taken {
 }
 
 impl Recent {
-    /// A statement by the id of a request, or the UNPREPARED that makes the driver prepare it again. One that was analysed
-    /// under another schema than the present one is asked for anew, and where this thread may not wait only if that is quick.
+    /// Finds the statement of a request's id; fails with UNPREPARED, so that the driver prepares it again. A statement
+    /// that was analysed under an older schema is fetched anew from the backend; if that is slow and this thread may
+    /// not wait, the result is `WouldBlock`.
     pub fn take(&mut self, backend: &dyn Backend, id: &[u8], may_block: bool) -> Result<Taken, Failure> {
         if let Some(at) = self.kept.iter().position(|kept| kept.id == *id) {
             let mut taken = self.kept.swap_remove(at);
@@ -62,8 +63,8 @@ impl Recent {
         Ok(Taken { statement: prepared(backend, id)?, uses: 0 })
     }
 
-    /// The place of a statement among those that a batch has taken so far; it is taken now if it is not among them. Mostly it
-    /// is that of the entry before.
+    /// The index of a statement among those that the batch has taken so far; takes it if it is not among them. Mostly
+    /// it is that of the previous entry.
     pub fn place(
         &mut self,
         backend: &dyn Backend,
@@ -87,7 +88,7 @@ impl Recent {
         Ok(taken.len() - 1)
     }
 
-    /// Keeps it for the next request.
+    /// Keeps the statement for the next request.
     pub fn give_back(&mut self, taken: Taken) {
         if self.kept.len() >= KEPT_MAX {
             self.kept.swap_remove(0);
@@ -96,7 +97,7 @@ impl Recent {
     }
 }
 
-/// A prepared statement by the id of a request, or the UNPREPARED that makes the driver prepare it again.
+/// Asks the backend for the statement of a request's id; fails with UNPREPARED, so that the driver prepares it again.
 fn prepared(backend: &dyn Backend, id: &[u8]) -> Result<Arc<Prepared>, Failure> {
     let Ok(id) = StatementId::try_from(id) else {
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();

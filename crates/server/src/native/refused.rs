@@ -14,21 +14,21 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// Connections that are being told: they have descriptors that no budget counts.
+/// The most refused connections at once: no budget counts their file descriptors.
 const TOLD_MAX: usize = 32;
-/// How long one is waited for, to ask and then to leave.
+/// How long the server waits for the first message, and again for the client to close.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of a frame that say its version and stream.
+/// The bytes of a frame with its version and stream.
 const FRONT: usize = 4;
 
-/// The connections that are being told, the oldest first; some may be over.
+/// The refused connections, the oldest first; some may have ended.
 #[derive(Default)]
 pub(super) struct Refused {
     told: VecDeque<AbortHandle>,
 }
 
 impl Refused {
-    /// Tells a client that there is no room. Called on a runtime.
+    /// Sends `reason` to a client in the background. Must be called on a runtime.
     pub fn tell(&mut self, stream: TcpStream, reason: String) {
         self.told.retain(|told| !told.is_finished());
         if self.told.len() >= TOLD_MAX
@@ -37,7 +37,7 @@ impl Refused {
             oldest.abort();
         }
         let telling = tokio::spawn(async move {
-            // A client that leaves first knows enough.
+            // An error here means that the client has left.
             let _told = tell(stream, reason).await;
         });
         self.told.push_back(telling.abort_handle());

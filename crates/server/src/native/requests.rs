@@ -1,4 +1,5 @@
-//! The requests of one connection: each is answered at once, sent to the disk pool, or held until the log has it.
+//! The requests of one connection: each is answered at once, sent to the disk pool, or held until it is in the commit
+//! log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,19 +23,19 @@ use super::mailbox::Mailbox;
 use super::output::Output;
 use super::session::{CQL_VERSION, Session, Stage};
 
-/// What a client is told of a request that panicked.
+/// The error text for a request that panicked.
 pub(super) const PANICKED: &str = "internal error, a bug; the server's log has its place";
 
-/// Longest body of a request that a listener's thread answers by itself: some milliseconds of copying.
+/// The longest body of a request that an event loop answers by itself: some milliseconds of copying.
 const BODY_AT_ONCE_BYTES: usize = 1 << 20;
 
-/// What a request was to its frame's reader.
+/// The outcome of a request for the reader of frames.
 pub(super) enum Handled {
-    /// It was decoded, whatever the answer.
+    /// The body was decoded, whatever the answer is.
     Answered,
-    /// Its body could not be decoded; the client has been told.
+    /// The body could not be decoded; an ERROR was sent.
     Faulty,
-    /// It was the STARTUP that fixes the version.
+    /// It was a STARTUP, which fixes the version.
     Started(Version),
 }
 
@@ -47,16 +48,16 @@ struct Asked<'a> {
     body: &'a [u8],
 }
 
-/// An answer that waits for the log.
+/// An answer that waits for the commit log.
 struct Waiting {
     held: Held,
     /// When it began to wait, in the server's ticks.
     since_tick: u64,
     /// Bytes of its request.
     bytes: u64,
-    /// Taken once it has not been answered within the poll that received it.
+    /// Set if the request is not answered within the poll that received it.
     reservation: Option<Reservation>,
-    /// What a long answer holds on the account of memory.
+    /// The charge of a long answer on the memory account.
     charge: Option<Charge>,
 }
 
@@ -67,15 +68,15 @@ pub(super) struct Requests {
     pub session: Session,
     pub seat: Seat,
     pub output: Output,
-    /// Answer what is there, then end.
+    /// The connection ends after the answers it has.
     pub closing: bool,
     client: Option<SocketAddr>,
     held: Vec<Waiting>,
-    /// Jobs at the disk pool.
+    /// Jobs in the disk pool.
     away_count: usize,
-    /// Bytes of requests that are held and not on the account yet.
+    /// Bytes of held requests that have no reservation yet.
     held_bytes: u64,
-    /// Something was held since the log was last told to write.
+    /// An answer was held since the log was last told to write.
     fresh: bool,
 }
 
@@ -113,7 +114,7 @@ impl Requests {
         (self.closing || self.is_leaving()) && self.in_flight_count() == 0
     }
 
-    /// Whether nothing more is to be read.
+    /// Whether no more input is to be read.
     pub fn is_leaving(&self) -> bool {
         self.shared.is_stopping() || self.mailbox.leaving.load(Ordering::Acquire)
     }
@@ -190,7 +191,7 @@ impl Requests {
                 return Handled::Started(header.version);
             }
             Request::Options => self.put(&Outgoing::Supported { cql_version: CQL_VERSION }, &head, tools),
-            // Without authentication Cassandra's negotiator is content with any token.
+            // Without authentication, Cassandra's negotiator accepts any token.
             Request::AuthResponse(_) => self.put(&Outgoing::AuthSuccess(None), &head, tools),
             Request::Register(events) => {
                 self.session.events = self.session.events.and(*events);
@@ -208,7 +209,7 @@ impl Requests {
         Handled::Answered
     }
 
-    /// Whether a request is to run where it may wait for room: its body is large, or decompresses to what is.
+    /// Whether a request must run where it may wait for memory: its body is large, or decompresses to a large one.
     fn is_large(&self, envelope: &Envelope<'_>) -> bool {
         let of_backend = matches!(
             envelope.header.opcode,
@@ -225,7 +226,7 @@ impl Requests {
                     && length().is_some_and(|length| length >= LARGE_BODY_BYTES as u64))
     }
 
-    /// Serves a large request that is all of `input`, without a copy of it; gives it back if it is none.
+    /// Serves a large request that is all of `input`, without copying it; returns `input` if the request is not large.
     pub fn handle_whole(
         &mut self,
         input: Vec<u8>,
@@ -242,7 +243,7 @@ impl Requests {
         None
     }
 
-    /// Has a large request run where it may wait.
+    /// Sends a large request to the disk pool.
     #[cold]
     fn send_away(
         &mut self,
@@ -274,7 +275,7 @@ impl Requests {
         self.submit(job, tools);
     }
 
-    /// Gives a job to the pool, or says that there are too many.
+    /// Gives a job to the pool, or answers Overloaded if the queue is full.
     fn submit(&mut self, job: Job, tools: &mut Tools) {
         let head = job.head;
         if self.shared.disk_pool.submit(job) {
@@ -288,7 +289,7 @@ impl Requests {
         }
     }
 
-    /// Has the backend answer, here if it can without waiting.
+    /// Runs a request at the backend, on this thread if that does not have to wait.
     fn ask(&mut self, asked: &Asked<'_>, tools: &mut Tools) {
         let Asked { request, head, header, body } = *asked;
         let drawn = if head.tracing_id.is_none() { self.shared.drawn_to_be_traced() } else { None };
@@ -313,7 +314,7 @@ impl Requests {
         };
         let scope = Scope::begin(Share::Requests, Waits::Never);
         let start = self.output.envelopes().len();
-        // What is long is not even begun here: to copy its values takes time enough.
+        // A long request is not begun here, because copying its values alone takes too long.
         let ran = match body.len() > BODY_AT_ONCE_BYTES {
             true => Ok(Reply::WouldBlock),
             false => contain(|| answer(&caller, head, request, tools, self.output.envelopes())),
@@ -322,7 +323,7 @@ impl Requests {
         drop(scope);
         self.output.appended();
         match reply {
-            // A connection that polls its requests has its client still, so none of them was cancelled.
+            // A connection that is being polled still has its client, so its requests are not cancelled here.
             Reply::Written | Reply::Cancelled => {}
             Reply::Refused(code) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
@@ -348,7 +349,8 @@ impl Requests {
         }
     }
 
-    /// A request that panicked: the panic hook has told what happened. It alone fails, and its connection goes on.
+    /// Answers a request that panicked. The panic hook has logged the panic. Only this request fails; its connection
+    /// goes on.
     #[cold]
     fn panicked(&mut self, start: usize, head: &ResponseHead<'_>, tools: &mut Tools) {
         self.output.envelopes().truncate(start);
@@ -363,7 +365,7 @@ impl Requests {
         self.fresh = true;
     }
 
-    /// Takes what other threads left: answers of the disk pool, events.
+    /// Takes the messages of other threads: answers of the disk pool, and events.
     pub fn take_letters(&mut self, scratch: &mut Scratch) {
         let Some(letters) = self.mailbox.take() else { return };
         for Finished { envelope, held, charge, keyspace, reservation, error } in letters.finished {
@@ -389,14 +391,14 @@ impl Requests {
         }
     }
 
-    /// Lets the answers go whose tickets are ready. In periodic mode the log writes out what it was given, once for all
-    /// that came together; in the other modes its listener wakes the connection.
+    /// Sends the answers whose tickets are ready. In periodic mode the log is told to write, once for all requests that
+    /// arrived together; in the other modes the log's listener wakes the connection.
     pub fn release_held(&mut self, tools: &mut Tools) {
         if self.held.is_empty() {
             return;
         }
         if std::mem::take(&mut self.fresh) {
-            // A log that has failed says so at each ticket.
+            // If the log has failed, each ticket reports it.
             let _told_by_tickets = self.shared.backend.write_out();
         }
         self.release_ready(tools);
@@ -408,7 +410,7 @@ impl Requests {
         self.held_bytes = 0;
     }
 
-    /// What is still held is on the account from here on.
+    /// Reserves the bytes of all requests that are still held.
     fn account_for_held(&mut self) {
         for waiting in &mut self.held {
             if waiting.reservation.is_none() && waiting.bytes > 0 {
@@ -429,7 +431,7 @@ impl Requests {
         };
         for Waiting { held, since_tick, charge, .. } in self.held.extract_if(.., is_over) {
             waited_ticks = waited_ticks.max(now.saturating_sub(since_tick));
-            // One that waits for memory alone is logged: it has waited long enough.
+            // A write that is logged and waits only for memory is answered as done: it has waited long enough.
             let refusal = match held.ticket.is_logged() {
                 Ok(true) => None,
                 Ok(false) => Some(timed_out(&held.ticket, held.consistency)),
@@ -452,7 +454,7 @@ impl Requests {
         if self.held.is_empty() {
             self.held.shrink_to(64);
         }
-        // A tick more or less is not known.
+        // The time is only known to about one tick.
         if waited_ticks > 1 {
             self.note_slow_write(waited_ticks - 1);
         }
@@ -474,7 +476,7 @@ impl Requests {
         }
     }
 
-    /// Answers a frame that was not taken.
+    /// Sends the ERROR for a frame that was refused.
     pub fn refuse(&mut self, refusal: &Refusal) {
         self.shared.counts.error(ErrorCode::Protocol);
         refusal.encode(self.session.version, self.output.envelopes());
@@ -487,7 +489,7 @@ impl Requests {
         }
         // Before the first STARTUP the session has no version, and no compression.
         let codec = tools.codec(self.session.body_compression());
-        // What is put here is short: an answer without rows, or an error's text.
+        // The answer is short: it has no rows, or is an error's text.
         let _fits = outgoing.encode(head, codec, self.output.envelopes());
         self.output.appended();
     }

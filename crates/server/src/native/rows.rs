@@ -1,4 +1,4 @@
-//! Rows on their way from the backend into the connection's buffer: cells land where they are sent from.
+//! Encodes the rows of an answer directly into the connection's buffer.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use helenus_wire::native::{
 
 use super::columns::ColumnsCache;
 
-/// Room for lengths and small values beside large ones.
+/// Room for the lengths and small values beside large ones.
 const CELL_BYTES: usize = 4 << 10;
 
-/// What the client knows of the columns, which decides whether they are described to it
-/// (`ExecuteMessage.execute`, `QueryMessage.execute`).
+/// What the client knows of the columns, which decides whether the answer describes them (`ExecuteMessage.execute`,
+/// `QueryMessage.execute`).
 #[derive(Clone, Copy)]
 pub(super) enum Known<'a> {
-    /// It wants them described.
+    /// Nothing: they are described.
     Nothing,
-    /// It asked to leave them out, whatever they are (QUERY).
+    /// The client asked to leave them out, whatever they are (QUERY).
     Skip,
-    /// v3, v4: it asked to leave them out and knows those of this id.
+    /// v3, v4: the client asked to leave them out and knows the columns of this id.
     Skips([u8; 16]),
-    /// v5: it knows those of `id`; others are described with their new id.
+    /// v5: the client knows the columns of `id`. Others are described, with their new id.
     Metadata {
         /// The id that came with the request.
         id: &'a [u8],
-        /// Whether it asked to leave them out.
+        /// Whether the client asked to leave them out.
         skip: bool,
     },
 }
 
-/// Takes the rows of one answer.
+/// Receives the rows of one answer.
 pub(super) struct RowsAnswer<'b> {
     /// Taken when the columns are known.
     out: Option<&'b mut Vec<u8>>,
@@ -42,12 +42,12 @@ pub(super) struct RowsAnswer<'b> {
     cache: &'b mut ColumnsCache,
     head: ResponseHead<'static>,
     known: Known<'b>,
-    /// A second run came with other columns than the first.
+    /// A second row batch had other columns than the first.
     torn: bool,
 }
 
 impl<'b> RowsAnswer<'b> {
-    /// An answer to be appended to `out`, which is left as it was unless `finish` is called.
+    /// An answer to be appended to `out`. Unless `finish` is called, `out` is left as it was.
     pub fn new(
         out: &'b mut Vec<u8>,
         cache: &'b mut ColumnsCache,
@@ -57,7 +57,7 @@ impl<'b> RowsAnswer<'b> {
         RowsAnswer { out: Some(out), writer: None, cache, head, known, torn: false }
     }
 
-    /// Ends the answer. `columns` are those of the outcome, for a result whose rows never began.
+    /// Ends the answer. `columns` are those of the outcome, for a result that had no rows.
     pub fn finish(
         mut self,
         columns: &Arc<ResultColumns>,
@@ -74,9 +74,9 @@ impl<'b> RowsAnswer<'b> {
     }
 }
 
-/// Why an answer could not be ended; nothing of it is left in the buffer.
+/// Why an answer could not be finished. Nothing of it is left in the buffer.
 pub(super) enum Unfinished {
-    /// The columns changed between two runs of the same request.
+    /// The columns changed between two row batches of the same request.
     Torn,
     /// It is too long for the protocol.
     Wire(WireError),
@@ -146,8 +146,8 @@ impl RowsOut for RowsAnswer<'_> {
     }
 }
 
-/// Puts warnings into an answer that ends `out`, is not compressed and begins at `start`. They stand before the message
-/// and are known only after it, but they are rare, so the answer is written once more then.
+/// Inserts warnings into the uncompressed answer from `start` to the end of `out`. Warnings precede the message but are
+/// known only after it. They are rare, so the answer is simply written once more.
 pub(super) fn insert_warnings(
     out: &mut Vec<u8>,
     start: usize,

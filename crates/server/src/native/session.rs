@@ -1,4 +1,4 @@
-//! What a connection is in the protocol's eyes: its version and stage, and the requests that never reach the backend.
+//! The protocol state of a connection: its version and stage, and the requests that never reach the backend.
 //!
 //! The rules are those of `InitialConnectionHandler` (until a STARTUP arrives), `ServerConnection.validateNewMessage` and
 //! `StartupMessage.execute`.
@@ -11,26 +11,26 @@ use helenus_wire::native::{
     Compression, ErrorCode, ErrorMessage, EventTypes, Opcode, Outgoing, Startup, Version,
 };
 
-/// The CQL version that Cassandra 5.0.9 names (`QueryProcessor.CQL_VERSION`).
+/// The CQL version that Cassandra 5.0.9 reports (`QueryProcessor.CQL_VERSION`).
 pub(super) const CQL_VERSION: &str = "3.4.7";
 
-/// How far a connection has got.
+/// The stage of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// No STARTUP has come yet: anything but it and OPTIONS is refused, and ends the connection.
+    /// No STARTUP has arrived yet. Any request but it and OPTIONS is refused and ends the connection.
     Initial,
-    /// A STARTUP came and was refused; another may follow.
+    /// A STARTUP arrived and was refused; another may follow.
     Established,
-    /// Requests are taken.
+    /// Requests are accepted.
     Ready,
 }
 
-/// The state of one connection that requests read and change.
+/// The state of a connection that its requests read and change.
 pub(super) struct Session {
     pub stage: Stage,
     /// Fixed by the first STARTUP.
     pub version: Option<Version>,
-    /// Of bodies (v3, v4) or segments (v5).
+    /// Compression of bodies (v3, v4) or segments (v5).
     pub compression: Option<Compression>,
     pub throws_on_overload: bool,
     pub keyspace: Option<Arc<str>>,
@@ -51,7 +51,7 @@ impl Session {
         }
     }
 
-    /// Refuses a request that must not come at this stage.
+    /// Refuses a request that is not allowed at this stage.
     pub fn admit(&self, opcode: Opcode) -> Result<(), ErrorMessage> {
         let beginning = matches!(opcode, Opcode::Startup | Opcode::Options);
         let text = match self.stage {
@@ -66,7 +66,7 @@ impl Session {
         Err(ErrorMessage::plain(ErrorCode::Protocol, text))
     }
 
-    /// Obeys a STARTUP.
+    /// Applies a STARTUP.
     pub fn start(&mut self, startup: &Startup<'_>, version: Version) -> Result<Outgoing<'static>, WireError> {
         self.compression = startup.check(version)?;
         self.throws_on_overload |= startup.throws_on_overload();
@@ -74,7 +74,7 @@ impl Session {
         Ok(Outgoing::Ready)
     }
 
-    /// Compression of envelope bodies: none in v5, where segments are compressed.
+    /// The compression of envelope bodies: none in v5, where segments are compressed.
     pub fn body_compression(&self) -> Option<Compression> {
         self.compression.filter(|_| self.version < Some(Version::V5))
     }

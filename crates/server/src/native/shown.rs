@@ -1,4 +1,4 @@
-//! A request as the log shows it.
+//! The text of a request for the log of slow and failed statements.
 
 use helenus_cql::backend::{Backend, StatementId};
 use helenus_wire::native as wire;
@@ -6,10 +6,10 @@ use helenus_wire::native::{Request, Value};
 
 use crate::log::StatementText;
 
-/// Bytes of a value that are shown.
+/// The most bytes of a value that are shown.
 const VALUE_BYTES_MAX: usize = 64;
 
-/// The texts of a request's statements and, where they are wanted, its values.
+/// The texts of a request's statements and, if `with_values`, its values.
 #[cold]
 pub(super) fn statement_text(
     request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! What a traced request is called, and what came with it, in the words of Cassandra's `QueryMessage`, `ExecuteMessage` and
+//! The name and parameters of a traced request, worded as in Cassandra's `QueryMessage`, `ExecuteMessage` and
 //! `BatchMessage`.
 
 use helenus_cql::backend::{Backend, StatementId};
@@ -6,7 +6,7 @@ use helenus_model::types::to_cql_literal;
 use helenus_wire::native as wire;
 use helenus_wire::native::{Consistency, Request, Value};
 
-/// Characters of a value that are shown.
+/// The most characters of a value that are shown.
 const VALUE_CHARS_MAX: usize = 1000;
 
 /// The request's name and its parameters.
@@ -46,7 +46,7 @@ fn settings(of: &wire::QueryParameters<'_>) -> Vec<(String, String)> {
         add(&mut parameters, "page_size", rows);
     }
     add(&mut parameters, "consistency_level", of.consistency);
-    // Who says nothing asks for this one.
+    // SERIAL is the default.
     add(&mut parameters, "serial_consistency_level", of.serial_consistency.unwrap_or(Consistency::Serial));
     parameters
 }

@@ -1,4 +1,4 @@
-//! The policies by themselves, and on databases whose simulated disk fails.
+//! Tests of the policies alone, and on databases whose simulated disk fails.
 
 use super::*;
 use crate::log::{EngineJournal, Format};
@@ -31,7 +31,7 @@ fn each_policy_answers_each_kind_of_trouble_as_cassandra_does() {
     }
 }
 
-/// A database on a simulated machine, with a table and one row of it.
+/// A database on a simulated machine, with a table of one row.
 struct Failing {
     machine: Machine,
     policies: Arc<FailurePolicies>,

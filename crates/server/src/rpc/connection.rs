@@ -1,10 +1,11 @@
-//! One client: its messages are read, called, and answered in their order.
+//! One client of the RPC interface: reads its messages, calls them, and answers them in order.
 //!
 //! ```text
 //! read what is there -> call each whole message -> wait for the log once -> write all answers in one go -> again
 //! ```
-//! A call that needs the disk runs on a thread for such calls, after the answers before it have left; nothing here blocks. It
-//! ends when its client leaves. A client that takes nothing of its answers is let go after a while.
+//! A call that needs the disk runs on a separate thread, after the earlier answers have been sent; nothing here blocks.
+//! Such a call is cancelled when its client leaves. A client that does not read its answers for too long is
+//! disconnected.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,18 +28,18 @@ use super::watch::{Served, Watched};
 use crate::native::{Reservation, Seat};
 use crate::vigil::Vigil;
 
-/// Bytes of a read, and of a buffer that is kept while a client is busy.
+/// Bytes of a read, and of an input buffer that is kept while a client is busy.
 const READ_BYTES: usize = 64 << 10;
-/// Of the buffer of answers, what is kept while a client is busy.
+/// Bytes of an output buffer that is kept while a client is busy.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// Bytes of answers that leave at once: the client then reads them while the calls behind them are answered.
+/// From this size on, answers are sent at once: the client can then read them while its next calls are answered.
 const WRITE_BYTES: usize = 32 << 10;
-/// How fast a long message must come, bytes a second, besides its grace.
+/// The slowest rate at which a long message may arrive, bytes a second, besides its grace period.
 const ARRIVAL_BYTES_PER_S: u64 = 128 << 10;
-/// How often it is looked whether there is room for a long message.
+/// How often a long message checks whether there is room for it.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
 
-/// An answer that waits for the log: where it stands among the answers.
+/// An answer that waits for the log, with its position in the output.
 struct Held {
     start: usize,
     end: usize,
@@ -57,9 +58,9 @@ impl Drop for EndsCall {
 
 /// Why a connection ends.
 enum Ended {
-    /// The client has gone, or the server stops.
+    /// The client has gone, it was too slow, or the server stops.
     Gone,
-    /// It sent what is no message; answers before it still leave.
+    /// The client sent something that is not a message. The answers before it are still sent.
     Garbage,
 }
 
@@ -85,15 +86,15 @@ struct Connection<'a> {
     input: Vec<u8>,
     output: Vec<u8>,
     held: Vec<Held>,
-    /// A message has come whole.
+    /// A complete message has arrived.
     has_begun: bool,
-    /// What a long answer holds on the account of memory.
+    /// The charge of a long answer on the memory account.
     charge: Option<Charge>,
-    /// What a long message holds of the bytes in flight, until it is answered.
+    /// The reservation of a long message among the bytes in flight, until it is answered.
     reservation: Option<Reservation>,
 }
 
-/// Serves one client until it goes, sends garbage, or the server stops.
+/// Serves one client until it leaves, sends garbage, or the server stops.
 pub(super) async fn serve(
     stream: TcpStream,
     seat: Seat,
@@ -138,9 +139,9 @@ pub(super) async fn serve(
 }
 
 impl Connection<'_> {
-    /// Reads until a message is whole. Nothing is held for a client that sends nothing. One that has begun may send nothing for as
-    /// long as it likes; a message that has begun must come with some speed, so that nobody keeps its bytes here by sending
-    /// them one by one.
+    /// Reads until a message is complete. A client that sends nothing holds no buffer. After its first message it may
+    /// be idle for any time. But once a message begins, it must arrive at some speed, so that nobody occupies memory by
+    /// sending single bytes.
     async fn read(&mut self, seat: &Seat) -> Result<(), Ended> {
         if self.input.is_empty() {
             (self.input, self.output) = (Vec::new(), Vec::new());
@@ -173,12 +174,13 @@ impl Connection<'_> {
                 return Ok(());
             }
             let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
-            // One without a frame does not say how long it is: it asks again each time that it has doubled.
+            // A message without a frame does not state its length, so its reservation is renewed each time it has
+            // doubled.
             let reserved = self.reservation.as_ref().map_or(0, Reservation::bytes);
             if expected as u64 > reserved.max(READ_BYTES as u64) {
                 let wanted = if self.framing == Some(Framing::Framed) { expected } else { expected * 2 };
                 let waits_since = tokio::time::Instant::now();
-                // What it holds is part of what it asks for.
+                // The old reservation is part of the new one.
                 self.reservation = None;
                 while self.reservation.is_none() {
                     self.reservation = seat.account.try_take(wanted as u64);
@@ -186,7 +188,7 @@ impl Connection<'_> {
                         tokio::time::sleep(ROOM_PAUSE).await;
                     }
                 }
-                // That was no fault of the client's.
+                // The client is not to blame for this wait.
                 begun += waits_since.elapsed();
             }
             let missing = expected.saturating_sub(self.input.len()).min(READ_BYTES << 2);
@@ -194,7 +196,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits until the client sends something; for the first time, no longer than it may take to begin.
+    /// Waits for input; for the first message, at most the handshake timeout.
     async fn wait_for_client(&mut self) -> Result<(), Ended> {
         if self.has_begun {
             return Ok(self.stream.readable().await?);
@@ -205,7 +207,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Bytes that the message at hand says it has; those there are for one without frame.
+    /// The stated length of the current message; without a frame, the bytes received so far.
     fn announced(&self) -> u64 {
         match (self.framing, self.input.first_chunk::<4>()) {
             (Some(Framing::Framed), Some(length)) => {
@@ -215,7 +217,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Calls every message that is whole, and says how many.
+    /// Calls every complete message, and returns their number.
     async fn answer(&mut self) -> Result<u64, Ended> {
         let (mut used, mut calls) = (0, 0);
         while let Some(rest) = self.input.get(used..).filter(|rest| !rest.is_empty()) {
@@ -269,7 +271,7 @@ impl Connection<'_> {
         self.held.push(Held { start, end: self.output.len(), call, ticket });
     }
 
-    /// Calls a message where it may wait for the disk. When the client leaves meanwhile, so does the call.
+    /// Calls a message where it may wait for the disk. If the client leaves meanwhile, the call is cancelled.
     async fn call_blocking(
         &mut self,
         bytes: Vec<u8>,
@@ -280,7 +282,7 @@ impl Connection<'_> {
         let mut session = std::mem::take(&mut self.session);
         let gone = Arc::<AtomicBool>::default();
         let cancelled = Arc::clone(&gone);
-        // Also where this future is dropped, as all are when the server stops.
+        // Also cancels when this future is dropped, as happens when the server stops.
         let _ends = EndsCall(Arc::clone(&gone));
         let mut called = tokio::task::spawn_blocking(move || {
             let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
@@ -309,7 +311,7 @@ impl Connection<'_> {
             called = &mut called => called,
             () = client_gone(&self.stream, &mut self.input) => {
                 gone.store(true, Ordering::Relaxed);
-                // One that has no thread yet gets none.
+                // A call that has no thread yet is dropped.
                 called.abort();
                 return Err(Ended::Gone);
             }
@@ -318,7 +320,7 @@ impl Connection<'_> {
         self.session = session;
         self.served.calls.fetch_add(1, Ordering::Relaxed);
         let start = self.output.len();
-        // A long answer is not copied: those before it have left.
+        // The earlier answers have been sent, so a long answer is not copied.
         if self.output.is_empty() {
             self.output = out;
         } else {
@@ -327,13 +329,13 @@ impl Connection<'_> {
         self.charge = charge;
         match done? {
             Done::Held(call, ticket) => self.hold(start, call, ticket),
-            // One that may block and would is answered by its deadline; one is cancelled only where the select above leaves.
+            // A call that may block is answered by its deadline. It is cancelled only where the select above returns.
             Done::Answered | Done::Refused(_) | Done::WouldBlock | Done::Cancelled => {}
         }
         Ok(())
     }
 
-    /// Waits until all answers may leave, and writes them.
+    /// Waits until all answers may be sent, and sends them.
     async fn settle(&mut self) -> Result<(), Ended> {
         if !self.held.is_empty() {
             self.wait_written().await;
@@ -348,7 +350,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Writes the answers, as fast as the client takes them; one that takes nothing for too long is let go.
+    /// Sends the answers as fast as the client takes them. A client that takes nothing for too long is disconnected.
     async fn write_output(&mut self) -> Result<(), Ended> {
         let mut written = 0;
         while let Some(rest) = self.output.get(written..).filter(|rest| !rest.is_empty()) {
@@ -366,9 +368,9 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Waits for the log. Answers whose writes it never took become exceptions.
+    /// Waits for the log. Answers whose writes are not logged become exceptions.
     async fn wait_written(&mut self) {
-        // A log that has failed says so at each ticket.
+        // If the log has failed, each ticket reports it.
         let _told_by_tickets = self.shared.rpc.write_out();
         let is_over = |held: &Held| !matches!(held.ticket.is_ready(), Ok(false));
         let waiting = async {
@@ -385,7 +387,7 @@ impl Connection<'_> {
         let patience = Duration::from_millis(self.shared.write_timeout_ms.load(Ordering::Relaxed));
         let _some_wait_too_long = timeout(patience, waiting).await;
         self.shared.watch.waited(since_ns);
-        // One that waits for memory alone is logged: it has waited long enough.
+        // A write that is logged and waits only for memory is answered as done: it has waited long enough.
         let is_written = |held: &Held| matches!(held.ticket.is_logged(), Ok(true));
         if !self.held.iter().all(is_written) {
             self.replace_unwritten(is_written);
@@ -407,8 +409,8 @@ impl Connection<'_> {
     }
 }
 
-/// Returns when the client has gone. What it sends meanwhile goes to `input`, one read of it; beyond that the system keeps it, and
-/// tells of the end behind it as long as it has room for all: 64 KiB and more.
+/// Returns when the client has gone. Up to one read of its further input goes to `input`; the system keeps the rest,
+/// and reports the end of the connection as long as it can buffer everything before it: 64 KiB and more.
 async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
     input.reserve_exact(READ_BYTES);
     while input.len() < input.capacity() {
@@ -423,7 +425,8 @@ async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
         }
     }
     loop {
-        // Urgent bytes, which are nothing to us, wake this once: what woke it is forgotten. The end is not.
+        // Urgent bytes, which have no meaning here, wake this once. The readiness is cleared, but not the end of the
+        // connection.
         match stream.ready(Interest::PRIORITY).await {
             Ok(ready) if !ready.is_read_closed() => {
                 let forget = || Err::<(), _>(std::io::ErrorKind::WouldBlock.into());

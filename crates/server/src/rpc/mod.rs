@@ -1,7 +1,8 @@
-//! The old RPC interface (Thrift): sockets in, `helenus_rpc` calls, messages out.
+//! The old RPC interface (Thrift): takes messages from sockets, calls `helenus_rpc`, and sends messages back.
 //!
-//! `server` accepts and owns the threads; `connection` is one client's task. A client's calls are answered in their order,
-//! as its protocol wants it; those that arrive together are answered with one write. `watch` counts and logs.
+//! `server` accepts connections and owns the threads; `connection` is the task of one client. A client's calls are
+//! answered in order, as the protocol requires; the answers to those that arrive together are sent in one write.
+//! `watch` counts and logs calls.
 
 mod connection;
 mod server;

@@ -1,4 +1,4 @@
-//! The server: a thread that accepts, and one for each core that serves its share of the connections.
+//! The RPC server: one thread accepts, and one event loop for each core serves its share of the connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,37 +20,37 @@ use crate::log::SlowStatements;
 use crate::native::{Ledger, Seat, bind};
 use crate::vigil::Vigil;
 
-/// Accepted connections on their way to a thread; beyond it accepting waits.
+/// Accepted connections on their way to an event loop. A connection that finds this queue full is closed.
 const ACCEPTED_MAX: usize = 1024;
-/// How long after a failure to accept (too many open files) the next is tried.
+/// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Limits of the interface's server.
+/// The limits of the RPC server.
 #[derive(Clone, Debug)]
 pub struct RpcLimits {
-    /// Threads that serve connections.
+    /// The number of event loops.
     pub threads: usize,
     /// `thrift_framed_transport_size` and `thrift_max_message_length`.
     pub messages: thrift::Limits,
-    /// Bytes of messages that are not answered yet, all together and of one address.
+    /// Limits on the bytes of messages in flight, of all clients and of one address.
     pub in_flight_bytes_max: (u64, u64),
-    /// `concurrent_reads`: threads for calls that wait for the disk, for each thread that serves.
+    /// `concurrent_reads`: disk threads for each event loop.
     pub disk_threads_max: usize,
     /// `write_request_timeout`: how long an answer waits for the log.
     pub write_timeout: Duration,
-    /// `rpc_handshake_timeout`: how long a connection may take to its first message.
+    /// `rpc_handshake_timeout`: how long a connection may take to send its first message.
     pub handshake_timeout: Duration,
-    /// What all servers of the process may have together.
+    /// The limit on the connections of all servers of the process.
     pub budget: Arc<ConnectionBudget>,
-    /// How long a message may take to arrive, besides the time its length needs at 128 KiB a second.
+    /// The grace period of a message. To it is added the time that its length takes at 128 KiB a second.
     pub message_grace: Duration,
-    /// How long a client may take nothing of its answers.
+    /// How long a client may leave its answers unread.
     pub reader_grace: Duration,
     /// `rpc_keepalive`.
     pub keeps_alive: bool,
-    /// `busy_poll_us`: how long a thread looks for the next message before it sleeps.
+    /// `busy_poll_us`: how long an event loop polls for the next message before it sleeps.
     pub busy_poll: Duration,
 }
 
@@ -58,10 +58,10 @@ pub struct RpcLimits {
 pub(super) struct Shared {
     pub rpc: Rpc,
     pub limits: RpcLimits,
-    /// Told whenever tickets may have become ready.
+    /// Notified whenever tickets may have become ready.
     pub written: Notify,
     pub watch: CallWatch,
-    /// `write_timeout` of the limits in milliseconds, until it is set anew.
+    /// `write_timeout` in milliseconds. It starts as in `limits` and can be changed at run time.
     pub write_timeout_ms: AtomicU64,
     ledger: Arc<Ledger>,
     clock: Arc<dyn Clock>,
@@ -77,10 +77,10 @@ pub struct RpcServer {
 }
 
 impl RpcServer {
-    /// Binds `address` (port 0: a free one) and answers from then on. Slow and failed calls go to `slow`, if that is there.
+    /// Binds `address` (port 0: a free one) and starts to serve. Slow and failed calls are logged to `slow`, if given.
     ///
     /// # Errors
-    /// When the address cannot be bound, or a runtime cannot be made.
+    /// The address cannot be bound, or a runtime cannot be built.
     pub fn start(
         host: &Host,
         rpc: Rpc,
@@ -97,7 +97,7 @@ impl RpcServer {
         let written = Notify::new();
         let clock = host.clock.clone();
         let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, ledger, clock });
-        // Weak: the database outlives the server and must not keep it.
+        // Weak: the database outlives the server and must not keep it alive.
         let weak = Arc::downgrade(&shared);
         shared.rpc.database().on_written(Box::new(move || {
             if let Some(shared) = weak.upgrade() {
@@ -125,22 +125,22 @@ impl RpcServer {
         Ok(RpcServer { address, stop, threads, shared, served })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has done and is doing.
+    /// The metrics of the server.
     pub fn figures(&self) -> RpcFigures {
         self.shared.watch.figures(&self.served)
     }
 
-    /// How long answers to writes may wait for the log from now on.
+    /// Sets how long answers to writes may wait for the log.
     pub fn set_write_timeout(&self, timeout: Duration) {
         self.shared.write_timeout_ms.store(ms(timeout), Ordering::Relaxed);
     }
 
-    /// Stops accepting, answers what has been received, and closes all connections.
+    /// Stops accepting, answers the received calls, and closes all connections.
     pub fn stop(&self) {
         let _threads_may_be_gone = self.stop.send(true);
         for thread in &self.threads {
@@ -172,7 +172,7 @@ pub(super) struct Arrival {
     load: Load,
 }
 
-/// A connection among those of its thread; leaves when dropped.
+/// Counts a connection among those of its event loop, until dropped.
 pub(super) struct Load {
     served: Arc<Served>,
     _admitted: Admitted,
@@ -222,8 +222,8 @@ async fn accept(
     }
 }
 
-/// Checks the limits on connections and hands one to a thread. The interface has no words for one that is not taken: it is
-/// closed, and the log says why.
+/// Checks the limits on connections and gives a connection to an event loop. The protocol has no message for a refusal:
+/// a refused connection is closed and logged.
 fn take(shared: &Shared, ways: &[Way], stream: TcpStream, client: SocketAddr) {
     let address: IpAddr = client.ip().to_canonical();
     let admitted = match shared.limits.budget.enter(address) {
@@ -245,7 +245,7 @@ fn take(shared: &Shared, ways: &[Way], stream: TcpStream, client: SocketAddr) {
     };
     served.connections.fetch_add(1, Ordering::Relaxed);
     let load = Load { served: Arc::clone(served), _admitted: admitted };
-    // Where its thread does not come to take connections, this one is closed.
+    // If the event loop's queue is full, the connection is closed.
     let _taken = way.try_send(Arrival { stream, seat, load });
 }
 
@@ -265,7 +265,7 @@ impl Worker for Serving {
     }
 }
 
-/// Serves connections until told to stop, and until those it has have ended.
+/// Serves connections until told to stop and its connections have ended.
 async fn keep(
     shared: Arc<Shared>,
     mut arriving: mpsc::Receiver<Arrival>,

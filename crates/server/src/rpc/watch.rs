@@ -1,6 +1,7 @@
-//! What is counted and logged of calls: how many, their exceptions, the slow and the failed ones.
+//! Counts calls and their exceptions, and logs slow and failed calls.
 //!
-//! As for CQL (`log::slow`): two looks at a coarse clock a call, and a probe for those that run on disk threads.
+//! The cost is as for CQL (`log::slow`): two readings of a coarse clock for each call, and a probe for calls on disk
+//! threads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use helenus_rpc::{CallWords, Done, Refused, RefusedKind};
 
 use crate::log::{SlowStatements, StatementText};
 
-/// Hexadecimal digits of a key that are shown.
+/// The most hexadecimal digits of a key that are shown.
 const KEY_DIGITS_MAX: usize = 128;
 
-/// What a thread serves, on a cache line of its own.
+/// The counters of one event loop, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Served {
@@ -23,28 +24,28 @@ pub(super) struct Served {
     pub calls: AtomicU64,
 }
 
-/// The figures at one moment.
+/// The metrics of the RPC server at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct RpcFigures {
     /// Clients connected.
     pub connections: u64,
     /// Calls answered since the start.
     pub calls: u64,
-    /// Exceptions among the answers, by name; those that never came included.
+    /// Exceptions among the answers, by name, zeros included.
     pub errors: Vec<(&'static str, u64)>,
 }
 
-/// Watches all calls.
+/// Counts and logs calls.
 pub(super) struct CallWatch {
     slow: Option<Arc<SlowStatements>>,
     clock: Arc<dyn Clock>,
     errors: [AtomicU64; RefusedKind::ALL.len()],
 }
 
-/// A call that is watched.
+/// A call in progress.
 #[derive(Clone, Copy)]
 pub(super) struct Watched {
-    /// When it was begun, by the coarse clock; `None`: nothing is slow.
+    /// When it began, by the coarse clock; `None` if no call is slow.
     pub began_ns: Option<u64>,
     pub client: Option<SocketAddr>,
 }
@@ -54,14 +55,14 @@ impl CallWatch {
         CallWatch { slow, clock: Arc::clone(clock), errors: Default::default() }
     }
 
-    /// A call begins.
+    /// Called when a call begins.
     #[inline]
     pub fn begin(&self, client: Option<SocketAddr>) -> Watched {
         let threshold = self.slow.as_ref().and_then(|slow| slow.threshold_ns());
         Watched { began_ns: threshold.map(|_| self.clock.coarse_ns()), client }
     }
 
-    /// A call was answered. `words` says which, for the log.
+    /// Called when a call has been answered. `words` describes the call, for the log.
     #[inline]
     pub fn ended(&self, watched: Watched, done: &Done, words: &dyn Fn() -> CallWords, probe: Option<&Probe>) {
         if let (Some(slow), Some(began_ns)) = (&self.slow, watched.began_ns) {
@@ -85,7 +86,7 @@ impl CallWatch {
         }
     }
 
-    /// A connection was closed before it began.
+    /// Logs a connection that was refused.
     #[cold]
     pub fn connection_refused(&self, client: SocketAddr, reason: &str) {
         if let Some(slow) = &self.slow {
@@ -93,7 +94,7 @@ impl CallWatch {
         }
     }
 
-    /// The system has refused to accept a connection.
+    /// Logs that the system failed to accept a connection.
     #[cold]
     pub fn not_accepted(&self, error: &std::io::Error) {
         if let Some(slow) = &self.slow {
@@ -109,7 +110,7 @@ impl CallWatch {
         }
     }
 
-    /// Answers waited for the commit log.
+    /// Logs answers that waited too long for the commit log.
     pub fn waited(&self, since_ns: u64) {
         if let Some(slow) = &self.slow {
             let waited_ns = self.clock.coarse_ns().saturating_sub(since_ns);
@@ -119,12 +120,12 @@ impl CallWatch {
         }
     }
 
-    /// The coarse clock.
+    /// Reads the coarse clock.
     pub fn now_ns(&self) -> u64 {
         self.clock.coarse_ns()
     }
 
-    /// The figures, with what each thread has served.
+    /// The metrics, summed over the event loops.
     pub fn figures(&self, served: &[Arc<Served>]) -> RpcFigures {
         let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));
         RpcFigures {
@@ -135,7 +136,7 @@ impl CallWatch {
     }
 }
 
-/// A call as the log takes it: statements without their literals, keys where values are shown.
+/// Describes a call for the log: a statement without its literals, or a call with its key if values are shown.
 fn statement(slow: &SlowStatements, words: CallWords) -> StatementText {
     let kind = if words.is_statement { "rpc_query" } else { "rpc_call" };
     let values = words.key.filter(|_| slow.shows_values()).map(|key| {

@@ -1,7 +1,7 @@
 //! Reads a chunk of Data.db: from the cache, or from the file with CRC check and decompression.
 //!
-//! A read that says which part of a chunk it needs gets only that part read and decompressed, if the chunk was written in
-//! pieces and the cache would not keep the whole.
+//! If a read states which part of a chunk it needs, only that part is read and decompressed, provided that the chunk
+//! was written in pieces and that the cache would not keep the whole chunk.
 
 use super::fronts::Fronts;
 use super::info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
@@ -17,50 +17,50 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// A buffer of a larger chunk is not kept: there is one a thread.
+/// The largest buffer that is kept for the next read. Each thread has one.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
 thread_local! {
-    // Reused, so that a read allocates only the block it returns.
+    // Reused, so that a read allocates only the block that it returns.
     static STORED: RefCell<Stored> = RefCell::default();
 }
 
-/// The bytes of a file that were read last: stored bytes of one chunk, or of parts of two neighbours.
+/// The bytes of a file that were read last: stored bytes of one chunk, or of parts of neighbouring chunks.
 #[derive(Default)]
 struct Stored {
     bytes: Vec<u8>,
-    /// Whose they are. Numbers of files are no other file's in one database only.
+    /// The file that they belong to. File numbers do not identify it, because they are unique only in one database.
     of: Weak<Identity>,
-    /// Where in the file they stand.
+    /// Their offsets in the file.
     place: Range<u64>,
 }
 
-/// What an open file is told by, as long as anybody remembers it.
+/// Identifies an open file: its address is not used again while a `Weak` to it exists.
 struct Identity;
 
 impl Stored {
-    /// The bytes from one on, with those to spare.
+    /// The bytes from `at` on, including the spare ones.
     fn from(&self, at: usize) -> &[u8] {
         self.bytes.get(at..).unwrap_or_default()
     }
 }
 
-/// Bytes behind all that was ever read, which stay 0: decompression of a part may look at what stands behind it, for the length of a
-/// sequence that does not count, and takes bytes of 255 for more of it to come.
+/// Spare bytes after everything that was ever read, which stay 0. Decompression of a part may read beyond it, for the
+/// length of a sequence that is not used; it reads on as long as it finds bytes of 255.
 const SPARE_BYTES: usize = 32;
 
-/// How a chunk that is not kept is to be had.
+/// How a chunk that is not cached is to be loaded.
 enum Had {
-    /// It is: what is foreseen of it, and where in the chunk that begins.
+    /// Already loaded: the part that the read extent covers, and the offset in the chunk at which the part begins.
     Part(Block, usize),
-    /// As far as is foreseen, from its start: it is not in pieces.
+    /// From its start to the end of the read extent, because it has no pieces.
     Front,
-    /// Whole: it was missed not long ago, and the cache will keep it, or it is stored plain, or all of its pieces are foreseen, or
-    /// parts have not done too often.
+    /// Whole: it was missed not long ago, so the cache will keep it; or it is stored uncompressed; or the read extent
+    /// covers all of its pieces; or parts were not enough too often.
     Whole,
 }
 
-/// A compressed data file. The cache holds decompressed chunks under the file's number and the chunk's.
+/// A compressed data file. The cache keeps decompressed chunks by file number and chunk number.
 pub struct CompressedBlocks {
     file: BlockFile,
     info: CompressionInfo,
@@ -71,7 +71,7 @@ pub struct CompressedBlocks {
 }
 
 impl CompressedBlocks {
-    /// Puts an open Data.db and its CompressionInfo together.
+    /// Combines an open Data.db with its CompressionInfo.
     pub fn new(file: BlockFile, info: CompressionInfo) -> CompressedBlocks {
         let file = file.with_blocks(info.chunk_count());
         let in_pieces = if info.compressor.has_pieces() { info.chunk_count() } else { 0 };
@@ -91,14 +91,12 @@ impl CompressedBlocks {
         &self.file
     }
 
-    /// Its chunks.
+    /// The chunks and how they are compressed.
     pub fn info(&self) -> &CompressionInfo {
         &self.info
     }
 
-    /// The decompressed chunk that holds a position of the data, or a part of it that has all that is `foreseen` of it; with where in the
-    /// data it begins. `WouldBlock` when it is not in memory and the read may not wait; `Corrupt` with the chunk's place when its CRC or its length
-    /// is wrong.
+    /// See `DataBlocks::block`. `Corrupt` carries the chunk's offset in the file if its CRC or its length is wrong.
     pub fn block(&self, position: u64, foreseen: &Range<u64>, cx: &mut ReadContext) -> Result<(Block, u64)> {
         let number = position / u64::from(self.info.chunk_bytes);
         let start = number * u64::from(self.info.chunk_bytes);
@@ -119,7 +117,7 @@ impl CompressedBlocks {
                 return Ok((block, start));
             }
             Some(short) => {
-                // A scan, which keeps nothing, comes by chance.
+                // A scan, which does not fill the cache, found the block here by chance.
                 if cx.fill_cache {
                     self.fronts.fell_short(short.len());
                 }
@@ -150,12 +148,12 @@ impl CompressedBlocks {
         })
     }
 
-    /// See `DataBlocks::fell_short`. What is cached counts when `block` finds it.
+    /// See `DataBlocks::fell_short`. A cached block is counted when `block` finds it too short.
     pub(super) fn fell_short(&self, number: u64, bytes: usize, in_same_read: bool) {
         let is_in_pieces = |known: &Known| known.pieces.get().is_some_and(Pieces::are_several);
         if self.file.kept(number, usize::MAX).is_none() {
             match self.pieces.of_chunk(number).is_some_and(is_in_pieces) {
-                // What was spared of it is had after all, and by a call more.
+                // The rest is loaded after all, and by another read of the file.
                 true if in_same_read => self.parts.fell_short(2 * self.info.chunk_bytes as usize),
                 true => {}
                 false => self.fronts.fell_short(bytes),
@@ -163,13 +161,13 @@ impl CompressedBlocks {
         }
     }
 
-    /// Whether so many bytes of a chunk are all that is wanted of it.
+    /// Whether the first `bytes` of a chunk include the `wanted` first bytes, or are the whole chunk.
     fn has(&self, bytes: usize, number: u64, wanted: usize) -> bool {
         bytes >= wanted.min(self.info.chunk_bytes as usize)
             || self.info.chunk(number).is_some_and(|chunk| bytes == chunk.data_bytes)
     }
 
-    /// The part of a chunk that is foreseen, if it is not to be had otherwise.
+    /// Loads the part of a chunk that the read extent covers, unless the chunk is to be loaded in another way.
     fn part(
         &self,
         (number, known): (u64, &Known),
@@ -226,7 +224,7 @@ impl CompressedBlocks {
         Ok(Had::Part(block.share(), part.data_at))
     }
 
-    /// What is foreseen of a chunk, from its first byte.
+    /// The part of a chunk that the read extent covers, as offsets in the chunk.
     fn within(&self, number: u64, chunk: &Chunk, foreseen: &Range<u64>) -> Range<usize> {
         let start = number * u64::from(self.info.chunk_bytes);
         let within = |place: u64| place.saturating_sub(start).min(chunk.data_bytes as u64) as usize;
@@ -240,7 +238,7 @@ impl CompressedBlocks {
         let before = cx.enter(Stage::Decompress);
         let (content, crc) = stored.from(at).split_at(chunk.stored_bytes);
         if crc.first_chunk() != Some(&crc32(content).to_be_bytes()) {
-            // The next read looks again.
+            // The next read must read the file again.
             stored.place = 0..0;
             return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
         }
@@ -248,7 +246,7 @@ impl CompressedBlocks {
         Ok(stored.bytes.get(at..at + chunk.stored_bytes).unwrap_or_default())
     }
 
-    /// Reads the stored bytes of a part, and checks them. Behind them there are some to spare.
+    /// Reads the stored bytes of a part, and checks them. Spare bytes follow them.
     fn stored_part<'s>(
         &self,
         (number, chunk, pieces): (u64, &Chunk, &Pieces),
@@ -271,7 +269,8 @@ impl CompressedBlocks {
         Ok(stored.from(at))
     }
 
-    /// The place of a chunk's part, and of the parts of its neighbours that are foreseen: read with it, they cost no call of their own.
+    /// The file range of a chunk's part and of the parts of its neighbours that the read extent covers, so that one
+    /// call reads all of them.
     fn with_neighbours(&self, number: u64, place: Range<u64>, foreseen: &Range<u64>) -> Range<u64> {
         let part = |number: u64| {
             let chunk = self.info.chunk(number)?;
@@ -288,13 +287,14 @@ impl CompressedBlocks {
         before.map_or(place.start, |before| before.start)..behind.map_or(place.end, |behind| behind.end)
     }
 
-    /// Whether bytes of the file are among those that were read last.
+    /// Whether a range of the file is among the bytes that were read last.
     fn is_held(&self, place: &Range<u64>, stored: &Stored) -> bool {
         let Stored { of, place: held, .. } = stored;
         held.start <= place.start && place.end <= held.end && of.as_ptr() == Arc::as_ptr(&self.identity)
     }
 
-    /// Reads bytes of the file, unless they were read last; where among the stored ones they begin. Behind them there are some to spare.
+    /// Reads a range of the file, unless it is among the bytes that were read last, and returns its offset in
+    /// `stored.bytes`. Spare bytes follow it.
     fn read(&self, place: Range<u64>, stored: &mut Stored, cx: &mut ReadContext) -> Result<usize> {
         if !self.is_held(&place, stored) {
             let len = (place.end - place.start) as usize;
@@ -317,7 +317,7 @@ impl CompressedBlocks {
             return Err(self.file.corrupt(offset, format!("there is no chunk {number}")));
         };
         if !cx.fill_cache {
-            // Who reads a file for what it holds now, to check it, say, has it read.
+            // Such a read may check what the file contains now, so it must not use bytes that were read before.
             stored.place = 0..0;
         }
         let content = self.stored(&chunk, stored, cx)?;

@@ -1,6 +1,6 @@
 //! Writes Data.db in compressed chunks, each followed by the CRC32 of its stored bytes.
 //!
-//! Follows Cassandra's `CompressedSequentialWriter`, its padding of a short last chunk included.
+//! Follows Cassandra's `CompressedSequentialWriter`, including its padding of a short last chunk.
 
 use super::effort::Effort;
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
@@ -10,31 +10,31 @@ use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
 use helenus_model::schema::CompressionParams;
 
-/// A writer of chunks. Positions are those of the uncompressed bytes.
+/// Writes a compressed Data.db. Positions count uncompressed bytes.
 pub struct ChunkWriter {
     out: SequentialWriter,
     info: CompressionInfo,
     chunk: Vec<u8>,
-    // The compressed form of one chunk; as long as the compressor may need.
+    // Buffer for the compressed form of one chunk, of the largest size that the compressor may need.
     compressed: Vec<u8>,
     effort: Effort,
     piecework: Piecework,
 }
 
-/// What a finished compressed file needs beside it.
+/// What the other components of the table hold about a finished compressed file.
 #[derive(Clone, Debug)]
 pub struct CompressedFile {
     /// Content of CompressionInfo.db.
     pub info: CompressionInfo,
     /// Content of Digest.crc32: CRC32 of every byte of Data.db.
     pub digest: u32,
-    /// Bytes of the chunks without their CRCs, as the compression ratio counts them.
+    /// Total size of the chunks in bytes, without their CRCs. The compression ratio is computed from it.
     pub compressed_bytes: u64,
 }
 
 impl ChunkWriter {
-    /// Writes from the start of a file. `params.class` must name a compressor; else and for unsupported parameters
-    /// `Unsupported`.
+    /// Writes from the start of a file. Errors: `Unsupported` if `params.class` does not name a compressor or if a
+    /// parameter is not supported.
     pub fn new(out: SequentialWriter, params: &CompressionParams) -> Result<ChunkWriter> {
         let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
         let chunk_bytes = info.chunk_bytes as usize;
@@ -55,7 +55,7 @@ impl ChunkWriter {
         self.info.data_length + self.chunk.len() as u64
     }
 
-    /// Bytes of the file so far, without the chunk that is being filled.
+    /// Size of the file so far in bytes, without the chunk that is being filled.
     pub fn stored_bytes(&self) -> u64 {
         self.out.position()
     }
@@ -74,7 +74,7 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// Says that reads begin at the place of what is written next.
+    /// Marks the current position as one where reads begin.
     pub fn mark(&mut self) {
         self.piecework.mark(self.chunk.len());
     }
@@ -103,7 +103,8 @@ impl ChunkWriter {
         let stored = if len < max {
             self.compressed.get(..len).unwrap_or(&[])
         } else {
-            // Stored as it is; a short one is padded, for its stored length tells that it is not compressed.
+            // Stored uncompressed. A short chunk is padded to `max`, because readers recognise an uncompressed chunk by
+            // its stored length.
             self.chunk.resize(self.chunk.len().max(max), 0);
             &self.chunk
         };

@@ -1,4 +1,4 @@
-//! The compressors by Cassandra's class names, one chunk at a time.
+//! Compresses and decompresses single chunks with the compressor that a Cassandra class name stands for.
 
 use super::effort::Effort;
 use super::{deflate, lz4, noop, snappy, zstd};
@@ -27,28 +27,28 @@ pub enum Compressor {
 /// Why a chunk could not be compressed or decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// The compressed form does not fit; the caller gave less than `Compressor::bound`.
+    /// The compressed form does not fit: the caller's buffer is smaller than `Compressor::bound`.
     #[error("the output buffer is too small")]
     OutputTooSmall,
     /// The compressor's context could not be allocated.
     #[error("no memory for the compressor's context")]
     OutOfMemory,
-    /// The bytes are not what the compressor writes.
+    /// The bytes are not a compressed form that the compressor writes.
     #[error("the chunk does not decompress")]
     Malformed,
-    /// They decompress to another length than the chunk has.
+    /// The bytes decompress to another length than the chunk's.
     #[error("the chunk decompresses to {found} bytes instead of {expected}")]
     WrongLength {
         /// Length the chunk must have.
         expected: usize,
-        /// Length it has.
+        /// Length to which it decompresses.
         found: usize,
     },
 }
 
 impl Compressor {
-    /// The compressor of a class name, short or full, and its options. `file` is named by the error: `Unsupported`
-    /// for another class or an option value that Cassandra refuses.
+    /// The compressor for a class name, short or full, and its options. Errors, which name `file`: `Unsupported` for
+    /// another class or an option value that Cassandra refuses.
     pub fn of(class: &str, options: &BTreeMap<String, String>, file: &Path) -> Result<Compressor> {
         let unsupported = |what: String| Error::Unsupported { file: file.to_owned(), what };
         let short = class.strip_prefix("org.apache.cassandra.io.compress.").unwrap_or(class);
@@ -72,7 +72,7 @@ impl Compressor {
         }
     }
 
-    /// The short class name, as files hold it.
+    /// The short class name, as it is stored in files.
     pub fn class_name(self) -> &'static str {
         match self {
             Compressor::Lz4 => "LZ4Compressor",
@@ -83,7 +83,7 @@ impl Compressor {
         }
     }
 
-    /// Most bytes that the compressed form of `len` bytes takes.
+    /// The most bytes that the compressed form of `len` bytes can take.
     pub fn bound(self, len: usize) -> usize {
         match self {
             Compressor::Lz4 => lz4::bound(len),
@@ -94,8 +94,8 @@ impl Compressor {
         }
     }
 
-    /// Compresses a chunk into the front of `out`, which has at least `bound` bytes; returns the length written. `effort` is
-    /// of the chunks before it.
+    /// Compresses a chunk into the start of `out`, which has at least `bound` bytes, and returns the length written.
+    /// `effort` comes from the chunks before it and is updated.
     pub fn compress(
         self,
         input: &[u8],
@@ -111,7 +111,7 @@ impl Compressor {
         }
     }
 
-    /// Whether chunks may be in pieces.
+    /// Whether chunks may be written in pieces.
     pub(super) fn has_pieces(self) -> bool {
         matches!(self, Compressor::Lz4)
     }
@@ -121,7 +121,8 @@ impl Compressor {
         matches!(self, Compressor::Lz4)
     }
 
-    /// Decompresses the front of a chunk of `whole` bytes, as much of it as `out` takes.
+    /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. Without partial decompression
+    /// (`has_fronts`) `out` must take the whole chunk.
     pub fn decompress_front(
         self,
         input: &[u8],
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn every_compressor_gives_back_what_it_took() {
         for compressor in ALL {
-            // The last one twice, for it does not shrink.
+            // The last sample is compressed twice, because it does not shrink and so changes the effort.
             let mut effort = Effort::default();
             for sample in samples().into_iter().chain(samples().pop()) {
                 let mut packed = vec![0; compressor.bound(sample.len())];

@@ -1,4 +1,4 @@
-//! The blocks of a data file, whether compressed or not.
+//! Reads the blocks of a data file, compressed or not.
 
 use super::blocks::CompressedBlocks;
 use super::plain::PlainBlocks;
@@ -6,10 +6,10 @@ use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::Result;
 use std::ops::Range;
 
-/// The whole of a file is foreseen.
+/// The read extent of a read that may go through the whole file.
 pub const EVERYTHING: Range<u64> = 0..u64::MAX;
 
-/// A data file as its reader sees it: `data_length` bytes in blocks of `block_bytes`, the last one shorter.
+/// A data file as its reader sees it: `data_length` bytes in blocks of `block_bytes`. The last block may be shorter.
 pub enum DataBlocks {
     /// Compressed chunks.
     Compressed(CompressedBlocks),
@@ -18,7 +18,7 @@ pub enum DataBlocks {
 }
 
 impl DataBlocks {
-    /// Bytes of a block.
+    /// Size of a block in bytes, before compression.
     pub fn block_bytes(&self) -> usize {
         match self {
             DataBlocks::Compressed(blocks) => blocks.info().chunk_bytes as usize,
@@ -26,7 +26,7 @@ impl DataBlocks {
         }
     }
 
-    /// Bytes of the data, before compression.
+    /// Size of the data in bytes, before compression.
     pub fn data_length(&self) -> u64 {
         match self {
             DataBlocks::Compressed(blocks) => blocks.info().data_length,
@@ -34,8 +34,10 @@ impl DataBlocks {
         }
     }
 
-    /// The block that holds a position, from the cache or the file, or a part of it that has all that is `foreseen` of it; with where in
-    /// the data it begins. `WouldBlock` when the read may not wait and would, `Corrupt` when a checksum or a length is wrong or there is no such block.
+    /// The block that holds `position`, from the cache or the file, and the position at which it begins. It may be only
+    /// a part of the block, which covers the part of the read extent `foreseen` that lies in the block. Errors:
+    /// `WouldBlock` if the read would wait and must not; `Corrupt` if a checksum or a length is wrong, or if there is
+    /// no such block.
     pub fn block(&self, position: u64, foreseen: &Range<u64>, cx: &mut ReadContext) -> Result<(Block, u64)> {
         match self {
             DataBlocks::Compressed(blocks) => blocks.block(position, foreseen, cx),
@@ -47,8 +49,9 @@ impl DataBlocks {
         }
     }
 
-    /// Tells that the first `bytes` of a block, which were asked for as all that is wanted of it, did not do.
-    /// In the same read, or where another begins: a part of a chunk was no use then only in the first case, a front in both.
+    /// Reports that a read extent was too short: the first `bytes` of a block were not enough. `in_same_read` is true
+    /// if the same read needs more, false if another read does. A part of a chunk was useless only if the same read
+    /// needs more; a front (a part from the chunk's start) in both cases.
     pub fn fell_short(&self, number: u64, bytes: usize, in_same_read: bool) {
         match self {
             DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes, in_same_read),
@@ -56,7 +59,7 @@ impl DataBlocks {
         }
     }
 
-    /// The file, for its path, number and errors. Offsets of errors about content are positions in the data.
+    /// The file, for its path, number and errors. Errors about the content give positions in the uncompressed data.
     pub fn file(&self) -> &BlockFile {
         match self {
             DataBlocks::Compressed(blocks) => blocks.file(),

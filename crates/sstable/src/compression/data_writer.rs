@@ -1,4 +1,4 @@
-//! The end of a data file being written, whether compressed or not.
+//! Appends to a data file, compressed or not.
 
 use super::chunk_writer::{ChunkWriter, CompressedFile};
 use super::plain::{PlainFile, PlainWriter};
@@ -6,15 +6,15 @@ use crate::error::Result;
 use crate::sequential_writer::SequentialWriter;
 use helenus_model::schema::CompressionParams;
 
-/// Writes Data.db. Positions are those of the data before compression, as the index holds them.
+/// Writes Data.db. Positions count bytes before compression, as in the index.
 pub enum DataWriter {
     /// Compressed chunks.
     Compressed(ChunkWriter),
-    /// As it is.
+    /// Uncompressed.
     Plain(PlainWriter),
 }
 
-/// What a finished data file needs beside it.
+/// What the other components of the table hold about a finished data file.
 #[derive(Clone, Debug)]
 pub enum WrittenData {
     /// CompressionInfo.db and Digest.crc32.
@@ -24,8 +24,8 @@ pub enum WrittenData {
 }
 
 impl DataWriter {
-    /// Writes from the start of a file, compressed as the parameters say. `Unsupported` for parameters not handled.
-    /// The file needs no page checksums: chunks and blocks have their own.
+    /// Writes from the start of a file, compressed by the parameters. Errors: `Unsupported` for parameters that are not
+    /// supported. The file needs no page checksums, because chunks and blocks have their own.
     pub fn new(out: SequentialWriter, params: &CompressionParams) -> Result<DataWriter> {
         Ok(match &params.class {
             Some(_) => DataWriter::Compressed(ChunkWriter::new(out, params)?),
@@ -33,7 +33,7 @@ impl DataWriter {
         })
     }
 
-    /// Bytes of data written so far.
+    /// Bytes of data written so far, before compression.
     pub fn position(&self) -> u64 {
         match self {
             DataWriter::Compressed(writer) => writer.position(),
@@ -41,7 +41,7 @@ impl DataWriter {
         }
     }
 
-    /// Bytes of the file so far, about.
+    /// Size of the file so far in bytes, without the chunk that is being filled.
     pub fn stored_bytes(&self) -> u64 {
         match self {
             DataWriter::Compressed(writer) => writer.stored_bytes(),
@@ -49,7 +49,7 @@ impl DataWriter {
         }
     }
 
-    /// Says that reads begin at the place of what is written next.
+    /// Marks the current position as one where reads begin.
     pub fn mark(&mut self) {
         match self {
             DataWriter::Compressed(writer) => writer.mark(),
@@ -65,7 +65,7 @@ impl DataWriter {
         }
     }
 
-    /// Writes what is left and makes the file durable (its name is not: sync the folder).
+    /// Writes the rest and makes the file durable. Its name is durable only after the folder is synced.
     pub fn finish(self) -> Result<WrittenData> {
         Ok(match self {
             DataWriter::Compressed(writer) => WrittenData::Compressed(writer.finish()?),
@@ -83,7 +83,7 @@ impl WrittenData {
         }
     }
 
-    /// Bytes of Data.db.
+    /// Size of Data.db in bytes.
     pub fn stored_bytes(&self) -> u64 {
         match self {
             WrittenData::Compressed(file) => file.info.stored_length,
@@ -91,7 +91,7 @@ impl WrittenData {
         }
     }
 
-    /// Bytes of the data before compression.
+    /// Size of the data in bytes before compression.
     pub fn data_bytes(&self) -> u64 {
         match self {
             WrittenData::Compressed(file) => file.info.data_length,
@@ -99,7 +99,7 @@ impl WrittenData {
         }
     }
 
-    /// Compressed over uncompressed size for Statistics.db; -1 for an uncompressed file, as Cassandra has it.
+    /// Compressed divided by uncompressed size, for Statistics.db; -1 for an uncompressed file, as in Cassandra.
     pub fn compression_ratio(&self) -> f64 {
         match self {
             WrittenData::Compressed(file) => file.compressed_bytes as f64 / file.info.data_length as f64,

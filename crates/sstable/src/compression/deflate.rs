@@ -1,4 +1,4 @@
-//! zlib streams, one a chunk, at zlib's default level (Cassandra's `DeflateCompressor`).
+//! Compresses each chunk as a zlib stream at zlib's default level (Cassandra's `DeflateCompressor`).
 
 use super::compressor::CodecError;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
@@ -9,7 +9,7 @@ thread_local! {
     static INFLATER: RefCell<Decompress> = RefCell::new(Decompress::new(true));
 }
 
-/// Most bytes that `compress` appends for `len` bytes: the larger of zlib's `deflateBound` for any level and window,
+/// The most bytes that `compress` writes for `len` bytes: the larger of zlib's `deflateBound` for any level and window,
 /// which holds for zlib-rs too (an eighth and a bit for level 0 and fixed blocks).
 pub(super) fn bound(len: usize) -> usize {
     len + len.div_ceil(8) + len.div_ceil(64) + 64

@@ -1,7 +1,9 @@
-//! The dictionary that Cassandra 6.0 keeps behind the chunk offsets of CompressionInfo.db (`CompressionDictionary.serialize`).
+//! The dictionary that Cassandra 6.0 stores after the chunk offsets of CompressionInfo.db
+//! (`CompressionDictionary.serialize`).
 //!
-//! Layout, big endian: kind (u8, 0 for zstd), id (i64), length (i32), the dictionary, CRC32C (i32) of the kind, of the id in
-//! little endian (as Guava's hasher takes it) and of the dictionary. Where there is none the file ends before it.
+//! Layout, big endian: kind (u8, 0 for zstd), id (i64), length (i32), the dictionary, CRC32C (i32) of the kind, of the
+//! id in little endian (as Guava's hasher takes it) and of the dictionary. A file without a dictionary ends after the
+//! offsets.
 
 use super::compressor::CodecError;
 use std::cell::RefCell;
@@ -10,18 +12,18 @@ use std::sync::Arc;
 use zstd::zstd_safe::{DCtx, DDict};
 
 const ZSTD: u8 = 0;
-/// Bytes around the dictionary.
+/// Bytes before the dictionary.
 const FRONT_BYTES: usize = 1 + 8 + 4;
 const CHECKSUM_BYTES: usize = 4;
-/// Largest dictionary taken. Cassandra trains ones of 64 KiB.
+/// The largest dictionary accepted. Cassandra trains dictionaries of 64 KiB.
 pub(super) const BYTES_MAX: u64 = 64 << 20;
 
 thread_local! {
-    // A context is hundreds of KiB: one a thread.
+    // A context takes hundreds of KiB, so each thread keeps one.
     static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 }
 
-/// A dictionary, ready for use.
+/// A parsed dictionary.
 #[derive(Clone)]
 pub struct Dictionary {
     id: i64,
@@ -30,7 +32,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Understands what follows the offsets. The error says what is wrong there.
+    /// Parses the bytes after the offsets. The error describes what is wrong with them.
     pub(super) fn parse(stored: &[u8]) -> Result<Dictionary, String> {
         let Some((front, rest)) = stored.split_first_chunk::<FRONT_BYTES>() else {
             return Err(format!("{} bytes behind the chunk offsets are no dictionary", stored.len()));
@@ -85,7 +87,7 @@ impl fmt::Debug for Dictionary {
 fn checksum(id: i64, bytes: &[u8]) -> u32 {
     let front = [&[ZSTD][..], &id.to_le_bytes()].concat();
     let sum = front.iter().chain(bytes).fold(u32::MAX, |sum, byte| {
-        // A dictionary is read once a file: bit by bit is fast enough, and wants no table.
+        // A dictionary is read once for each file, so working bit by bit is fast enough and needs no table.
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| match sum & 1 {
             1 => sum >> 1 ^ 0x82F6_3B78,
             _ => sum >> 1,
@@ -98,7 +100,7 @@ fn checksum(id: i64, bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// What Cassandra would write of a dictionary.
+    /// The bytes that Cassandra would write for a dictionary.
     fn stored(id: i64, bytes: &[u8]) -> Vec<u8> {
         let length = (bytes.len() as u32).to_be_bytes();
         let sum = checksum(id, bytes).to_be_bytes();
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_crc32c() {
-        // Of "123456789" it is 0xE3069283; here nine bytes stand before.
+        // The CRC32C of "123456789" is 0xE3069283. `checksum` puts nine bytes before the dictionary.
         let plain = |bytes: &[u8]| {
             !bytes.iter().fold(u32::MAX, |sum, byte| {
                 (0..8).fold(sum ^ u32::from(*byte), |sum, _| {

@@ -1,37 +1,39 @@
 //! Decides how hard LZ4 searches a chunk for matches.
 //!
-//! Random values, hashes and compressed data do not shrink, and a full search of them costs as much as a search of text.
-//! After a chunk that did not shrink, the next chunks get a fast search, and some of those after them none, until one is
-//! searched in full again in case the data has changed. Data that shrinks is always searched in full. The output is
-//! ordinary LZ4 in every case. Cassandra always searches in full.
+//! Random values, hashes and compressed data do not shrink, and a full search of them costs as much as a search of
+//! text. After a chunk that did not shrink, the next chunks get a fast search and the chunks after them none. Then one
+//! chunk is searched in full again in case the data has changed. Data that shrinks is always searched in full. The
+//! output is ordinary LZ4 in every case. Cassandra always searches in full.
 
 /// LZ4's `acceleration` of a full search.
 const FULL: i32 = lzzzz::lz4::ACC_LEVEL_DEFAULT;
-/// LZ4's `acceleration` where a chunk is skimmed.
+/// LZ4's `acceleration` of a fast search.
 const SKIMMING: i32 = 8;
-/// LZ4's `acceleration` where a chunk is passed over: its first step leads beyond the chunk, which is written as literals.
+/// LZ4's `acceleration` of no search: its first step leads beyond the chunk, so all of the chunk is written as
+/// literals.
 const PASSING: i32 = 1 << 16;
-/// Chunks that are skimmed behind one that was searched in full and did not shrink.
+/// Number of chunks that get a fast search after one that was searched in full and did not shrink.
 const SKIMMED: u8 = 3;
-/// Chunks that are passed over when those did not shrink either; twice as many each time, up to the greatest number.
+/// Number of chunks that get no search if those did not shrink either. It doubles each time, up to `PASSED_MAX`.
 const PASSED_MIN: u8 = 12;
 const PASSED_MAX: u8 = 60;
-/// A chunk shrinks if it saves one byte in so many.
+/// A chunk counts as shrunk if compression saves more than one byte in this number.
 const SHRINKS_BY_ONE_IN: usize = 16;
 
 /// How hard the next chunk of a file is searched.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     next: Search,
-    /// Chunks to pass over when the next full search and those behind it come to nothing.
+    /// Number of chunks that get no search if the next full search and the fast searches after it save nothing.
     passes: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Search {
     Full,
-    /// With how many chunks are left, this one included.
+    /// A fast search, with the number of chunks left to be searched so, this one included.
     Skim(u8),
+    /// No search, with the number of chunks left, this one included.
     Pass(u8),
 }
 
@@ -56,12 +58,12 @@ impl Effort {
         }
     }
 
-    /// Whether a chunk of `len` bytes that is written as `written` counts as shrunk.
+    /// Whether a chunk of `len` bytes whose compressed form has `written` bytes counts as shrunk.
     pub(super) fn shrinks(len: usize, written: usize) -> bool {
         len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN
     }
 
-    /// A chunk of `len` bytes was written as `written`.
+    /// Learns that a chunk of `len` bytes was compressed to `written` bytes.
     pub(super) fn learn(&mut self, len: usize, written: usize) {
         if Effort::shrinks(len, written) {
             *self = Effort::default();

@@ -1,25 +1,25 @@
-//! Partial decompression: how much of a chunk is decompressed for a read that says how far it will go.
+//! Partial decompression: decides how much of a chunk is decompressed for a read that states its extent.
 //!
-//! A row looked up by name needs a few kilobytes of a chunk of 16 KiB, so decompression stops behind them. If the read goes
-//! further after all, the whole chunk is decompressed from its start. Where that happens often (a row index with distant
-//! entries, reads that return to a chunk at other positions) chunks are decompressed whole at once.
+//! A row looked up by name needs a few kilobytes of a chunk of 16 KiB, so decompression stops after them. If the read
+//! goes further after all, the whole chunk is decompressed from its start. Where that happens often (a row index with
+//! distant entries, reads that return to a chunk at other positions), chunks are decompressed whole at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of the fronts of one file.
+/// Counts, for one file, the decompression that was saved and that was done twice.
 #[derive(Default)]
 pub(super) struct Fronts {
-    /// Bytes that were left out.
+    /// Bytes that were not decompressed.
     spared: AtomicU64,
-    /// Bytes that were decompressed again.
+    /// Bytes that were decompressed a second time.
     again: AtomicU64,
 }
 
-/// Bytes that may be decompressed in vain before anything is concluded from it.
+/// Bytes that may be decompressed twice, beyond those saved, before partial decompression ends for the file.
 const TRIAL_BYTES: u64 = 1 << 20;
 
 impl Fronts {
-    /// Bytes to decompress of a chunk of `whole` bytes of which the first `wanted` are asked for.
+    /// Number of bytes to decompress of a chunk of `whole` bytes if a read wants the first `wanted`.
     pub(super) fn bytes(&self, wanted: usize, whole: usize) -> usize {
         let spared = self.spared.load(Ordering::Relaxed);
         if wanted >= whole || self.again.load(Ordering::Relaxed) > spared + TRIAL_BYTES {
@@ -29,7 +29,7 @@ impl Fronts {
         wanted
     }
 
-    /// A front of so many bytes did not do.
+    /// Reports that the first `bytes` bytes of a chunk were not enough, so that they are decompressed again.
     pub(super) fn fell_short(&self, bytes: usize) {
         self.again.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -1,8 +1,9 @@
-//! CompressionInfo.db: how Data.db is compressed and where its chunks lie.
+//! Reads and writes CompressionInfo.db, which describes how Data.db is compressed and where its chunks begin.
 //!
 //! Layout (Cassandra's `CompressionMetadata`, big endian): class name (u16 length, text), option count (i32) and
 //! options (text, text), chunk length (i32), largest compressed length (i32, from `na` on), data length (i64), chunk
-//! count (i32), an offset (i64) a chunk; from `pa` on a dictionary may follow (`dictionary`). The file carries no checksum: our page checksums cover it.
+//! count (i32), an offset (i64) for each chunk. From `pa` on a dictionary may follow (`dictionary`). The file contains
+//! no checksum; our page checksums cover it.
 
 use super::compressor::{CodecError, Compressor};
 use super::dictionary::{self, Dictionary};
@@ -14,49 +15,50 @@ use helenus_model::schema::CompressionParams;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Bytes of the CRC32 behind every chunk.
+/// Bytes of the CRC32 that follows every chunk.
 pub(super) const CHUNK_CRC_BYTES: u64 = 4;
 
-/// Largest chunk taken: 256 MiB, far above what tables use; bounds what a damaged file can make us allocate.
+/// The largest chunk length accepted: 256 MiB, far more than tables use. It limits what a damaged file can make us
+/// allocate.
 const CHUNK_BYTES_MAX: u32 = 256 << 20;
 
-/// Offsets gathered before they are handed on while writing.
+/// Number of offsets that `write` passes to its sink at once.
 const WRITTEN_AT_ONCE: usize = 8 * 1024;
 
-/// How a data file is compressed and where its chunks lie.
+/// How a data file is compressed and where its chunks begin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionInfo {
-    /// Compressor with its options understood.
+    /// The compressor, made from the class name and the options.
     pub compressor: Compressor,
     /// The options as text, as the file holds them.
     pub options: BTreeMap<String, String>,
-    /// Bytes of a chunk before compression; a power of two.
+    /// Size of a chunk in bytes before compression; a power of two.
     pub chunk_bytes: u32,
-    /// A chunk of this stored length or more is stored as it is (`i32::MAX`: none is).
+    /// A chunk whose stored length is at least this is stored uncompressed (`i32::MAX`: no chunk is).
     pub max_compressed_bytes: u32,
-    /// Bytes of the file before compression.
+    /// Size of the data in bytes before compression.
     pub data_length: u64,
-    /// Bytes of Data.db.
+    /// Size of Data.db in bytes.
     pub stored_length: u64,
-    /// With which the chunks are compressed: of files of Cassandra 6.0.
+    /// The dictionary with which the chunks are compressed, in files of Cassandra 6.0.
     pub dictionary: Option<Dictionary>,
     offsets: Offsets,
 }
 
-/// A chunk's place in Data.db.
+/// Where a chunk lies in Data.db, and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it begins.
+    /// The offset in Data.db at which it begins.
     pub offset: u64,
-    /// Bytes without the CRC that follows.
+    /// Its stored size in bytes, without the CRC that follows.
     pub stored_bytes: usize,
-    /// Bytes of its content.
+    /// Its size in bytes after decompression.
     pub data_bytes: usize,
 }
 
 impl CompressionInfo {
-    /// An empty file's, to which `push` and `close` add what is written. `file` is for errors: `Unsupported` for an
-    /// unknown class or a chunk length that is no power of two.
+    /// The description of an empty file. Its writer adds each chunk with `push` and sets the lengths. Errors, which
+    /// name `file`: `Unsupported` for an unknown class or a chunk length that is not a power of two.
     pub fn new(params: &CompressionParams, class: &str, file: &Path) -> Result<CompressionInfo> {
         let compressor = Compressor::of(class, &params.options, file)?;
         let chunk_bytes = params.chunk_bytes;
@@ -84,12 +86,12 @@ impl CompressionInfo {
         Err(Error::Corrupt { file: file.to_owned(), offset, problem: "chunk offsets do not ascend".into() })
     }
 
-    /// Number of chunks, empty ones at the end too.
+    /// Number of chunks, including empty ones at the end.
     pub fn chunk_count(&self) -> u64 {
         self.offsets.len() as u64
     }
 
-    /// The chunk with this number, `None` beyond the last that holds data or when its place cannot be.
+    /// The chunk with this number; `None` after the last one that holds data, or if its offset or length is impossible.
     pub fn chunk(&self, number: u64) -> Option<Chunk> {
         let index = usize::try_from(number).ok()?;
         let offset = self.offsets.get(index)?;
@@ -116,7 +118,8 @@ impl CompressionInfo {
         size_of::<CompressionInfo>() + self.offsets.memory_bytes() + dictionary
     }
 
-    /// Decompresses the front of a chunk of `whole` bytes, as much of it as `out` takes; all of it where the compressor cannot stop.
+    /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. `out` must take the whole chunk if the
+    /// compressor has no partial decompression or there is a dictionary.
     pub(super) fn decompress_front(
         &self,
         input: &[u8],
@@ -129,8 +132,8 @@ impl CompressionInfo {
         }
     }
 
-    /// Writes the component of a version in pieces of at most 64 KiB. One without a largest compressed length must not
-    /// have been given one.
+    /// Writes the component in the layout of `version`, in pieces of about 64 KiB. A version that does not store
+    /// `max_compressed_bytes` is right only if that is `i32::MAX`.
     pub fn write(&self, version: Version, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut out = Vec::new();
         let text = |text: &str, out: &mut Vec<u8>| {
@@ -159,7 +162,7 @@ impl CompressionInfo {
         sink(&out)
     }
 
-    /// Reads the component of a version in blocks, for a Data.db of `stored_length` bytes.
+    /// Reads the component in the layout of `version`, for a Data.db of `stored_length` bytes.
     pub fn read(file: &BlockFile, stored_length: u64, version: Version) -> Result<CompressionInfo> {
         let mut input = Input { file, block: None, at: 0 };
         let class = input.text()?;
@@ -176,7 +179,7 @@ impl CompressionInfo {
         if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
             return Err(file.corrupt(0, format!("chunk length {chunk_bytes}")));
         }
-        // There may be more: Cassandra's compaction ends a file with a chunk of nothing.
+        // There may be more chunks: Cassandra's compaction ends a file with an empty chunk.
         if data_length.div_ceil(u64::from(chunk_bytes)) > u64::from(count) {
             let problem = format!("{count} chunks of {chunk_bytes} bytes for {data_length} bytes of data");
             return Err(file.corrupt(input.at, problem));
@@ -208,7 +211,7 @@ impl CompressionInfo {
     }
 }
 
-/// Reads numbers and texts across the blocks of a file, a block at a time, past the cache.
+/// Reads numbers and texts across the blocks of a file, one block at a time, without filling the cache.
 struct Input<'a> {
     file: &'a BlockFile,
     block: Option<(u64, crate::block::Block)>,
@@ -244,7 +247,7 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// The dictionary in the last bytes of the file, if there are any.
+    /// The dictionary in the last `bytes` bytes of the file; `None` if `bytes` is 0.
     fn dictionary(&mut self, bytes: u64) -> Result<Option<Dictionary>> {
         let at = self.at;
         if bytes == 0 {

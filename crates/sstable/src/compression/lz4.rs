@@ -1,7 +1,8 @@
-//! LZ4 blocks behind the decoded length, four bytes little endian (Cassandra's `LZ4Compressor`).
+//! Compresses each chunk as an LZ4 block after its decoded length in four bytes, little endian (Cassandra's
+//! `LZ4Compressor`).
 //!
-//! `lz4_compressor_type: high` differs only in effort: what it writes is read alike, and what is written here is
-//! always the fast form.
+//! `lz4_compressor_type: high` only makes Cassandra search longer; the format is the same. Helenus always writes the
+//! fast form.
 
 use super::compressor::CodecError;
 use super::effort::Effort;
@@ -10,7 +11,7 @@ use super::pieces;
 /// Bytes of the decoded length.
 pub(super) const PREFIX_BYTES: usize = 4;
 
-/// Most bytes that `compress` appends for `len` bytes.
+/// The most bytes that `compress` writes for `len` bytes.
 pub(super) fn bound(len: usize) -> usize {
     PREFIX_BYTES + lzzzz::lz4::max_compressed_size(len)
 }
@@ -21,7 +22,7 @@ pub(super) fn compress(input: &[u8], out: &mut [u8], effort: &mut Effort) -> Res
     };
     *prefix = (input.len() as u32).to_le_bytes();
     if input.is_empty() {
-        // A token without literals; the library writes nothing.
+        // A token without literals, because the library writes nothing for empty input.
         *rest.first_mut().ok_or(CodecError::OutputTooSmall)? = 0;
         return Ok(PREFIX_BYTES + 1);
     }
@@ -31,7 +32,7 @@ pub(super) fn compress(input: &[u8], out: &mut [u8], effort: &mut Effort) -> Res
     Ok(PREFIX_BYTES + written)
 }
 
-/// Compresses a chunk so that what begins at `starts` can be decompressed by itself. `None` where that does not fit.
+/// Compresses a chunk in pieces that begin at `starts` and can each be decompressed alone. `None` if that does not fit.
 pub(super) fn compress_pieces(
     input: &[u8],
     starts: &[usize],
@@ -54,13 +55,13 @@ pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError>
     Ok(())
 }
 
-/// The front of a chunk of `whole` bytes, as much of it as `out` takes. What is behind it is not looked at.
+/// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. The rest of the chunk is not checked.
 pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Result<(), CodecError> {
     decompress_from(declaring(input, whole)?, out)
 }
 
-/// As much as `out` takes of what begins with the sequences of `block`, behind which there are bytes to spare: any, the last of them 0.
-/// Nothing outside of it is read.
+/// Decompresses the sequences of `block` until `out` is full. `block` may have further bytes after its sequences, the
+/// last of which must be 0. Nothing outside of it is read.
 pub(super) fn decompress_from(block: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
     let wanted = out.len();
     let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;
@@ -70,7 +71,7 @@ pub(super) fn decompress_from(block: &[u8], out: &mut [u8]) -> Result<(), CodecE
     Ok(())
 }
 
-/// The block behind a prefix that says `whole`.
+/// The block after the prefix, if the prefix declares `whole` bytes.
 fn declaring(input: &[u8], whole: usize) -> Result<&[u8], CodecError> {
     let Some((prefix, block)) = input.split_first_chunk::<PREFIX_BYTES>() else {
         return Err(CodecError::Malformed);

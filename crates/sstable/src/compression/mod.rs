@@ -1,10 +1,12 @@
-//! Data.db in blocks: compression chunks with their CRC32, or 16 KiB blocks of an uncompressed file with CRC.db.
+//! Reads and writes Data.db in blocks: compressed chunks with their CRC32, or 16 KiB blocks of an uncompressed file
+//! with CRC.db.
 //!
-//! `DataWriter` and `DataBlocks` are what the writer and reader of rows use; which of the two kinds a file is stands
-//! only here. A compressor is a file; a new one is a file, a variant of `Compressor` and its five lines there.
+//! Rows are written through `DataWriter` and read through `DataBlocks`; only this module knows whether a file is
+//! compressed. Each compressor has its own file. A new one needs a file, a variant of `Compressor` and five lines
+//! there.
 //!
-//! What a read is spared of a chunk: `fronts` end where it does; `pieces` begin where it does too, in files written here
-//! (`piecework` makes them, `known_pieces` remembers where they are).
+//! Partial decompression: `fronts` stops after the bytes that a read needs. `pieces` can also start in the middle of a
+//! chunk, in files written here (`piecework` writes the pieces, `known_pieces` remembers where they begin).
 
 mod blocks;
 mod chunk_writer;

@@ -1,4 +1,4 @@
-//! No compression, in chunks with checksums all the same (Cassandra's `NoopCompressor`).
+//! Stores chunks uncompressed, but with checksums (Cassandra's `NoopCompressor`).
 
 use super::compressor::CodecError;
 

@@ -1,5 +1,5 @@
-//! The file offsets of a file's chunks, in 4.5 bytes a chunk instead of 8: a full offset for every sixteenth chunk, and
-//! for the others the distance from it.
+//! The file offsets of a file's chunks, in 4.5 bytes for each chunk instead of 8: every sixteenth chunk has a full
+//! offset, and every chunk has its distance from there.
 
 const GROUP: usize = 16;
 
@@ -19,7 +19,7 @@ impl Offsets {
         self.distances.len()
     }
 
-    /// Adds the next offset; false when it does not follow the last one or lies too far from its group's first.
+    /// Adds the next offset; false if it is not greater than the last one or too far from the first of its group.
     #[must_use]
     pub(super) fn push(&mut self, offset: u64) -> bool {
         if self.distances.len().is_multiple_of(GROUP) {

@@ -1,7 +1,7 @@
-//! Uncompressed Data.db: blocks checked against CRC.db.
+//! Reads and writes an uncompressed Data.db in blocks, which CRC.db has checksums of.
 //!
-//! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write 16
-//! KiB blocks; the file says its own length, so others' are read too.
+//! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write
+//! blocks of 16 KiB, and read blocks of the length that the file states.
 
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::{Crc32, crc32};
@@ -10,10 +10,10 @@ use crate::sequential_writer::SequentialWriter;
 use crate::stopwatch::Stage;
 use std::path::Path;
 
-/// Bytes of a block in files written here.
+/// Size of a block in bytes, in files written here.
 pub const PLAIN_BLOCK_BYTES: usize = 16 * 1024;
 
-/// Largest block length taken from a CRC.db.
+/// The largest block length accepted from a CRC.db.
 const BLOCK_BYTES_MAX: u32 = 16 << 20;
 
 /// CRC32 of no bytes.
@@ -22,7 +22,7 @@ const CRC_OF_NOTHING: u32 = 0;
 /// Content of CRC.db.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockCrcs {
-    /// Bytes of a block; the last may be shorter.
+    /// Size of a block in bytes; the last may be shorter.
     pub block_bytes: usize,
     /// CRC32 of each block.
     pub crcs: Vec<u32>,
@@ -37,7 +37,7 @@ impl BlockCrcs {
         out
     }
 
-    /// Understands the component `file` for a Data.db of `data_length` bytes.
+    /// Parses the component for a Data.db of `data_length` bytes. Errors: `Corrupt`, which names `file`.
     pub fn parse(bytes: &[u8], data_length: u64, file: &Path) -> Result<BlockCrcs> {
         let corrupt = |problem: String| Error::Corrupt { file: file.to_owned(), offset: 0, problem };
         let (words, rest) = bytes.as_chunks::<4>();
@@ -45,7 +45,7 @@ impl BlockCrcs {
         let block_bytes = words.next().filter(|len| (1..=BLOCK_BYTES_MAX).contains(len));
         let block_bytes = block_bytes.ok_or_else(|| corrupt("no block length".into()))?;
         let crcs: Vec<u32> = words.collect();
-        // There may be one more, of nothing, as in compressed files.
+        // There may be one more block, an empty one, as in compressed files.
         let blocks = usize::try_from(data_length.div_ceil(u64::from(block_bytes))).unwrap_or(usize::MAX);
         let fits = matches!(crcs.get(blocks..), Some([] | [CRC_OF_NOTHING]));
         if !rest.is_empty() || !fits {
@@ -62,7 +62,7 @@ pub struct PlainBlocks {
 }
 
 impl PlainBlocks {
-    /// Puts an open Data.db and its CRC.db together; without one nothing is checked.
+    /// Combines an open Data.db with its CRC.db. Without CRC.db nothing is checked.
     pub fn new(file: BlockFile, crcs: Option<BlockCrcs>) -> PlainBlocks {
         let block_bytes = crcs.as_ref().map_or(PLAIN_BLOCK_BYTES, |crcs| crcs.block_bytes);
         let count = file.size().div_ceil(block_bytes.max(1) as u64);
@@ -74,12 +74,13 @@ impl PlainBlocks {
         &self.file
     }
 
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub fn block_bytes(&self) -> usize {
         self.crcs.as_ref().map_or(PLAIN_BLOCK_BYTES, |crcs| crcs.block_bytes)
     }
 
-    /// The block with this number, which is read from its byte `from` on; errors as for compressed files.
+    /// The block with this number. `from` is the byte at which the caller will begin to read it. Errors as for
+    /// `DataBlocks::block`.
     pub fn block(&self, number: u64, from: usize, cx: &mut ReadContext) -> Result<Block> {
         if let Some(block) = self.file.kept(number, from) {
             cx.touched.blocks_cached += 1;
@@ -108,7 +109,7 @@ impl PlainBlocks {
     }
 }
 
-/// Writes an uncompressed data file and gathers CRC.db.
+/// Writes an uncompressed data file and collects the checksums for CRC.db.
 pub struct PlainWriter {
     out: SequentialWriter,
     crcs: BlockCrcs,
@@ -116,14 +117,14 @@ pub struct PlainWriter {
     block_len: usize,
 }
 
-/// What a finished uncompressed file needs beside it.
+/// What the other components of the table hold about a finished uncompressed file.
 #[derive(Clone, Debug)]
 pub struct PlainFile {
     /// Content of CRC.db.
     pub crcs: BlockCrcs,
     /// Content of Digest.crc32: CRC32 of every byte of Data.db.
     pub digest: u32,
-    /// Bytes of Data.db.
+    /// Size of Data.db in bytes.
     pub size: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Snappy blocks without framing (Cassandra's `SnappyCompressor`).
+//! Compresses each chunk as a Snappy block without framing (Cassandra's `SnappyCompressor`).
 
 use super::compressor::CodecError;
 use std::cell::RefCell;
 
 thread_local! {
-    // The encoder owns a hash table of up to 32 KiB: one a thread instead of one a chunk.
+    // The encoder owns a hash table of up to 32 KiB, so each thread keeps one instead of making one for each chunk.
     static ENCODER: RefCell<snap::raw::Encoder> = RefCell::new(snap::raw::Encoder::new());
 }
 
-/// Most bytes that `compress` appends for `len` bytes.
+/// The most bytes that `compress` writes for `len` bytes.
 pub(super) fn bound(len: usize) -> usize {
     snap::raw::max_compress_len(len)
 }

@@ -1,24 +1,24 @@
-//! Zstandard frames with content checksum, one a chunk (Cassandra's `ZstdCompressor`).
+//! Compresses each chunk as a Zstandard frame with content checksum (Cassandra's `ZstdCompressor`).
 
 use super::compressor::CodecError;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// The level Cassandra takes when the table names none.
+/// The level that Cassandra uses when the table names none.
 pub(super) const LEVEL_DEFAULT: i32 = 3;
 
 thread_local! {
-    // Contexts are hundreds of KiB: one a thread, and a new one when a table of another level comes along.
+    // A context takes hundreds of KiB, so each thread keeps one. A table of another level replaces it.
     static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Whether zstd knows the level.
+/// Whether `level` is a valid level of zstd.
 pub(super) fn is_level(level: i32) -> bool {
     zstd::compression_level_range().contains(&level)
 }
 
-/// Most bytes that `compress` appends for `len` bytes.
+/// The most bytes that `compress` writes for `len` bytes.
 pub(super) fn bound(len: usize) -> usize {
     zstd::zstd_safe::compress_bound(len)
 }

@@ -1,10 +1,10 @@
-//! Walks one slice of a partition against clustering order.
+//! Reads one slice of a partition against clustering order.
 //!
-//! The index block in which the slice ends is walked from its start, and the offsets of its elements are kept. From there on
-//! each element says how far back the one before it stands (`UnfilteredSerializer` writes it, Cassandra reads it nowhere):
-//! blocks before are walked by that, each element decoded once and in place. What is found so must end where the element
-//! after it starts; a file of which this is not true is walked from the blocks' starts, like the block in which the slice
-//! starts.
+//! The index block in which the slice ends is passed from its start, and the offsets of its elements are kept. Each
+//! element also contains the distance back to the element before it (`UnfilteredSerializer` writes it; Cassandra never
+//! reads it). The blocks before are read by these distances, so that each element is decoded once. An element that is
+//! found in this way must end where the next one starts. If that is not true in a file, its blocks are passed from
+//! their starts, like the block in which the slice starts.
 
 use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows};
 use super::decode::HeadKind;
@@ -18,35 +18,36 @@ use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
 use std::ops::ControlFlow;
 
-/// An index block: where it starts, and the deletion open there. A partition without an index is one block.
+/// An index block: its position in the data, and the deletion open there. A partition without an index is one block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IndexBlock {
     pub(super) start: u64,
     pub(super) open: DeletionTime,
 }
 
-/// Where a backward walk stands in its slice.
+/// The state of a backward read.
 pub(super) struct Backward {
-    /// Elements of the block still to come, from its start; the last is next. Empty in a block that is walked by sizes.
+    /// Offsets of the elements that are still to come, from the start of the block. The last is the next. Empty in a
+    /// block that is read by distances.
     offsets: Vec<u32>,
-    /// The next element of a block that is walked by sizes.
+    /// The next element of a block that is read by distances.
     by_size: Option<Before>,
     block: IndexBlock,
-    /// Whether an element before the slice was met: no earlier block holds any of the slice.
+    /// Whether an element before the slice was found, so that no earlier block contains a part of the slice.
     reached_start: bool,
-    /// Deletion open at the start of the slice, or of the block if the slice starts before it.
+    /// The deletion open at the start of the slice, or of the block if the slice starts before it.
     open_at_start: DeletionTime,
     phase: Phase,
-    /// A bound behind every row.
+    /// A bound after every row.
     anywhere: BoundValues,
 }
 
-/// An element found by what the one after it says.
+/// An element found by the distance that is stored in the next one.
 #[derive(Clone, Copy)]
 struct Before {
-    /// Where it stands.
+    /// Its position.
     at: u64,
-    /// Where the one after it stands, and so where this one has to end.
+    /// The position of the next element, at which this one must end.
     end: u64,
 }
 
@@ -56,11 +57,12 @@ enum Phase {
     Done,
 }
 
-/// What a step of a backward walk came to.
+/// The result of a step of a backward read.
 pub(super) enum BackwardStep {
     /// An element.
     Element(Step),
-    /// The block is exhausted and the slice may go on in the block before: give it to `enter`, or call `leave`.
+    /// The block has no more elements, and the slice may continue in the block before: pass that to `enter`, or call
+    /// `leave` if there is none.
     BlockDone,
     /// The slice is done.
     Done,
@@ -80,14 +82,14 @@ impl Backward {
         }
     }
 
-    /// Lets go of more memory than the next walk is likely to need.
+    /// Releases memory beyond what the next read is likely to need.
     pub(super) fn release(&mut self) {
         if self.offsets.capacity() * size_of::<u32>() > RELEASED_BYTES_MAX {
             self.offsets = Vec::new();
         }
     }
 
-    /// Begins a slice in the block that holds its end. `Some` is a made marker: a range tombstone reaches past the
+    /// Begins a slice in the block that holds its end. Returns a synthetic marker if a range tombstone reaches past the
     /// end.
     pub(super) fn begin(
         &mut self,
@@ -120,7 +122,7 @@ impl Backward {
         Ok(Some(Step::Made))
     }
 
-    /// Goes on in the block before the one that is done.
+    /// Continues in the block before the current one.
     pub(super) fn enter(
         &mut self,
         cursor: &mut Cursor,
@@ -142,7 +144,7 @@ impl Backward {
         self.collect(cursor, rows, (range, block, stop), cx)
     }
 
-    /// Takes down where the elements of a block stand that lie within the slice and before `stop`.
+    /// Collects the offsets of a block's elements that are within the slice and before `stop`.
     fn collect(
         &mut self,
         cursor: &mut Cursor,
@@ -167,12 +169,12 @@ impl Backward {
         Ok(())
     }
 
-    /// There is no earlier block: the slice's start is reached.
+    /// Ends the slice at the current block, because there is no earlier one.
     pub(super) fn leave(&mut self) {
         self.reached_start = true;
     }
 
-    /// Goes on, against the order, over up to `most` rows at once, as `Forward::run` does.
+    /// Reads a row batch of up to `most` rows, against clustering order; see `Forward::run`.
     pub(super) fn run(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
@@ -195,7 +197,7 @@ impl Backward {
         Ok(cursor.count_rows(&run, cx))
     }
 
-    /// Where the next element of the block stands.
+    /// The position of the next element of the block.
     #[inline(always)]
     fn next_at(&self) -> Option<u64> {
         match (&self.by_size, self.offsets.last()) {
@@ -205,8 +207,8 @@ impl Backward {
         }
     }
 
-    /// Goes on, against the order, row by row of the block as long as they are plain, where rows need no keys, and gives
-    /// each to `each`, which may break off behind it. What stops the run otherwise is for `step`, which finds it as it was.
+    /// Reads on in the block, against clustering order, as long as the rows are plain and if rows need no keys. Calls
+    /// `each` with each row, which may stop after it. The first row that is not plain is left to `step`.
     pub(super) fn plain_rows(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
@@ -216,7 +218,7 @@ impl Backward {
         if range.with_keys {
             return Ok(ControlFlow::Continue(()));
         }
-        // Where the rows lie was settled when their offsets were taken down, or the block entered.
+        // The rows are known to be in the slice since their offsets were collected or the block was entered.
         let Some(run) = cursor.begin_run(rows, &self.anywhere) else { return Ok(ControlFlow::Continue(())) };
         while let Some(at) = self.next_at() {
             let mut next = at;
@@ -236,7 +238,7 @@ impl Backward {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The next element.
+    /// Reads the next element.
     pub(super) fn step(
         &mut self,
         (cursor, made): (&mut Cursor, &mut MarkerBuf),
@@ -273,8 +275,8 @@ impl Backward {
         Ok(BackwardStep::Element(Step::Made))
     }
 
-    /// Decodes the element at `place`, and goes on to the one before it. `None`: it shows nothing, or the sizes do not lead
-    /// to it, and the block's offsets are there instead.
+    /// Decodes the element at `place`, and moves to the one before it. `None` if the element is not returned, or if the
+    /// distances are wrong; then the block's offsets are collected instead.
     #[inline]
     fn step_by_size(
         &mut self,
@@ -292,7 +294,7 @@ impl Backward {
                 }
                 place.end
             }
-            // What does not decode may be what the sizes led astray.
+            // An element may fail to decode because the distances are wrong.
             Ok(_) | Err(Error::Corrupt { .. }) => place.end,
             Err(error) => return Err(error),
         };
@@ -301,8 +303,8 @@ impl Backward {
         Ok(None)
     }
 
-    /// Passes what lies before the slice, up to `stop`. Returns where the slice's elements start, with the deletion
-    /// open there.
+    /// Passes the elements before the slice, up to `stop`. Returns the position at which the slice's elements start,
+    /// and the deletion open there.
     fn pass_before(
         &mut self,
         cursor: &mut Cursor,
@@ -349,7 +351,7 @@ impl Backward {
     }
 }
 
-/// Goes on to the element before the one at `at`; `false`, and it does not, where the sizes do not fit.
+/// Moves to the element before the one at `at`. If the distances are wrong it does not move and returns `false`.
 #[inline(always)]
 fn pass(
     (by_size, offsets): (&mut Option<Before>, &mut Vec<u32>),
@@ -368,13 +370,13 @@ fn pass(
     true
 }
 
-/// The element before the one at `position`, which stands `back` before it; `None` where that is not in the block.
+/// The element at the distance `back` before `position`; `None` if that is not in the block.
 fn before(block: IndexBlock, position: u64, back: u64) -> Option<Before> {
     let at = position.checked_sub(back).filter(|at| (block.start..position).contains(at))?;
     Some(Before { at, end: position })
 }
 
-/// Whether the first element of a block lies behind the slice's start.
+/// Whether the first element of a block is after the slice's start.
 fn is_behind(
     cursor: &mut Cursor,
     rows: Rows<'_>,
@@ -388,8 +390,8 @@ fn is_behind(
     })
 }
 
-/// Decodes the element at a position, whose place in the slice is settled: what it shows, where the next one stands, and
-/// how far back the one before.
+/// Decodes the element at a position, which is known to be in the slice. Returns it unless it is empty, the position of
+/// the next element, and the distance back to the one before.
 #[inline]
 fn decode(
     cursor: &mut Cursor,
@@ -401,7 +403,7 @@ fn decode(
     if !range.with_keys
         && let Plain::Row { back } = cursor.one_plain_row(rows, &mut next, anywhere, cx)?
     {
-        // Only cells of dropped columns: as if it were not there.
+        // A row that contains only cells of dropped columns is not returned.
         return Ok(((!cursor.row_view().is_empty()).then_some(Step::Row), next, back));
     }
     let found = cursor.head(rows, position, cx)?;
@@ -419,7 +421,7 @@ fn decode(
     Ok((step, found.next, found.head.back))
 }
 
-/// Passes rows that certainly sort before a bound and end before a place, keeping their offsets from the block's start.
+/// Skips rows that are certainly before a bound and end before `stop`, and keeps their offsets from the block's start.
 fn skip(
     cursor: &mut Cursor,
     rows: Rows<'_>,
@@ -427,7 +429,7 @@ fn skip(
     (offsets, start): (&mut Vec<u32>, u64),
     cx: &mut ReadContext,
 ) -> Result<u64> {
-    // Where an offset does not fit, that of the end does not either.
+    // If an offset does not fit 32 bits, that of the end does not either, which is checked below.
     let push = |at: u64| offsets.push((at - start) as u32);
     let end = cursor.skip(rows, (position, bound, stop), push, cx)?;
     offset(rows, end, start).map(|_| end)

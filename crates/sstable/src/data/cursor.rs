@@ -1,4 +1,5 @@
-//! Decodes what stands at a position of Data.db, across block boundaries, and turns faults into errors with a place.
+//! Decodes the element (row or marker) at a position of Data.db, across block boundaries, and turns faults into errors
+//! with a position.
 
 use super::decode::{Head, HeadKind};
 use super::input::{Fault, Input};
@@ -19,23 +20,23 @@ use helenus_model::run::{RowRun, RunBuf};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// First length that is joined when a head crosses a block boundary: more than most heads have.
+/// The number of bytes that are joined first if a head crosses a block boundary: more than most heads have.
 const JOIN_BYTES: usize = 512;
 
-/// A head longer than this is damage: 65,535 bytes a clustering value and a few hundred columns at most.
+/// A longer head is damage: a clustering value has at most 65,535 bytes, and a table a few hundred columns.
 const HEAD_BYTES_MAX: usize = 64 << 20;
 
-/// Memory of a buffer that is kept for the next read.
+/// The largest buffer that is kept for the next read.
 pub(super) const RELEASED_BYTES_MAX: usize = 64 << 10;
 
-/// The file that a cursor walks.
+/// The file that a cursor reads.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) data: &'a DataBlocks,
     pub(super) layout: &'a RowLayout,
 }
 
-/// What was decoded last, with the bytes it points into.
+/// The element that was decoded last, with the bytes that its spans point into.
 #[derive(Default)]
 pub(super) struct Cursor {
     window: Window,
@@ -44,25 +45,25 @@ pub(super) struct Cursor {
     run: RunBuf,
 }
 
-/// A head and where what follows it starts.
+/// A head, and the position of the next element.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) head: Head,
-    /// Where the next element stands.
+    /// The position of the next element.
     pub(super) next: u64,
 }
 
-/// What a look for a plain row came to.
+/// The result of trying to decode a plain row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plain {
-    /// It is decoded.
+    /// The row is before the bound and was decoded.
     Row {
         /// As in `Head`.
         back: u64,
     },
-    /// It lies behind the bound.
+    /// The row is after the bound.
     Behind,
-    /// Something else stands there.
+    /// The element is not a plain row, or crosses a block boundary.
     Other,
 }
 
@@ -70,11 +71,11 @@ pub(super) enum Plain {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartitionFront {
     pub(super) deletion: DeletionTime,
-    /// Where the static row stands, in files that have one, or the first element.
+    /// The position of the static row, in files with static columns, or of the first element.
     pub(super) next: u64,
 }
 
-/// Bytes that are asked for ahead where rows are passed or read backwards: what an entry of the row index stands for, by default.
+/// Bytes that are prefetched where rows are skipped or read backward: the default size of an index block.
 const ASKED_BYTES_MAX: usize = 2048;
 
 impl Cursor {
@@ -100,12 +101,12 @@ impl Cursor {
         self.window.let_go();
     }
 
-    /// See `Window::unpark`. The row in hand points into the same bytes again.
+    /// See `Window::unpark`. The spans of the current row then point into the same bytes again.
     pub(super) fn unpark(&mut self, rows: Rows<'_>, expected: usize, cx: &mut ReadContext) -> Result<()> {
         self.window.unpark(rows.data, expected, cx)
     }
 
-    /// Decodes kind, position and sizes of the element at `position`.
+    /// Decodes the head of the element at `position`: kind, clustering and sizes.
     #[inline]
     pub(super) fn head(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
         let at = self.window.seek(rows.data, position, cx)?;
@@ -117,7 +118,7 @@ impl Cursor {
         }
     }
 
-    /// Decodes the row at `position` if it is plain, and moves the position behind it.
+    /// Decodes the row at `position` if it is plain, and moves `position` to its end.
     #[inline(never)]
     pub(super) fn one_plain_row(
         &mut self,
@@ -130,7 +131,7 @@ impl Cursor {
         self.next_plain_row(&run, rows.data, position, cx)
     }
 
-    /// Decodes the next row of a run, as `one_plain_row`. For the loops over rows, into which it is built.
+    /// Decodes the next of several plain rows, like `one_plain_row`. It is inlined into the loops over rows.
     #[inline(always)]
     pub(super) fn next_plain_row(
         &mut self,
@@ -155,18 +156,18 @@ impl Cursor {
         }
     }
 
-    /// Makes the row ready for a run of plain ones; `None` where none of the file's is plain.
+    /// Prepares the row for consecutive plain rows; `None` if the file can have no plain row.
     pub(super) fn begin_run<'a>(&mut self, rows: Rows<'a>, bound: &'a BoundValues) -> Option<PlainRows<'a>> {
         PlainRows::begin(rows.layout, bound, &mut self.row)
     }
 
-    /// Begins a run of up to `most` rows; how many there is room for.
+    /// Begins a row batch of up to `most` rows. Returns the number of rows that fit.
     pub(super) fn begin_rows(&mut self, rows: &RunRows<'_>, most: usize) -> usize {
         self.run.begin(rows.stride(), most)
     }
 
-    /// Decodes the row at `position` as the next of the run, if it is of one and lies where those before it do; where it ends.
-    /// It belongs to the run when `keep_row` says so.
+    /// Decodes the row at `position` as the next of the row batch, if it can belong to one and lies in the current
+    /// block. Returns the position of its end. `keep_row` must be called to add it.
     #[inline(always)]
     pub(super) fn next_row(&mut self, rows: &RunRows<'_>, position: u64) -> Option<(u64, RunRow)> {
         let (bytes, at) = self.window.at(position)?;
@@ -174,13 +175,13 @@ impl Cursor {
         Some((position + (row.end - at) as u64, row))
     }
 
-    /// See `next_row`.
+    /// Adds the row that `next_row` decoded to the row batch.
     #[inline(always)]
     pub(super) fn keep_row(&mut self) {
         self.run.push();
     }
 
-    /// Counts the rows of the run as decoded; whether there are any.
+    /// Counts the rows of the row batch in the context. Returns whether there are any.
     pub(super) fn count_rows(&self, rows: &RunRows<'_>, cx: &mut ReadContext) -> bool {
         let count = self.run.len() as u64;
         cx.touched.rows_decoded += count;
@@ -188,7 +189,7 @@ impl Cursor {
         count > 0
     }
 
-    /// Has the block that holds `position` in hand.
+    /// Makes the block that holds `position` the current one.
     pub(super) fn hold(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<()> {
         if self.window.at(position).is_none() {
             self.window.seek(data, position, cx)?;
@@ -196,8 +197,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Asks for the bytes before `end`, from `start` on, if they lie in the block in hand: a processor foresees that who reads
-    /// backwards goes on so, but later than who reads forwards.
+    /// Prefetches the last bytes between `start` and `end`, if they lie in the current block. Processors recognise
+    /// backward reads later than forward ones.
     pub(super) fn ask_for(&self, start: u64, end: u64) {
         if let Some((bytes, at)) = self.window.at(start) {
             let end = at.saturating_add(end.saturating_sub(start) as usize).min(bytes.len());
@@ -206,8 +207,9 @@ impl Cursor {
         }
     }
 
-    /// Drops the rows from the first on that does not certainly lie before the bound, if there is one. Returns where in the
-    /// data it stands, and whether it certainly lies behind; `from` is where the first of the run does.
+    /// Cuts the row batch before the first row that is not certainly before the bound, if there is one. Returns the
+    /// position of that row, and whether it is certainly after the bound. `from` is the position of the first row of
+    /// the batch.
     pub(super) fn cut_rows(
         &mut self,
         rows: &RunRows<'_>,
@@ -238,7 +240,7 @@ impl Cursor {
         None
     }
 
-    /// The run decoded last.
+    /// The row batch that was decoded last.
     pub(super) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowRun<'a> {
         RowRun {
             values: self.run.values(),
@@ -248,7 +250,7 @@ impl Cursor {
         }
     }
 
-    /// Lets go of the block at hand, and of what joining rows across blocks has grown beyond a usual row's size.
+    /// Releases the current block, and buffers that are larger than a usual row.
     pub(super) fn release(&mut self) {
         self.window.release();
         if self.row.data.capacity() + self.row.key.capacity() > RELEASED_BYTES_MAX {
@@ -259,7 +261,7 @@ impl Cursor {
         }
     }
 
-    /// Decodes kind and end of the element at `position` only.
+    /// Decodes only the kind and the sizes of the element at `position`.
     #[inline]
     pub(super) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
         let at = self.window.seek(rows.data, position, cx)?;
@@ -278,8 +280,8 @@ impl Cursor {
         Ok(self.found(head))
     }
 
-    /// Passes rows of the block at hand that certainly sort before a bound and end before `stop`; `passed` is told where
-    /// each stands. Returns where the first other element stands.
+    /// Skips rows of the current block that are certainly before a bound and end before `stop`, and calls `passed` with
+    /// the position of each. Returns the position of the first other element.
     pub(super) fn skip(
         &mut self,
         rows: Rows<'_>,
@@ -326,7 +328,7 @@ impl Cursor {
         MarkerView { marker: &self.marker, data: self.window.bytes() }
     }
 
-    /// Decodes key and deletion of the partition at `position`; the key's bytes replace `key`.
+    /// Decodes the key (into `key`) and the deletion of the partition at `position`.
     pub(super) fn partition_front(
         &mut self,
         rows: Rows<'_>,
@@ -338,7 +340,7 @@ impl Cursor {
         let form = rows.layout.deletion_times;
         let mut front = front(self.window.bytes(), at, form);
         if matches!(front, Err(Fault::Short)) {
-            // Length, the longest key, a deletion.
+            // The length, the longest key and a deletion.
             self.window.join(rows.data, (position, 2 + usize::from(u16::MAX) + 12), cx)?;
             at = 0;
             front = self::front(self.window.bytes(), at, form);
@@ -352,8 +354,8 @@ impl Cursor {
         Ok(PartitionFront { deletion, next: position + (end - at) as u64 })
     }
 
-    /// Decodes the static row at `position`, copied out so that it outlives the rows after it. Returns where the
-    /// first element stands.
+    /// Decodes the static row at `position` and copies it to `into`, so that it outlives the rows after it. Returns the
+    /// position of the first element.
     pub(super) fn static_row(
         &mut self,
         rows: Rows<'_>,
@@ -384,7 +386,7 @@ impl Cursor {
         Ok(position + (end - at) as u64)
     }
 
-    /// The head of an element that crosses a block boundary, with all of the element joined.
+    /// Decodes the head of an element that crosses a block boundary, and joins all bytes of the element.
     #[cold]
     fn joined_head(
         &mut self,
@@ -398,7 +400,7 @@ impl Cursor {
             match rows.layout.head(self.window.bytes(), 0, &mut self.row, &mut self.marker) {
                 Ok(head) if head.end <= self.window.bytes().len() => return Ok(self.found(head)),
                 Err(fault @ Fault::Bad { .. }) => return Err(self.error(rows, fault)),
-                // What is not there with all that the file has will not be there the next time.
+                // All bytes up to the end of the file are joined, so there will not be more.
                 _ if !whole => return Err(cut(rows, position)),
                 Ok(head) => {
                     self.check_length(rows, position, head.end)?;

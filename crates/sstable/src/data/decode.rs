@@ -1,7 +1,7 @@
-//! Rows and markers from bytes, in place: spans point into the bytes, nothing is copied but the ordered key.
+//! Decodes rows and markers in place: spans point into the bytes, and only the ordered key is copied.
 //!
-//! Source: `UnfilteredSerializer`, `Cell.Serializer`, `Columns.Serializer`, `ClusteringPrefix.Serializer`,
-//! `DeserializationHelper`. Any bytes are answered with a row or a `Fault`, never a panic.
+//! Any bytes give a row or a `Fault`, never a panic. Source: `UnfilteredSerializer`, `Cell.Serializer`,
+//! `Columns.Serializer`, `ClusteringPrefix.Serializer`, `DeserializationHelper`.
 
 use super::input::{Fault, Input};
 use super::layout::{ColumnLayout, ColumnSet, RowLayout};
@@ -11,7 +11,7 @@ use helenus_model::deletion::{DeletionTime, EXPIRED_LIVENESS_TTL, Liveness, NO_E
 use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
 use helenus_model::row::RowBuf;
 
-/// Bits of an unfiltered's first bytes and of a cell's, with Cassandra's values.
+/// The flags of rows, markers and cells, with Cassandra's values.
 pub(super) mod flags {
     pub const END_OF_PARTITION: u8 = 0x01;
     pub const IS_MARKER: u8 = 0x02;
@@ -21,7 +21,7 @@ pub(super) mod flags {
     pub const HAS_ALL_COLUMNS: u8 = 0x20;
     pub const HAS_COMPLEX_DELETION: u8 = 0x40;
     pub const EXTENSION: u8 = 0x80;
-    /// In the second byte.
+    /// A flag in the second byte.
     pub const IS_STATIC: u8 = 0x01;
 
     pub const CELL_DELETED: u8 = 0x01;
@@ -29,11 +29,11 @@ pub(super) mod flags {
     pub const CELL_EMPTY_VALUE: u8 = 0x04;
     pub const CELL_ROW_TIMESTAMP: u8 = 0x08;
     pub const CELL_ROW_TTL: u8 = 0x10;
-    /// All of a cell's.
+    /// All flags of a cell.
     pub const CELL_ALL: u8 = 0x1F;
 }
 
-/// What stands at a position.
+/// The kind of element at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadKind {
     /// The end of the partition.
@@ -44,24 +44,24 @@ pub enum HeadKind {
     Marker(BoundKind),
 }
 
-/// The front of an unfiltered: everything before its body, and where it ends.
+/// The head of an element (row or marker): everything before its body, and where the body ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    /// What it is.
+    /// The kind of element.
     pub kind: HeadKind,
-    /// Where its body starts in the bytes in hand.
+    /// The offset of its body in the bytes.
     pub body: usize,
-    /// Where the next unfiltered starts; may lie beyond the bytes in hand.
+    /// The offset of the next element; it may be beyond the bytes.
     pub end: usize,
-    /// How far before this one the unfiltered before it stands, as the file says; for the first of a partition, how far
-    /// before it the partition does. 0 at the end of a partition.
+    /// The distance back to the start of the element before, as stored in the file; for the first element of a
+    /// partition, to the start of the partition. 0 at the end of a partition.
     pub back: u64,
     pub(super) flags: u8,
 }
 
 impl RowLayout {
-    /// Decodes flags, position and sizes at `at`. Key and clustering go to `row` or, for a marker, to `marker`, whose
-    /// spans then point into `bytes`.
+    /// Decodes the head of the element at `at`: flags, clustering and sizes. Key and clustering are written to `row`
+    /// or, for a marker, to `marker`; their spans point into `bytes`.
     #[inline]
     pub fn head(
         &self,
@@ -95,7 +95,7 @@ impl RowLayout {
         sized(&mut input, kind, bits)
     }
 
-    /// Passes over what stands at `at` without decoding its position: only kind and end are of use.
+    /// Decodes the head of the element at `at` without its clustering.
     pub fn extent(&self, bytes: &[u8], at: usize) -> Result<Head, Fault> {
         let mut input = Input::new(bytes, at);
         let bits = input.byte()?;
@@ -112,7 +112,7 @@ impl RowLayout {
         sized(&mut input, kind, bits)
     }
 
-    /// Passes over clustering values.
+    /// Skips clustering values.
     #[inline]
     pub(super) fn pass_clustering(&self, input: &mut Input<'_>, count: usize) -> Result<(), Fault> {
         let mut header = 0;
@@ -131,7 +131,7 @@ impl RowLayout {
         Ok(())
     }
 
-    /// Decodes the body of a row. `bytes` must reach to `head.end`. Adds the tombstones passed to `tombstones`.
+    /// Decodes the body of a row. `bytes` must reach to `head.end`. Adds the number of its tombstones to `tombstones`.
     #[inline]
     pub fn row_body(
         &self,
@@ -143,7 +143,7 @@ impl RowLayout {
         self.columns(bytes, head, (row, tombstones), &self.regulars)
     }
 
-    /// Decodes the static row at `at` and returns where it ends.
+    /// Decodes the static row at `at` and returns the offset of its end.
     pub fn static_row(&self, bytes: &[u8], at: usize, row: &mut RowBuf) -> Result<usize, Fault> {
         let head = self.static_head(bytes, at)?;
         row.clear();
@@ -151,7 +151,7 @@ impl RowLayout {
         Ok(head.end)
     }
 
-    /// Where the static row at `at` starts and ends.
+    /// Decodes the head of the static row at `at`.
     pub fn static_head(&self, bytes: &[u8], at: usize) -> Result<Head, Fault> {
         let mut input = Input::new(bytes, at);
         let bits = input.byte()?;
@@ -240,7 +240,7 @@ impl RowLayout {
         self.careful_columns(bytes, head, (row, tombstones), set)
     }
 
-    /// Decodes the body of any row, and says what is wrong with it.
+    /// Decodes the body of any row. The error describes what is wrong with it.
     pub(super) fn careful_columns(
         &self,
         bytes: &[u8],
@@ -304,7 +304,7 @@ impl RowLayout {
         Ok(())
     }
 
-    /// The subset of the file's columns that the row has: see `encode::subset` for its forms.
+    /// Decodes the cells of a row that has only some of the file's columns. See `encode::subset` for the encoding.
     fn some_columns(
         &self,
         input: &mut Input<'_>,
@@ -333,7 +333,8 @@ impl RowLayout {
         let Some(present) = count.checked_sub(absent) else {
             return Err(Fault::Bad { at, problem: "a row that lacks more columns than the file has" });
         };
-        // The positions stand before the data: walk them once to find the data, and again beside it.
+        // The positions are stored before the cells: go through them once to find the cells, and again along with
+        // those.
         let listed_are_present = present < count / 2;
         let mut list = *input;
         for _ in 0..if listed_are_present { present } else { absent } {
@@ -442,14 +443,14 @@ impl RowLayout {
         Ok(self.based(input.vint()?))
     }
 
-    /// A local deletion time. Beyond 2^31 seconds from the base the stored difference has wrapped; in versions whose times
-    /// are signed a negative one is invalid (`Cell.decodeLocalDeletionTime`).
+    /// A local deletion time. The stored difference of a time beyond 2^31 seconds from the base has wrapped. In
+    /// versions with signed times a negative time is invalid (`Cell.decodeLocalDeletionTime`).
     #[inline]
     pub(super) fn local_deletion(&self, input: &mut Input<'_>) -> Result<i64, Fault> {
         Ok(self.local_deletion_from(input.int()?))
     }
 
-    /// A local deletion time from the difference that is stored.
+    /// A local deletion time from the stored difference.
     #[inline]
     pub(super) fn local_deletion_from(&self, stored: i32) -> i64 {
         let local_s = i64::from(stored) + self.base.local_deletion_s_min;
@@ -469,13 +470,14 @@ impl RowLayout {
         if ttl_s < 0 { Err(input.bad("a negative TTL")) } else { Ok(ttl_s) }
     }
 
-    /// A timestamp as stored.
+    /// A timestamp in microseconds from the stored difference.
     #[inline(always)]
     pub(super) fn based(&self, stored: u64) -> i64 {
         (stored as i64).wrapping_add(self.base.timestamp_us_min)
     }
 
-    /// Reads TTL and expiry of a row's marker; where they end. `None`: they are damaged, or not all there.
+    /// Reads the TTL and the expiry of a row's primary key liveness, and returns the offset of their end; `None` if
+    /// they are damaged or cut.
     pub(super) fn row_ttl(&self, bytes: &[u8], at: usize, liveness: &mut Liveness) -> Option<usize> {
         let mut input = Input::new(bytes, at);
         let ttl_s = self.ttl(&mut input).ok()?;
@@ -500,7 +502,8 @@ fn kind_of(input: &mut Input<'_>, bits: u8) -> Result<HeadKind, Fault> {
     if bits & flags::END_OF_PARTITION != 0 {
         return Ok(HeadKind::End);
     }
-    // The other extended flag marks a shadowable deletion, which old materialised views wrote: read as a plain one.
+    // The other extended flag marks a shadowable deletion, which old materialised views wrote. It is read as a usual
+    // one.
     if bits & flags::EXTENSION != 0 && input.byte()? & flags::IS_STATIC != 0 {
         return Err(input.bad("a static row among the rows"));
     }
@@ -511,7 +514,7 @@ fn kind_of(input: &mut Input<'_>, bits: u8) -> Result<HeadKind, Fault> {
     Ok(HeadKind::Marker(kind.ok_or_else(|| input.bad("unknown kind of a bound"))?))
 }
 
-/// Reads both sizes. The first counts from after itself, the second included.
+/// Reads both sizes: that of the rest of the element, which includes the second size, and that of the element before.
 #[inline]
 fn sized(input: &mut Input<'_>, kind: HeadKind, flags: u8) -> Result<Head, Fault> {
     let size = input.length()?;
@@ -528,7 +531,7 @@ fn finished(input: &Input<'_>, head: &Head) -> Result<(), Fault> {
     if input.at() == head.end { Ok(()) } else { Err(input.bad("a row shorter than its stated size")) }
 }
 
-/// Within a body, bytes that end too early are damage: the whole of the body was at hand.
+/// Turns `Short` into damage within a body, because all bytes of the body were available.
 fn overrun(fault: Fault, head: &Head) -> Fault {
     match fault {
         Fault::Short => Fault::Bad { at: head.body, problem: "a row longer than its stated size" },
@@ -540,13 +543,14 @@ fn next_listed(list: &mut Input<'_>, end: usize) -> Result<Option<u64>, Fault> {
     if list.at() < end { list.vint().map(Some) } else { Ok(None) }
 }
 
-/// `Cell.decodeLocalDeletionTime`: an expiry before its own TTL can only be damage and becomes an invalid time.
+/// The expiry as read (`Cell.decodeLocalDeletionTime`): one that is less than its own TTL can only be damage and
+/// becomes an invalid time.
 #[inline]
 pub(super) fn expiry(local_s: i64, ttl_s: i32) -> i64 {
     if local_s >= i64::from(ttl_s) || ttl_s == EXPIRED_LIVENESS_TTL { local_s } else { INVALID_LOCAL_S }
 }
 
-/// A place in the bytes in hand, which the caller checks; blocks stay under 4 GiB.
+/// A span in the current bytes. The caller checks its bounds; blocks are smaller than 4 GiB.
 #[inline]
 pub(super) fn spot(start: usize, len: usize) -> Span {
     Span { start: start as u32, len: len as u32 }

@@ -1,4 +1,4 @@
-//! Rows and markers to bytes: Cassandra's unfiltered serialisation, the same in every version.
+//! Encodes rows and markers in Cassandra's unfiltered serialisation, which is the same in every version.
 //!
 //! Source: `UnfilteredSerializer`, `Cell.Serializer`, `Columns.Serializer`, `ClusteringPrefix.Serializer`.
 
@@ -11,23 +11,23 @@ use helenus_model::range_tombstone::{BoundKind, MarkerView};
 use helenus_model::row::RowView;
 use helenus_model::vint::{unsigned_length, write_unsigned};
 
-/// Writes unfiltereds of one file. Reuses its buffers from row to row.
+/// Encodes the rows and markers of one file. Reuses its buffers from row to row.
 pub struct Encoder {
     pub(super) layout: RowLayout,
     body: Vec<u8>,
     runs: Vec<Run>,
 }
 
-/// The part of a row's cells that belongs to one column of the file.
+/// The cells of a row that belong to one column of the file.
 struct Run {
     column: usize,
     cells: (usize, usize),
     deletion: DeletionTime,
 }
 
-/// Bytes of a row from which on its body is not copied.
+/// The body of a row of at least this many bytes is not copied.
 const LARGE_ROW_BYTES: usize = 256 << 10;
-/// Most that stands before a cell's value, besides its lengths.
+/// An estimate of the most bytes before a cell's value, without its lengths.
 const CELL_HEAD_BYTES: usize = 32;
 
 impl Encoder {
@@ -41,13 +41,13 @@ impl Encoder {
         &self.layout
     }
 
-    /// Appends a row. `previous_size` is the distance from the start of the unfiltered before. Cells of columns that
-    /// the layout lacks are left out; `false`, and nothing appended, when then nothing is left of the row.
+    /// Appends a row. `previous_size` is the distance from the start of the row or marker before. Cells of columns that
+    /// the layout lacks are left out. Returns `false`, and appends nothing, if nothing is left of the row then.
     pub fn row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
         self.plain_row(row, previous_size, out) || self.any_row(row, previous_size, out)
     }
 
-    /// The same for every row.
+    /// Appends any row; see `row`.
     pub(super) fn any_row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
         let Some(flags) = self.prepare(row, false) else { return false };
         out.push(flags);
@@ -66,7 +66,7 @@ impl Encoder {
         self.finish_row(row, flags, (true, 0), out);
     }
 
-    /// Appends a marker, which must close or open something.
+    /// Appends a marker, which must open or close a range.
     pub fn marker(&mut self, marker: MarkerView<'_>, previous_size: u64, out: &mut Vec<u8>) {
         #[expect(
             clippy::expect_used,
@@ -92,7 +92,7 @@ impl Encoder {
         self.sized_body(previous_size, out);
     }
 
-    /// Finds the runs of cells by column, and the row's flags; `None` for an empty row.
+    /// Groups the cells by column into `runs`, and returns the row's flags; `None` for an empty row.
     fn prepare(&mut self, row: RowView<'_>, is_static: bool) -> Option<u8> {
         let set = self.layout.set(is_static);
         self.runs.clear();
@@ -126,7 +126,7 @@ impl Encoder {
     ) {
         self.body.clear();
         if row.data.len() >= LARGE_ROW_BYTES {
-            // In one piece: it would grow by doubling.
+            // Reserve all of it at once, because the vector would grow by doubling.
             let bytes = row.value_bytes() + row.row.cells.len() * CELL_HEAD_BYTES + out.len();
             self.body.reserve_exact(bytes + LARGE_ROW_BYTES);
         }
@@ -219,7 +219,8 @@ impl Encoder {
             out.extend_from_slice(&self.body);
             return;
         }
-        // What stands before a large body goes before it, where there is room, rather than the body behind that: no second copy.
+        // A large body is not copied again. Instead, the bytes before it are inserted in front of it, where there is
+        // room.
         self.body.splice(0..0, out.drain(..));
         std::mem::swap(out, &mut self.body);
     }
@@ -228,7 +229,8 @@ impl Encoder {
         write_unsigned(self.layout.stored_timestamp(timestamp_us), &mut self.body);
     }
 
-    /// The difference as Java's `(int)`: a time far from the base wraps, and reading undoes it.
+    /// Writes the difference from the base as Java's `(int)`. The difference of a distant time wraps, and reading
+    /// undoes that.
     fn local_deletion(&mut self, local_s: i64) {
         let difference = local_s.wrapping_sub(self.layout.base.local_deletion_s_min) as i32;
         write_unsigned(i64::from(difference) as u64, &mut self.body);
@@ -239,7 +241,8 @@ impl Encoder {
         write_unsigned(i64::from(difference) as u64, &mut self.body);
     }
 
-    /// Where times are signed, that of no deletion is their greatest; elsewhere it wraps, as in Cassandra.
+    /// Writes a deletion. In versions with signed times the local time of `LIVE` is the greatest time; in others it
+    /// wraps, as in Cassandra.
     fn deletion(&mut self, deletion: DeletionTime) {
         self.timestamp(deletion.timestamp_us);
         let is_signed = self.layout.deletion_times == DeletionTimeForm::Signed;
@@ -249,12 +252,12 @@ impl Encoder {
 }
 
 impl RowLayout {
-    /// A timestamp in microseconds as the file stores it, before it becomes a vint.
+    /// The number that the file stores, as a vint, for a timestamp in microseconds.
     pub(super) fn stored_timestamp(&self, timestamp_us: i64) -> u64 {
         timestamp_us.wrapping_sub(self.base.timestamp_us_min) as u64
     }
 
-    /// Appends clustering values, those of a row or of a bound.
+    /// Appends the clustering values of a row or a bound.
     pub(super) fn write_clustering(&self, values: &[Span], data: &[u8], out: &mut Vec<u8>) {
         for (group, layouts) in values.chunks(32).zip(self.clustering.chunks(32)) {
             let mut header = 0_u64;
@@ -286,7 +289,7 @@ pub(super) fn write_value(fixed: Option<usize>, value: &[u8], out: &mut Vec<u8>)
     out.extend_from_slice(value);
 }
 
-/// The columns of `set` that `row` has something for, in the set's order.
+/// Finds the columns of `set` for which `row` has cells or a deletion, in the set's order.
 fn find_runs(set: &ColumnSet, row: RowView<'_>, runs: &mut Vec<Run>) {
     let cells = &row.row.cells;
     let mut cell = 0;
@@ -309,8 +312,9 @@ fn find_runs(set: &ColumnSet, row: RowView<'_>, runs: &mut Vec<Run>) {
     }
 }
 
-/// `Columns.Serializer.serializeSubset`: up to 63 columns a bitmap of those missing; beyond, the number missing and
-/// then the positions of those present or, when at least half are present, of those missing.
+/// Writes which columns of a file a row has (`Columns.Serializer.serializeSubset`). For up to 63 columns this is a
+/// bitmap of the missing ones. For more it is the number of missing columns, and then the positions of the present ones
+/// or, if at least half are present, of the missing ones.
 fn subset(runs: &[Run], count: usize, out: &mut Vec<u8>) {
     if count < 64 {
         let all = (1_u64 << count) - 1;

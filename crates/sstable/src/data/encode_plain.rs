@@ -1,7 +1,7 @@
-//! Encodes the usual row: a live value for each column of the file. What it takes is known before a byte of it is written, so
-//! that nothing is set apart and copied.
+//! Encodes the most frequent kind of row, which has a live value for each column of the file. Its size is computed
+//! before it is written, so that it needs no buffer and no copy.
 //!
-//! `encode` calls it first for every row; any other row is written there, and the bytes are the same.
+//! `encode` calls it first for every row, and encodes all other rows. Both produce the same bytes.
 
 use super::decode::flags;
 use super::encode::{Encoder, write_value};
@@ -10,8 +10,8 @@ use helenus_model::row::RowView;
 use helenus_model::vint::{unsigned_length, write_unsigned};
 
 impl Encoder {
-    /// Appends a row that has a value for each column, and neither deletions nor TTLs; `false`, and nothing appended, for any
-    /// other. `previous_size` is as in `row`.
+    /// Appends a row that has a value for each column, no deletion and no TTL. For any other row it returns `false` and
+    /// appends nothing. `previous_size` is as in `row`.
     pub(super) fn plain_row(&self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
         let layout = &self.layout;
         let Some(columns) = layout.set(false).plain.as_deref() else { return false };

@@ -1,4 +1,4 @@
-//! Walks one slice of a partition in clustering order.
+//! Reads one slice of a partition in clustering order.
 
 use super::cursor::{Cursor, Found, Plain, Rows};
 use super::decode::HeadKind;
@@ -11,48 +11,50 @@ use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
 use std::ops::ControlFlow;
 
-/// Where a forward walk stands. It only ever moves on, from slice to slice.
+/// The state of a forward read. It goes from slice to slice and never backward.
 pub(super) struct Forward {
-    /// Next element; everything before it has been passed.
+    /// The position of the next element (row or marker). Everything before it has been passed.
     position: u64,
-    /// Deletion that is open there.
+    /// The deletion that is open at `position`.
     open: DeletionTime,
     phase: Phase,
-    /// Whether the index led no further than the walk had come when it was last asked: then the next slice may begin here, too.
+    /// Whether the index, when it was last asked, led no further than `position`. Then the next slice may begin here
+    /// too.
     is_near: bool,
-    /// Rows that the next run of a slice with an end has at most: runs grow with the slice, so that few rows behind it are
-    /// decoded in vain.
+    /// The most rows of the next row batch, for a slice with an end. Batches grow along the slice, so that few rows
+    /// after its end are decoded in vain.
     run_rows: usize,
 }
 
-/// Rows of the first run of a slice with an end.
+/// Rows of the first row batch of a slice with an end.
 const FIRST_RUN_ROWS: usize = 8;
 
 enum Phase {
-    /// Elements before the slice are to be passed.
+    /// Elements before the slice must be passed.
     Before,
-    /// Everything before the slice was passed: a plain row comes next that is not before it, and nothing is open.
+    /// Everything before the slice was passed. A plain row that is not before the slice comes next, and no deletion is
+    /// open.
     Begun,
-    /// The first element of the slice has its head decoded.
+    /// The head of the first element of the slice is decoded.
     Peeked(Found),
     Within,
-    /// A range tombstone that reaches past the slice is to be closed.
+    /// A range tombstone that reaches past the slice must be closed.
     Closing,
     Done,
 }
 
 impl Forward {
-    /// A walk from an element.
+    /// A read from the element at `position`.
     pub(super) fn at(position: u64, open: DeletionTime) -> Forward {
         Forward { position, open, phase: Phase::Done, is_near: true, run_rows: FIRST_RUN_ROWS }
     }
 
-    /// The next element.
+    /// The position of the next element.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Begins the next slice, at an index block if one lies further on than the walk has come.
+    /// Begins the next slice, at the start of the index block `block` if that is ahead of the current position.
     pub(super) fn begin(&mut self, block: Option<(u64, DeletionTime)>) {
         self.is_near = true;
         if let Some((position, open)) = block
@@ -64,8 +66,8 @@ impl Forward {
         self.run_rows = FIRST_RUN_ROWS;
     }
 
-    /// Begins the next slice where the walk has come to, if the row that stands there is plain and not before the slice: the
-    /// index can lead no further then. Whether it did.
+    /// Begins the next slice at the current position, if a plain row is there that is not before the slice; then the
+    /// index could not lead further. Returns whether it began.
     pub(super) fn begin_here(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
@@ -79,8 +81,8 @@ impl Forward {
         Ok(begins)
     }
 
-    /// Goes on over up to `most` rows at once, where rows need no keys, which are the cursor's run then; whether there are
-    /// any. What ends the run is for `plain_rows` and `step`.
+    /// Reads a row batch of up to `most` rows into the cursor, if rows need no keys. Returns whether it has any rows.
+    /// The row that ends the batch is left to `plain_rows` and `step`.
     pub(super) fn run(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
@@ -113,8 +115,8 @@ impl Forward {
         Ok(cursor.count_rows(&run, cx))
     }
 
-    /// Goes on row by row as long as they are plain, where rows need no keys, and gives each to `each`, which may break off
-    /// behind it. What stops the run otherwise is for `step`.
+    /// Reads on as long as the rows are plain, if rows need no keys, and calls `each` with each row, which may stop
+    /// after it. The first row that is not plain is left to `step`.
     pub(super) fn plain_rows(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
@@ -129,7 +131,7 @@ impl Forward {
         };
         loop {
             match cursor.next_plain_row(&run, rows.data, &mut self.position, cx)? {
-                // Only an empty one is not shown.
+                // An empty row is not returned.
                 Plain::Row { .. } if cursor.row_view().is_empty() => {}
                 Plain::Row { .. } => {
                     if range.is_name {
@@ -150,7 +152,7 @@ impl Forward {
         }
     }
 
-    /// As one step of `plain_rows`: whether the next row of the slice is a plain one, and the cursor's now.
+    /// Reads one row as `plain_rows` does. Returns whether the cursor has a plain row of the slice now.
     fn plain_step(
         &mut self,
         cursor: &mut Cursor,
@@ -166,7 +168,7 @@ impl Forward {
         Ok(found)
     }
 
-    /// The next element of the slice; `None` at its end.
+    /// Reads the next element of the slice; `None` at its end.
     #[inline]
     pub(super) fn step(
         &mut self,
@@ -217,7 +219,7 @@ impl Forward {
                     if range.is_name {
                         self.phase = Phase::Closing;
                     }
-                    // Only cells of dropped columns: as if it were not there.
+                    // A row that contains only cells of dropped columns is not returned.
                     if range.with_hidden || !cursor.row_view().is_empty() {
                         return Ok(Some(Step::Row));
                     }
@@ -233,8 +235,8 @@ impl Forward {
         }
     }
 
-    /// Passes rows that certainly lie before the slice; whether a plain one follows that certainly does not, and nothing is
-    /// to be opened before it.
+    /// Passes rows that are certainly before the slice. Returns whether a plain row follows that certainly is not, with
+    /// no deletion open.
     #[inline]
     fn pass_plainly(
         &mut self,
@@ -250,12 +252,12 @@ impl Forward {
         self.begins_plainly(cursor, rows, range, cx)
     }
 
-    /// Whether rows need no keys and nothing is to be opened before the slice.
+    /// Whether rows need no keys and no deletion is open before the slice.
     fn may_begin_plainly(&self, range: &Range) -> bool {
         !range.with_keys && self.open.is_live()
     }
 
-    /// Whether a plain row comes next that is certainly not before the slice.
+    /// Whether the next element is a plain row that is certainly not before the slice.
     fn begins_plainly(
         &self,
         cursor: &mut Cursor,
@@ -267,8 +269,8 @@ impl Forward {
         Ok(cursor.one_plain_row(rows, &mut position, &range.start_values, cx)? == Plain::Behind)
     }
 
-    /// Passes what lies before the slice and returns the head after it. A marker that stands exactly at the start
-    /// is passed too: what it opens is opened again at the start.
+    /// Passes the elements before the slice and returns the head of the next one. A marker exactly at the start of the
+    /// slice is passed too, because the deletion that it opens is opened again there.
     fn pass_before(
         &mut self,
         cursor: &mut Cursor,

@@ -1,20 +1,20 @@
-//! Checked reading from bytes that may be damaged or may end too early.
+//! Reads numbers and lengths from bytes that may be damaged or may end too early.
 
 /// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The bytes in hand end first: there may be more in the next chunk.
+    /// The bytes end too early. There may be more in the next block.
     Short,
-    /// The bytes cannot be what a writer wrote.
+    /// No writer writes such bytes.
     Bad {
-        /// Where in the bytes in hand.
+        /// The offset in the bytes.
         at: usize,
         /// What is wrong.
         problem: &'static str,
     },
 }
 
-/// Bytes with a position.
+/// Bytes and a position in them, which each read moves.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     bytes: &'a [u8],
@@ -55,7 +55,7 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// A vint; the same layout as `model::vint`, read as one word where eight more bytes are at hand.
+    /// A vint, as in `model::vint`. It is read as one word if eight more bytes follow.
     #[inline]
     pub(super) fn vint(&mut self) -> Result<u64, Fault> {
         let first = *self.bytes.get(self.at).ok_or(Fault::Short)?;
@@ -89,7 +89,7 @@ impl<'a> Input<'a> {
         Ok(high << (8 * extra) | word >> (64 - 8 * extra))
     }
 
-    /// A length, as `length_at`.
+    /// A length; see `length_at`.
     #[inline(always)]
     pub(super) fn quick_length(&mut self) -> Option<usize> {
         let (length, end) = length_at(self.bytes, self.at)?;
@@ -97,7 +97,7 @@ impl<'a> Input<'a> {
         Some(length)
     }
 
-    /// A vint that counts bytes or items.
+    /// A vint that counts bytes or items, at most 2^31 - 1.
     #[inline]
     pub(super) fn length(&mut self) -> Result<usize, Fault> {
         let at = self.at;
@@ -117,17 +117,17 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The byte at a place.
+/// The byte at an offset.
 ///
-/// This and what follows is built in wherever it is called, so that the place stays in a register from one field of a row to
-/// the next.
+/// This function and the following ones are always inlined, so that the offset stays in a register from one field of a
+/// row to the next.
 #[inline(always)]
 pub(super) fn byte_at(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
-/// A vint of up to eight bytes where eight bytes are at hand, and where it ends; `None` for any other, which is for
-/// `Input::vint`. Most have one byte.
+/// A vint of up to eight bytes, and the offset of its end. `None` if it is longer or, unless it has one byte, if fewer
+/// than eight bytes are left; then `Input::vint` must read it. Most vints have one byte.
 #[inline(always)]
 pub(super) fn vint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     match bytes.get(at) {
@@ -139,7 +139,7 @@ pub(super) fn vint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 #[inline(always)]
 fn long_vint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let word = u64::from_be_bytes(*bytes.get(at..)?.first_chunk::<8>()?);
-    // As many ones lead as bytes follow the first; a zero ends them.
+    // The number of leading ones is the number of bytes after the first. A zero follows them.
     let extra = word.leading_ones();
     if extra > 7 {
         return None;
@@ -147,7 +147,7 @@ fn long_vint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((word << extra >> extra >> (56 - 8 * extra), at + 1 + extra as usize))
 }
 
-/// A length, as `vint_at`. One beyond 32 bits is `None` too.
+/// A length, read by `vint_at`. `None` also for a length beyond 2^31 - 1.
 #[inline(always)]
 pub(super) fn length_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let (length, end) = vint_at(bytes, at)?;

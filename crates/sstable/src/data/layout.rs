@@ -1,4 +1,4 @@
-//! How the rows of one file are laid out, resolved against the table that reads or writes them.
+//! The layout of the rows in one file, resolved against the table that reads or writes them.
 //!
 //! Source: Cassandra's `SerializationHeader`, `DeserializationHelper`.
 
@@ -17,22 +17,22 @@ use std::path::Path;
 pub struct ClusteringLayout {
     /// Its type.
     pub ty: CqlType,
-    /// Descending order.
+    /// Whether its order is descending.
     pub reversed: bool,
-    /// Bytes of each value, `None` when values carry their length.
+    /// Size of each value in bytes; `None` if the length is stored with the value.
     pub fixed: Option<usize>,
 }
 
-/// A static or regular column as a file holds it.
+/// A static or regular column as a file stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnLayout {
-    /// Its number in the table; `None` when the table has no such column any more: its cells are passed over.
+    /// Its number in the table; `None` if the table no longer has the column, so that its cells are skipped.
     pub id: Option<ColumnId>,
-    /// Bytes of each value, `None` when values carry their length.
+    /// Size of each value in bytes; `None` if the length is stored with the value.
     pub fixed: Option<usize>,
-    /// Stored as several cells with paths.
+    /// Whether it is stored as several cells with paths.
     pub multi_cell: bool,
-    /// Cells at or before this were dropped, microseconds; `None` if the column never was.
+    /// Cells with this timestamp (in microseconds) or an earlier one were dropped; `None` if the column never was.
     pub dropped_us: Option<i64>,
 }
 
@@ -40,9 +40,9 @@ pub struct ColumnLayout {
 #[derive(Clone, Debug, Default)]
 pub struct ColumnSet {
     pub(super) columns: Vec<ColumnLayout>,
-    /// Whether the numbers ascend in the file's order, so that decoded cells need no sorting.
+    /// Whether the column numbers ascend in the file's order, so that decoded cells need no sorting.
     pub(super) ascending: bool,
-    /// The columns once more if all are plain: of one cell each, in the table, never dropped, in order.
+    /// The columns again, if all are plain: of one cell each, in the table, never dropped, in order of their numbers.
     pub(super) plain: Option<Vec<PlainColumn>>,
     /// The numbers of the columns, if all are plain.
     pub(super) plain_ids: Vec<ColumnId>,
@@ -56,7 +56,7 @@ pub(super) struct PlainColumn {
 }
 
 impl ColumnSet {
-    /// From columns in the file's order.
+    /// A set of columns, which are given in the file's order.
     pub fn new(columns: Vec<ColumnLayout>) -> ColumnSet {
         let ascending = columns.iter().filter_map(|c| c.id).is_sorted();
         let plain = |column: &ColumnLayout| {
@@ -68,16 +68,16 @@ impl ColumnSet {
         ColumnSet { columns, ascending, plain, plain_ids }
     }
 
-    /// Whether there are none.
+    /// Whether the set has no columns.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 }
 
-/// How the rows of one file are laid out.
+/// The layout of the rows in one file.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
-    /// Smallest values, to which the numbers in rows are differences.
+    /// The smallest times and TTL, from which rows store differences.
     pub base: EncodingStats,
     /// Clustering columns.
     pub clustering: Vec<ClusteringLayout>,
@@ -85,12 +85,12 @@ pub struct RowLayout {
     pub statics: ColumnSet,
     /// Regular columns.
     pub regulars: ColumnSet,
-    /// Form of the deletion times of partitions, and how times that overflowed are read.
+    /// The encoding of the deletion times of partitions. It also decides how overflowed times are read.
     pub deletion_times: DeletionTimeForm,
 }
 
 impl RowLayout {
-    /// The layout of a file of this version that holds every column of `table`.
+    /// The layout of a file of this version that has every column of `table`.
     pub fn of_table(table: &Table, base: EncodingStats, version: Version) -> RowLayout {
         let columns = |columns: &[Column]| {
             ColumnSet::new(columns.iter().map(|c| ColumnLayout::of_column(&c.ty, Some(c.id), None)).collect())
@@ -104,8 +104,9 @@ impl RowLayout {
         }
     }
 
-    /// The layout of a file of a version with this header, as `table` reads it. `file` is the component the header is from; `Corrupt`
-    /// for a column that the table cannot place, or other clustering columns than the table's.
+    /// The layout of a file with this header and version, as `table` reads it. `file` is the component that the header
+    /// comes from, for errors. `Corrupt` for a column that the table cannot read, or if the number of clustering
+    /// columns differs from the table's.
     pub fn of_header(header: &Header, table: &Table, (version, file): (Version, &Path)) -> Result<RowLayout> {
         let corrupt = |problem: String| Error::Corrupt { file: file.to_owned(), offset: 0, problem };
         if header.clustering_types.len() != table.clustering.len() {
@@ -150,7 +151,7 @@ impl ColumnLayout {
         ColumnLayout { id, fixed: if multi_cell { None } else { ty.fixed_length() }, multi_cell, dropped_us }
     }
 
-    /// Resolves a column of a file's header by name. `Err` says why the table cannot read it.
+    /// Resolves a column of a file's header by name. The error describes why the table cannot read it.
     pub fn resolve(
         table: &Table,
         name: &str,
@@ -161,7 +162,7 @@ impl ColumnLayout {
         let dropped = table.dropped.get(name);
         let dropped_us = dropped.map(|d| d.dropped_us);
         match table.column(name).filter(|column| column.kind == kind) {
-            // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035).
+            // Cassandra 3.0 has only frozen user types, and does not write that they are frozen (CASSANDRA-15035).
             Some(column) if is_user_type(&column.ty) && is_user_type(ty) => {
                 Ok(ColumnLayout::of_column(&column.ty, Some(column.id), dropped_us))
             }

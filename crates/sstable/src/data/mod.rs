@@ -1,8 +1,7 @@
-//! Data.db: rows and markers as bytes, and the cursors that walk them.
+//! The rows and markers of Data.db: their encoding, and the readers that go through them.
 //!
 //! `layout` resolves a file's header against a table; `encode` and `decode` are the two directions of Cassandra's
-//! unfiltered serialisation; `window` gives contiguous bytes whatever the chunks; `partition` and `scan` are what
-//! reads use.
+//! unfiltered serialisation; `window` provides contiguous bytes across blocks; reads use `partition` and `scan`.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

@@ -1,6 +1,6 @@
 //! Reads one partition: its deletion, its static row, and its rows and markers by slices or names, in both directions.
 //!
-//! An error, `WouldBlock` included, leaves a reader of no further use: it is dropped and the read begun again.
+//! After an error, `WouldBlock` included, a reader must be dropped and the read begun again.
 
 use super::backward::{Backward, BackwardStep, IndexBlock};
 use super::cursor::{Cursor, Found, RELEASED_BYTES_MAX, Rows};
@@ -22,13 +22,13 @@ use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A reader of one partition of one table. Selects everything, forward, until told otherwise.
+/// A reader of one partition of one table. It reads everything, forward, unless `select` is called.
 pub struct PartitionReader {
     table: Arc<SsTable>,
     state: Box<ReaderState>,
 }
 
-/// All of a reader but its table: buffers that the next reader uses again.
+/// All of a reader but its table. The next reader uses its buffers again.
 pub(crate) struct ReaderState {
     cursor: Cursor,
     made: MarkerBuf,
@@ -36,7 +36,7 @@ pub(crate) struct ReaderState {
     start: u64,
     deletion: DeletionTime,
     static_row: RowBuf,
-    /// Where the first row or marker stands; 0 when the front of the partition was not read.
+    /// The position of the first row or marker; 0 if the front of the partition was not read.
     rows_start: u64,
     index: Option<Blocks>,
     blocks_memory: BlocksMemory,
@@ -48,14 +48,14 @@ pub(crate) struct ReaderState {
     current: Step,
 }
 
-/// What is asked for, and how far it is done.
+/// The rows to read, and the progress of the read.
 struct Selection {
-    /// `None`: everything.
+    /// `None` to read everything.
     filter: Option<Arc<ClusteringFilter>>,
     reversed: bool,
-    /// Slices or names begun.
+    /// Number of slices or names begun.
     begun: usize,
-    /// Rows after which a slice is likely to be left; `None` if it is read to its end.
+    /// Number of rows after which the caller is likely to stop reading a slice; `None` if it reads to the end.
     likely_rows: Option<u64>,
 }
 
@@ -65,17 +65,16 @@ impl Selection {
     }
 }
 
-/// Which walk is under way.
+/// The direction of the current slice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// None: the next slice is to be begun.
+    /// No slice has been begun, or the last one holds nothing.
     Between,
     Forward,
     Backward,
 }
 
-/// Readers' memory between reads: belongs to a `ReadContext`, from which readers are opened and to which they are
-/// closed.
+/// Memory of closed readers, for the readers that the same `ReadContext` opens next.
 #[derive(Default)]
 pub struct SpareReaders {
     #[expect(
@@ -85,15 +84,15 @@ pub struct SpareReaders {
     states: Vec<Box<ReaderState>>,
 }
 
-/// Bytes within which a row by its name lies from where the row index leads to it, in files written here: what an entry
-/// stands for at most, and a row (`docs/decisions/2026-11-21-row-index-granularity.md`). Partitions without an index are
-/// no longer.
+/// Read extent of a row by its name, in bytes from the start of its index block, in files written here: the largest
+/// block and a row (`docs/decisions/2026-11-21-row-index-granularity.md`). A partition without an index is not longer
+/// than that.
 const NEAR_BYTES: u64 = (2 << 10) + 256;
 
-/// Bytes of the row behind a reversed slice, whose clustering is looked at.
+/// Bytes of the row after a reversed slice, of which the clustering is read.
 const ROW_BEHIND_BYTES: u64 = 256;
 
-/// More than most reads have sources.
+/// More readers than most reads have.
 const SPARE_READERS_MAX: usize = 16;
 
 impl std::fmt::Debug for SpareReaders {
@@ -103,7 +102,7 @@ impl std::fmt::Debug for SpareReaders {
 }
 
 impl PartitionReader {
-    /// Opens the partition at a position. Without `with_static` the static row is left out.
+    /// Opens the partition at a position. Without `with_static` the static row is not read.
     pub fn open(
         table: Arc<SsTable>,
         position: &PartitionPosition,
@@ -115,9 +114,9 @@ impl PartitionReader {
         Ok(reader)
     }
 
-    /// Finds a partition by its key and opens it; `None` if the table has none of this key. Without `with_static` the
-    /// static row is left out and, in a partition with a row index, the partition's front is not read at all. The
-    /// filter is not asked.
+    /// Finds a partition by its key and opens it; `None` if the table has no such partition. Without `with_static` the
+    /// static row is not read and, if the partition has a row index, neither is its front. The Bloom filter is not
+    /// asked.
     pub fn find(
         table: &Arc<SsTable>,
         key: &PartitionKey,
@@ -164,13 +163,13 @@ impl PartitionReader {
         Ok(None)
     }
 
-    /// A reader that stands nowhere yet.
+    /// A reader without a partition, for `reopen`.
     pub(super) fn unopened(table: Arc<SsTable>, cx: &mut ReadContext) -> PartitionReader {
         let state = cx.spare.states.pop().unwrap_or_else(|| Box::new(ReaderState::new()));
         PartitionReader { table, state }
     }
 
-    /// Gives the reader's memory back for the next one.
+    /// Closes the reader, and keeps its memory for the next one.
     pub fn close(self, cx: &mut ReadContext) {
         let mut state = self.state;
         if cx.spare.states.len() < SPARE_READERS_MAX {
@@ -179,8 +178,8 @@ impl PartitionReader {
         }
     }
 
-    /// Moves to another partition, keeping buffers and selection. The front of a partition with a row index is read
-    /// only for the static row, or when its key is not `known`.
+    /// Moves to another partition, and keeps buffers and selection. If the partition has a row index, its front is read
+    /// only for the static row, or if its key is not `known`.
     pub(super) fn reopen(
         &mut self,
         (position, slot): (&PartitionPosition, Option<usize>),
@@ -216,25 +215,25 @@ impl PartitionReader {
         &self.state.key
     }
 
-    /// Deletion of the partition whole.
+    /// The deletion of the whole partition.
     pub fn deletion(&self) -> DeletionTime {
         self.state.deletion
     }
 
-    /// The static row, if it was asked for and holds anything.
+    /// The static row, if it was requested and is not empty.
     pub fn static_row(&self) -> Option<RowView<'_>> {
         Some(self.state.static_row.view()).filter(|row| !row.is_empty())
     }
 
-    /// Selects rows, from the start again. Reversed, slices and names are still given ascending and are yielded from
-    /// the last to the first.
+    /// Selects the rows to read, and begins again. With `reversed`, slices and names are still given in ascending
+    /// order, and are read from the last to the first.
     pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
         self.state.selection = Selection::of(Some(filter), reversed);
         self.state.rewind();
     }
 
-    /// Says after how many rows of a selected slice the reader is likely to be left, so that no more is decompressed for it
-    /// than they are likely to take. Rows behind that are read as well.
+    /// Sets the number of rows of a slice after which the caller is likely to stop, so that only as many bytes are
+    /// decompressed as these rows probably take. Reading further is possible.
     pub fn expect_rows(&mut self, rows: u64) {
         self.state.selection.likely_rows = Some(rows);
     }
@@ -244,21 +243,22 @@ impl PartitionReader {
         self.select(Arc::new(ClusteringFilter::Slices(vec![slice.clone()])), reversed);
     }
 
-    /// Whether rows need their ordered keys (they have them until told otherwise). Without, `RowBuf::key` of a row may
-    /// be empty: for reads of one source, where nothing is compared. Markers always have theirs.
+    /// Sets whether rows need their ordered keys; the default is true. If not, `RowBuf::key` of a row may be empty.
+    /// That suits reads of one source, where nothing is compared. Markers always have keys.
     pub fn set_keys(&mut self, with_keys: bool) {
         self.state.range.with_keys = with_keys;
     }
 
-    /// Whether a forward walk shows rows that hold nothing but cells of dropped columns, empty as they are (it does not until
-    /// told): for who checks the file, not the table.
+    /// Sets whether a forward read returns rows that contain only cells of dropped columns, and so are empty; the
+    /// default is false. It is for checks of the file itself.
     pub(crate) fn set_hidden(&mut self, with_hidden: bool) {
         self.state.range.with_hidden = with_hidden;
     }
 
-    /// Moves on row by row, as `advance` does, as long as the rows are plain, and gives each to `each`, which may break off
-    /// behind it. What stops the run otherwise is for `advance`. `each` gets the parts of a row's view apart, in registers: a
-    /// view is stored for it and read again too soon, which costs as much as decoding the row.
+    /// Reads on as `advance` does, as long as the rows are plain, and calls `each` with each row, which may stop after
+    /// it. The first row that is not plain is left to `advance`. `each` gets the two parts of a `RowView` separately,
+    /// so that they are passed in registers: storing a view and loading it again at once costs as much as decoding the
+    /// row.
     ///
     /// # Errors
     /// Those of reading.
@@ -279,8 +279,8 @@ impl PartitionReader {
         }
     }
 
-    /// Moves on over up to `most` rows at once, as long as they hold nothing but values and lie in one block; `None` where no
-    /// such row comes next. What stops the run is for `plain_rows` and `advance`, and `current` is nothing until then.
+    /// Reads a row batch: up to `most` rows that contain only values and lie in one block. `None` if the next row is
+    /// not such a row; then `plain_rows` or `advance` must read it. `current` is not valid until then.
     pub fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
         let state = &mut *self.state;
         let layout = self.table.layout();
@@ -293,7 +293,7 @@ impl PartitionReader {
         Ok(is_there.then(|| state.cursor.row_run(layout)))
     }
 
-    /// Where the walk stands if it is forward and has been begun.
+    /// The position of a forward read that has begun.
     pub(super) fn forward_position(&self) -> Option<u64> {
         match self.state.walk {
             Walk::Forward => Some(self.state.forward.position()),
@@ -302,8 +302,8 @@ impl PartitionReader {
         }
     }
 
-    /// A place near the end of the partition, by the row index: where the end-of-partition byte stands, and `true`, or
-    /// where an element does. Without an index, where the rows start.
+    /// A position near the end of the partition, from the row index: that of the end-of-partition byte, and `true`, or
+    /// that of a row or marker. Without an index, that of the first row.
     pub(super) fn near_end(&mut self, cx: &mut ReadContext) -> Result<(u64, bool)> {
         let Some(index) = &mut self.state.index else { return Ok((self.state.rows_start, false)) };
         match index.near_end((self.table.index(), self.table.layout()), cx)? {
@@ -312,7 +312,7 @@ impl PartitionReader {
         }
     }
 
-    /// Kind and end of the element at a position.
+    /// The kind and the end of the row or marker at a position.
     pub(super) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
         self.state.cursor.extent(rows, position, cx)
     }
@@ -339,7 +339,7 @@ impl ReaderState {
         }
     }
 
-    /// Lets go of everything that belongs to a table, and of more memory than the next reader is likely to need.
+    /// Releases everything that belongs to a table, and memory beyond what the next reader is likely to need.
     fn release(&mut self) {
         self.cursor.release();
         self.drop_index();
@@ -377,7 +377,7 @@ impl ReaderState {
         self.walk = Walk::Between;
     }
 
-    /// Takes the next slice or name into `range`; `false` after the last.
+    /// Sets `range` to the next slice or name; `false` after the last.
     fn next_range(&mut self, layout: &RowLayout) -> bool {
         let Selection { filter, reversed, begun, .. } = &mut self.selection;
         let count = match filter.as_deref() {
@@ -403,7 +403,7 @@ impl ReaderState {
         true
     }
 
-    /// Says how far the slice in `range` is foreseen to go forward from where the row index leads.
+    /// Sets the read extent of the slice in `range`, which is read forward from `from`.
     fn foresee(&mut self, table: &SsTable, from: u64) {
         if self.index.is_none() {
             return;
@@ -413,8 +413,8 @@ impl ReaderState {
         self.cursor.foresee(from..end);
     }
 
-    /// Bytes that the rows of the slice in `range` are likely to take, without what lies before them; `None` if nothing says how
-    /// many they are.
+    /// The number of bytes that the rows of the slice in `range` are likely to take, after the first of them began;
+    /// `None` if the number of rows is not known.
     fn likely_bytes(&self, table: &SsTable) -> Option<u64> {
         match self.selection.likely_rows {
             _ if self.range.is_name => Some(0),
@@ -423,7 +423,7 @@ impl ReaderState {
         }
     }
 
-    /// Begins the slice in `range`; `Some` if it begins with a made marker.
+    /// Begins the slice in `range`; `Some` if it begins with a synthetic marker.
     fn begin(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
         if self.selection.reversed {
             return self.begin_backward(table, cx);
@@ -436,7 +436,7 @@ impl ReaderState {
         }
         let known = self.forward.position() > 0;
         let block = match &mut self.index {
-            // The first block begins with the first row.
+            // The first index block begins with the first row, so the index cannot lead further.
             Some(_) if known && self.range.start.is_empty() => None,
             Some(index) => {
                 let (offset, open) = watched(cx, |cx| {
@@ -476,7 +476,7 @@ impl ReaderState {
         self.backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)
     }
 
-    /// The next element of the slice under way.
+    /// The next row or marker of the current slice.
     #[inline]
     fn step(&mut self, table: &SsTable, cx: &mut ReadContext) -> Result<Option<Step>> {
         let rows = Rows { data: table.data(), layout: table.layout() };
@@ -527,7 +527,7 @@ impl ReaderState {
     }
 }
 
-/// Runs a step of the index, which counts as such where time is measured.
+/// Runs `step` as part of `Stage::Index`, if time is measured.
 #[inline]
 fn watched<T>(cx: &mut ReadContext, step: impl FnOnce(&mut ReadContext) -> Result<T>) -> Result<T> {
     let before = cx.enter(Stage::Index);
@@ -536,7 +536,7 @@ fn watched<T>(cx: &mut ReadContext, step: impl FnOnce(&mut ReadContext) -> Resul
     done
 }
 
-/// Bytes of a row of the table in the mean, rounded up; `None` where it counts none.
+/// The mean size of the table's rows in bytes, rounded up; `None` if its statistics count no rows.
 fn mean_row_bytes(table: &SsTable) -> Option<u64> {
     let rows = u64::try_from(table.stats().rows).ok()?;
     Some(table.data().data_length().checked_div(rows)? + 1)
@@ -560,7 +560,7 @@ impl Source<ReadContext> for PartitionReader {
 
     #[inline]
     fn park(&mut self) -> usize {
-        // Backwards, other rows may lie in the bytes in hand.
+        // A backward read may need other rows in the current bytes.
         let is_alone = self.state.walk == Walk::Forward && self.state.current == Step::Row;
         if is_alone { self.state.cursor.park() } else { 0 }
     }

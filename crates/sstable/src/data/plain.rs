@@ -1,8 +1,8 @@
-//! Decodes runs of plain rows: all their clustering values (see `skip`), every column of the file, values of one cell
-//! each, no deletion. Most rows of most tables are such.
+//! Decodes consecutive plain rows. A plain row has all clustering values (see `skip`) and every column of the file, one
+//! cell for each column, and no deletion. Most rows of most tables are plain.
 //!
-//! Nothing is looked up anew from row to row, and what every row of a run has alike stands in the `RowBuf` from its
-//! beginning. What is not plain is left to `head` and `row_body`, which begin anew.
+//! Everything that these rows have in common is looked up once and written to the `RowBuf` once. Rows that are not
+//! plain are left to `head` and `row_body`, which decode them from the start.
 
 use super::decode::{flags, spot};
 use super::input::{byte_at, length_at, vint_at};
@@ -13,26 +13,26 @@ use helenus_model::deletion::{Liveness, NO_EXPIRY};
 use helenus_model::row::RowBuf;
 use std::cmp::Ordering;
 
-/// A run of rows of one file, as far as a bound.
+/// Decodes consecutive plain rows of one file, up to a bound.
 pub(super) struct PlainRows<'a> {
     layout: &'a RowLayout,
     clustering: &'a [ClusteringLayout],
     columns: &'a [PlainColumn],
-    /// `None`: every row lies before it.
+    /// `None` if every row is before it.
     bound: Option<&'a BoundValues>,
 }
 
-/// What stands where a plain row was looked for.
+/// The result of decoding a plain row.
 #[derive(Clone, Copy)]
 pub(super) enum PlainRow {
-    /// A row before the bound, decoded; where it ends.
+    /// The row is before the bound and was decoded.
     Row {
-        /// In the bytes in hand.
+        /// The offset of its end.
         end: usize,
         /// As in `Head`.
         back: u64,
     },
-    /// A row behind the bound.
+    /// The row is after the bound.
     Behind,
 }
 
@@ -42,11 +42,11 @@ const NOT_PLAIN: u8 = flags::END_OF_PARTITION
     | flags::HAS_DELETION
     | flags::HAS_COMPLEX_DELETION;
 
-/// Flags of a plain cell.
+/// The flags that a plain cell may have.
 const CELL_FLAGS: u8 = flags::CELL_ROW_TIMESTAMP | flags::CELL_ROW_TTL | flags::CELL_EMPTY_VALUE;
 
 impl<'a> PlainRows<'a> {
-    /// Begins a run and makes `row` ready for it; `None` where no row of the file is plain.
+    /// Prepares `row` for consecutive plain rows; `None` if the file can have no plain row.
     pub(super) fn begin(
         layout: &'a RowLayout,
         bound: &'a BoundValues,
@@ -71,9 +71,10 @@ impl<'a> PlainRows<'a> {
         Some(PlainRows { layout, clustering: &layout.clustering, columns, bound })
     }
 
-    /// Decodes the row at `at` into the row that the run was begun with, if it is plain.
+    /// Decodes the row at `at` into the row that `begin` prepared; `None` if it is not plain.
     ///
-    /// Where every value lies is checked once, at the row's end: each begins where the one before it ends.
+    /// The bounds of the values are checked once, at the end of the row, because each value begins where the one before
+    /// it ends.
     #[inline(always)]
     pub(super) fn decode(&self, bytes: &[u8], at: usize, row: &mut RowBuf) -> Option<PlainRow> {
         let bits = byte_at(bytes, at)?;
@@ -81,7 +82,7 @@ impl<'a> PlainRows<'a> {
             return None;
         }
         let mut at = at + 1;
-        // One header tells of all clustering values; where there are none, there is none.
+        // One header describes all clustering values. Without clustering columns there is no header.
         if !self.clustering.is_empty() {
             if byte_at(bytes, at)? != 0 {
                 return None;
@@ -150,7 +151,7 @@ impl<'a> PlainRows<'a> {
         (at == end && end <= bytes.len()).then_some(PlainRow::Row { end, back })
     }
 
-    /// Where a row lies, seen from the bound; `None` where its values cannot tell or do not lie in the bytes.
+    /// Compares a row with the bound; `None` if its values cannot decide or are not within `bytes`.
     #[inline]
     fn compare(&self, bound: &BoundValues, bytes: &[u8], row: &RowBuf) -> Option<Ordering> {
         let mut order = Ordering::Equal;

@@ -1,4 +1,5 @@
-//! Positions of rows and markers outside of Data.db: the ends of BIG's index blocks (`ClusteringPrefix.Serializer`).
+//! Encodes clustering positions of rows and markers outside of Data.db: the ends of BIG's index blocks
+//! (`ClusteringPrefix.Serializer`).
 
 use super::input::{Fault, Input};
 use super::layout::RowLayout;
@@ -8,11 +9,12 @@ use helenus_model::range_tombstone::{BoundKind, MarkerBuf};
 use helenus_model::row::RowBuf;
 use helenus_model::unfiltered::Unfiltered;
 
-/// Kind of a row's position (`ClusteringPrefix.Kind.CLUSTERING`); the others are those of bounds.
+/// The kind of a row (`ClusteringPrefix.Kind.CLUSTERING`). The other kinds are those of bounds.
 const ROW: u8 = 4;
 
 impl RowLayout {
-    /// Appends the ordered encoding of the position at `at` to `key`. Returns where it ends; `None` if there is none.
+    /// Decodes the clustering position at `at` and appends its ordered encoding to `key`. Returns the offset of its
+    /// end; `None` if the bytes are damaged.
     pub(crate) fn read_position(&self, bytes: &[u8], at: usize, key: &mut Vec<u8>) -> Option<usize> {
         let mut input = Input::new(bytes, at);
         let (count, before) = self.position_front(&mut input).ok()?;
@@ -25,7 +27,7 @@ impl RowLayout {
         Some(input.at())
     }
 
-    /// Where the position at `at` ends.
+    /// The offset of the end of the clustering position at `at`.
     pub(crate) fn pass_position(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let mut input = Input::new(bytes, at);
         let (count, _) = self.position_front(&mut input).ok()?;
@@ -33,7 +35,7 @@ impl RowLayout {
         Some(input.at())
     }
 
-    /// The number of values of a position and, of a bound, whether it lies before its prefix.
+    /// The number of values of a clustering position and, for a bound, whether it is before everything with its prefix.
     fn position_front(&self, input: &mut Input<'_>) -> Result<(usize, Option<bool>), Fault> {
         let kind = input.byte()?;
         if kind == ROW {
@@ -43,7 +45,7 @@ impl RowLayout {
         Ok((self.bound_length(input)?, Some(kind.is_before())))
     }
 
-    /// Appends the stored form of an element's position; `None` for a marker without effect.
+    /// Appends the encoding of an element's clustering position; `None` for a marker that opens and closes nothing.
     pub(crate) fn write_position(&self, element: Unfiltered<'_>, out: &mut Vec<u8>) -> Option<()> {
         match element {
             Unfiltered::Row(view) => {

@@ -1,9 +1,9 @@
-//! Decodes the columns of a row the usual way: places stay in a register from one field to the next, and where the last value
-//! ends is checked once, at the row's end.
+//! The fast path for decoding the columns of a row: the offset stays in a register from one field to the next, and
+//! bounds are checked once, at the end of the row.
 //!
-//! `decode` calls it first for every row that is not of a plain run: rows with collections, with some of the columns only, with
-//! tombstones of cells. What it does not answer — the row's own deletion, columns out of order, bytes that end too early, damage —
-//! `decode` begins anew, which also says what is wrong.
+//! `decode` calls it first for every row that is not plain: rows with collections, with only some of the columns, with
+//! cell tombstones. If it cannot decode a row (one with a row deletion, columns out of order, bytes that end too early,
+//! damage), `decode` decodes it from the start and describes what is wrong.
 
 use super::decode::{Head, expiry, flags, spot};
 use super::input::{Input, byte_at, length_at, vint_at};
@@ -12,12 +12,12 @@ use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::row::RowBuf;
 
-/// Columns whose absence a row says by a bit each (`decode::some_columns`).
+/// With fewer columns than this, a row marks missing columns in a bitmap (`decode::some_columns`).
 const COLUMNS_BY_BITS: usize = 64;
 
 impl RowLayout {
-    /// Decodes the body of a row into `row`, whose key and clustering stay, and adds its tombstones. `None`: it has to be decoded
-    /// anew, and `row` holds what was read of it.
+    /// Decodes the body of a row into `row`, which keeps its key and clustering, and adds its tombstones. `None` if the
+    /// body must be decoded by `careful_columns`; then `row` contains a part of it.
     #[inline]
     pub(super) fn quick_columns(
         &self,
@@ -72,7 +72,7 @@ impl RowLayout {
         Some(())
     }
 
-    /// What replaced a collection, or a live time; where it ends.
+    /// Decodes the deletion of a collection, which may be `LIVE`, and returns the offset of its end.
     #[inline]
     fn complex_deletion(
         &self,
@@ -96,7 +96,7 @@ impl RowLayout {
         Some(at)
     }
 
-    /// One cell; where it ends.
+    /// Decodes a cell and returns the offset of its end.
     #[inline(always)]
     fn quick_cell(
         &self,
@@ -233,7 +233,8 @@ mod tests {
         row
     }
 
-    /// Decodes both ways. What the quick way answers, the careful one must answer too, and the same; whether it answered.
+    /// Decodes a row in both ways. If the fast path succeeds, the careful one must give the same row. Returns whether
+    /// the fast path succeeded.
     fn both_ways(layout: &RowLayout, bytes: &[u8]) -> bool {
         let (mut quick, mut careful) = (RowBuf::default(), RowBuf::default());
         let Ok(head) = layout.head(bytes, 0, &mut quick, &mut MarkerBuf::default()) else { return false };
@@ -263,12 +264,12 @@ mod tests {
             let row = random_row(&written, &mut random);
             let mut bytes = Vec::new();
             let view = RowView { row: &row, data: &row.data };
-            // A row of nothing is not written.
+            // An empty row is not written.
             if !Encoder::new(written.clone()).row(view, 1, &mut bytes) {
                 continue;
             }
             let end = bytes.len();
-            // Of the last bytes of a block only one can be read at a time.
+            // Near the end of a block vints cannot be read as one word.
             bytes.resize(end + random.below(12) as usize, 0xFF);
             for layout in [written, layout(true)] {
                 answered += u64::from(both_ways(&layout, &bytes));

@@ -1,8 +1,8 @@
-//! Decodes runs of rows that hold nothing but values, for readers that take many at once.
+//! Decodes row batches: consecutive rows that contain only values, for readers that take many rows at once.
 //!
-//! Such a row is a plain one (see `plain`) without expiry. Nothing of it is kept but where its values lie and their
-//! timestamps; whether all of that lies within the bytes is checked once, at the row's end: each value begins where the one
-//! before it ends.
+//! Such a row is a plain one (see `plain`) without expiry. Only the spans and timestamps of its values are kept. The
+//! bounds of the values are checked once, at the end of the row, because each value begins where the one before it
+//! ends.
 
 use super::decode::{flags, spot};
 use super::input::{byte_at, length_at, vint_at};
@@ -11,22 +11,22 @@ use super::skip::BoundValues;
 use helenus_model::run::RunValue;
 use std::cmp::Ordering;
 
-/// How the rows of a run lie in a file.
+/// Decodes the rows of row batches of one file.
 pub(super) struct RunRows<'a> {
     layout: &'a RowLayout,
     columns: &'a [PlainColumn],
 }
 
-/// Where a decoded row ends.
+/// The end of a decoded row.
 #[derive(Clone, Copy)]
 pub(super) struct RunRow {
-    /// In the bytes in hand.
+    /// The offset of its end.
     pub(super) end: usize,
     /// As in `Head`.
     pub(super) back: u64,
 }
 
-/// Flags of a row that is none of a run, or not known to be.
+/// Flags of elements that cannot belong to a row batch.
 const UNUSUAL: u8 = flags::END_OF_PARTITION
     | flags::IS_MARKER
     | flags::EXTENSION
@@ -34,34 +34,35 @@ const UNUSUAL: u8 = flags::END_OF_PARTITION
     | flags::HAS_DELETION
     | flags::HAS_COMPLEX_DELETION;
 
-/// Flags of a cell of a run.
+/// The flags that a cell in a row batch may have.
 const CELL_FLAGS: u8 = flags::CELL_ROW_TIMESTAMP | flags::CELL_EMPTY_VALUE;
 
 impl<'a> RunRows<'a> {
-    /// `None` where no row of the file belongs to a run.
+    /// `None` if no row of the file can belong to a row batch.
     pub(super) fn of(layout: &'a RowLayout) -> Option<RunRows<'a>> {
         let columns = layout.regulars.plain.as_deref()?;
         (layout.has_plain_heads() && !columns.is_empty()).then_some(RunRows { layout, columns })
     }
 
-    /// Values of a row.
+    /// The number of values of a row, clustering values included.
     pub(super) fn stride(&self) -> usize {
         self.layout.clustering.len() + self.columns.len()
     }
 
-    /// Those of its cells.
+    /// The number of cells of a row.
     pub(super) fn cells(&self) -> usize {
         self.columns.len()
     }
 
-    /// Decodes the row at `at` into as many values as it has, if it is of a run.
+    /// Decodes the row at `at` into `values`, which has `stride` elements; `None` if the row cannot belong to a row
+    /// batch.
     #[inline(always)]
     pub(super) fn decode(&self, bytes: &[u8], at: usize, values: &mut [RunValue]) -> Option<RunRow> {
         let bits = byte_at(bytes, at)?;
         if bits & (UNUSUAL | flags::HAS_ALL_COLUMNS) != flags::HAS_ALL_COLUMNS {
             return None;
         }
-        // One header tells of all clustering values: each is there and not empty.
+        // One header describes all clustering values; 0 means that each is present and not empty.
         if byte_at(bytes, at + 1)? != 0 {
             return None;
         }
@@ -109,7 +110,7 @@ impl<'a> RunRows<'a> {
         (at == end && end <= bytes.len()).then_some(RunRow { end, back })
     }
 
-    /// Where a decoded row lies, seen from the bound; `None` where its values cannot tell.
+    /// Compares a decoded row with the bound; `None` if its values cannot decide.
     pub(super) fn compare(&self, bound: &BoundValues, bytes: &[u8], values: &[RunValue]) -> Option<Ordering> {
         let mut order = Ordering::Equal;
         let clustering: &[ClusteringLayout] = &self.layout.clustering;
@@ -120,7 +121,7 @@ impl<'a> RunRows<'a> {
     }
 }
 
-/// The length of a value, and where the value begins.
+/// The length of a value, and the offset at which it begins.
 #[inline(always)]
 fn length_of(fixed: Option<usize>, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     match fixed {

@@ -1,7 +1,7 @@
-//! Reads the partitions of a table in order, straight from Data.db: for range reads and compaction.
+//! Reads the partitions of a table in order, directly from Data.db: for range reads and compaction.
 //!
-//! Only the way to the first partition, and rows selected by slices in wide partitions, go through the indexes. Scans
-//! are to be run with `ReadContext.fill_cache` off.
+//! The indexes are used only to find the first partition, the rows that slices select in wide partitions, and the end
+//! of a long partition. Scans should run with `ReadContext.fill_cache` off.
 
 use super::cursor::Rows;
 use super::partition::PartitionReader;
@@ -20,18 +20,18 @@ use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// How far the rest of a partition is walked before its end is looked up in the index.
+/// Bytes of the rest of a partition that are passed before its end is looked up in the index.
 const WALK_BYTES: u64 = 64 * 1024;
 
-/// A cursor over partitions; between two calls of `next_partition` a source of the rows of one.
+/// A cursor over partitions. After each call of `next_partition` it is a source of that partition's rows.
 pub struct Scan {
     table: Arc<SsTable>,
     reader: PartitionReader,
     end: Vec<u8>,
     filter: Option<(Arc<ClusteringFilter>, bool)>,
-    /// Where the next partition starts; `None` while in one.
+    /// The position of the next partition; `None` while in a partition.
     next: Option<u64>,
-    /// Where the partition is, with its own index, if it was looked up and has one.
+    /// The position of the current partition, with its row index if that was looked up.
     position: PartitionPosition,
     token: Token,
     decorated: Vec<u8>,
@@ -56,23 +56,23 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Selects rows of each partition that follows; everything, forward, without this.
+    /// Selects the rows to read of each following partition. The default is everything, forward.
     pub fn select(&mut self, filter: Arc<ClusteringFilter>, reversed: bool) {
         self.reader.select(filter.clone(), reversed);
         self.filter = Some((filter, reversed));
     }
 
-    /// Whether rows need their ordered keys; see `PartitionReader::set_keys`.
+    /// Sets whether rows need their ordered keys; see `PartitionReader::set_keys`.
     pub fn set_keys(&mut self, with_keys: bool) {
         self.reader.set_keys(with_keys);
     }
 
-    /// Whether rows show that hold nothing but cells of dropped columns; see `PartitionReader::set_hidden`.
+    /// Sets whether rows that contain only cells of dropped columns are returned; see `PartitionReader::set_hidden`.
     pub(crate) fn set_hidden(&mut self, with_hidden: bool) {
         self.reader.set_hidden(with_hidden);
     }
 
-    /// Moves to the next partition, wherever the rows of this one were left; `false` after the last in range.
+    /// Moves to the next partition, from anywhere in the current one; `false` after the last in the range.
     pub fn next_partition(&mut self, cx: &mut ReadContext) -> Result<bool> {
         let next = match self.next.take() {
             Some(next) => next,
@@ -96,7 +96,7 @@ impl Scan {
         Ok(true)
     }
 
-    /// Takes the first partition at or after an ordered position as the next one.
+    /// Makes the first partition at or after a decorated key the next one.
     fn go_to(&mut self, start: &[u8], cx: &mut ReadContext) -> Result<()> {
         let table = self.table.clone();
         let (partitions, rows) = match table.index() {
@@ -135,7 +135,7 @@ impl Scan {
         self.table.find(key, &KeyHash::of(key), &self.decorated, cx)
     }
 
-    /// Where the partition after this one starts.
+    /// The position of the next partition.
     fn end_of_partition(&mut self, cx: &mut ReadContext) -> Result<u64> {
         let table = self.table.clone();
         let rows = Rows { data: table.data(), layout: table.layout() };
@@ -168,37 +168,37 @@ impl Scan {
         }
     }
 
-    /// How far in the data the scan has come, bytes before compression.
+    /// The position that the scan has reached, in bytes before compression.
     pub fn position(&self) -> u64 {
         self.next.or_else(|| self.reader.forward_position()).unwrap_or(self.position.data)
     }
 
-    /// Where the partition in hand starts in the data.
+    /// The position at which the current partition starts, in bytes before compression.
     pub fn start(&self) -> u64 {
         self.position.data
     }
 
-    /// The partition's serialised key.
+    /// The serialised key of the current partition.
     pub fn key(&self) -> &[u8] {
         self.reader.key()
     }
 
-    /// Its token.
+    /// The token of the current partition.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// Its ordered position.
+    /// The decorated key of the current partition.
     pub fn decorated(&self) -> &[u8] {
         &self.decorated
     }
 
-    /// Its deletion.
+    /// The deletion of the current partition.
     pub fn deletion(&self) -> DeletionTime {
         self.reader.deletion()
     }
 
-    /// Its static row, if it holds anything.
+    /// The static row of the current partition, if it is not empty.
     pub fn static_row(&self) -> Option<RowView<'_>> {
         self.reader.static_row()
     }

@@ -1,9 +1,8 @@
 //! Compares stored clustering values with a bound's, without building a row's ordered key.
 //!
-//! A slice starts somewhere within an index block, and on the way there each row costs no more than a comparison of
-//! its stored clustering values with the bound's. Rows within the slice are told from the first one behind it in the
-//! same way. Whatever is less plain (empty values, types whose order is no comparison of numbers or bytes, markers, a
-//! block's end, damage) is left to the decoder.
+//! A slice starts somewhere within an index block. Each row before it costs only a comparison of its stored clustering
+//! values with the bound's. The end of a slice is found in the same way. All other cases (empty values, types that are
+//! not ordered by numbers or bytes, markers, the end of a block, damage) are left to the decoder.
 
 use super::decode::flags;
 use super::input::Input;
@@ -13,22 +12,23 @@ use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
 
-/// A bound's leading clustering values, serialised, and how rows with these values sort.
+/// The leading clustering values of a bound, serialised, and the order of rows that have these values.
 #[derive(Default)]
 pub(super) struct BoundValues {
     data: Vec<u8>,
     ends: Vec<usize>,
-    /// Where a row with all these values lies, seen from the bound; `None` when the bound says more than they do.
+    /// The order of a row with all these values, relative to the bound; `None` if the bound contains more than these
+    /// values.
     rest: Option<Ordering>,
 }
 
 impl BoundValues {
-    /// Those of a bound behind every row: none.
+    /// A bound after every row, which has no values.
     pub(super) fn after_all() -> BoundValues {
         BoundValues { rest: Some(Ordering::Less), ..BoundValues::default() }
     }
 
-    /// Takes the values out of a bound's ordered encoding, as far as they can be compared here.
+    /// Decodes the values of a bound's ordered encoding, as far as they can be compared here.
     pub(super) fn set(&mut self, layout: &RowLayout, ordered: &[u8]) {
         self.data.clear();
         self.ends.clear();
@@ -63,8 +63,8 @@ impl BoundValues {
         self.data.get(start..end)
     }
 
-    /// Compares a row's values one after another as they come, the column's `index` with each; `order` is what came
-    /// out so far. `None`: it cannot be told here.
+    /// Compares the next value of a row, that of the column number `index`. `order` is the result of the values before.
+    /// `None` if it cannot be decided here.
     #[inline]
     pub(super) fn compare(
         &self,
@@ -81,26 +81,26 @@ impl BoundValues {
         }
     }
 
-    /// The outcome when all of a row's values have been compared.
+    /// The result after all values of a row have been compared.
     #[inline]
     pub(super) fn finish(&self, order: Ordering) -> Option<Ordering> {
         if order == Ordering::Equal { self.rest } else { Some(order) }
     }
 
-    /// Whether every row lies before the bound.
+    /// Whether every row is before the bound.
     #[inline]
     pub(super) fn is_after_all(&self) -> bool {
         self.ends.is_empty() && self.rest == Some(Ordering::Less)
     }
 }
 
-/// Clustering values that one header tells of; tables with more are left to the decoder.
+/// Number of clustering values that one header describes. Tables with more are left to the decoder.
 const HEADER_VALUES: usize = 32;
 
-/// Flags of elements that are no rows, or no plain ones.
+/// Flags of elements that are not rows, or not plain rows.
 const NOT_PLAIN: u8 = flags::END_OF_PARTITION | flags::IS_MARKER | flags::EXTENSION;
 
-/// Types whose order is a plain comparison of numbers or bytes.
+/// Whether values of a type are ordered like numbers or bytes.
 fn is_comparable(ty: &CqlType) -> bool {
     matches!(
         ty,
@@ -118,14 +118,14 @@ fn is_comparable(ty: &CqlType) -> bool {
 }
 
 impl RowLayout {
-    /// Whether one header tells of all clustering values, and there are some.
+    /// Whether there are clustering columns, and one header describes all their values.
     #[inline]
     pub(super) fn has_plain_heads(&self) -> bool {
         (1..=HEADER_VALUES).contains(&self.clustering.len())
     }
 
-    /// Passes rows from `at` on that certainly sort before the bound; `passed` is told where each stands. Returns
-    /// where the first other element stands.
+    /// Skips rows from `at` on that are certainly before the bound, and calls `passed` with the offset of each. Returns
+    /// the offset of the first other element.
     pub(super) fn skip(
         &self,
         bytes: &[u8],
@@ -157,7 +157,7 @@ impl RowLayout {
         if input.byte().ok()? & NOT_PLAIN != 0 {
             return None;
         }
-        // All values are present and not empty.
+        // A header of 0 means that all values are present and not empty.
         if input.byte().ok()? != 0 {
             return None;
         }
@@ -179,13 +179,13 @@ impl RowLayout {
     }
 }
 
-/// The bound of rows that are told apart by one name, as those of the widest partitions are: nothing is left to decide a
-/// row but the outcome of one comparison of bytes.
+/// The bound for tables with one clustering column of text or bytes, as the widest partitions often have. One
+/// comparison of bytes decides about a row.
 struct NameBound<'a> {
-    /// `None`: every row passes.
+    /// `None` if every row is before the bound.
     value: Option<&'a [u8]>,
     reversed: bool,
-    /// Whether a row of this very name lies before the bound.
+    /// Whether a row with exactly this value is before the bound.
     passes_equal: bool,
 }
 
@@ -202,8 +202,8 @@ impl<'a> NameBound<'a> {
         Some(NameBound { value, reversed: column.reversed, passes_equal: bound.rest == Some(Ordering::Less) })
     }
 
-    /// Where a row ends that certainly sorts before the bound, if its name and its length fit a byte each; whatever else
-    /// it is, `RowLayout::skip_one` tells.
+    /// The end of the row at `at`, if it is certainly before the bound, and if the lengths of its value and of the rest
+    /// fit a byte each. `RowLayout::skip_one` decides about all others.
     #[inline(always)]
     fn skip_one(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let [flags, 0, length @ 0..0x80, rest @ ..] = bytes.get(at..)? else { return None };
@@ -230,14 +230,14 @@ fn compare(column: &ClusteringLayout, value: &[u8], bound: &[u8]) -> Option<Orde
         CqlType::BigInt | CqlType::Timestamp => number::<8, _>(i64::from_be_bytes, value, bound)?,
         CqlType::Date => number::<4, _>(u32::from_be_bytes, value, bound)?,
         CqlType::Time => number::<8, _>(u64::from_be_bytes, value, bound)?,
-        // Other lengths than a UUID's are left to the decoder, which refuses them.
+        // UUIDs of other lengths are left to the decoder, which refuses them.
         ty if value.len() == 16 && bound.len() == 16 => ty.compare(value, bound),
         _ => return None,
     };
     Some(if column.reversed { ordering.reverse() } else { ordering })
 }
 
-/// `None` for values of a length that the type does not have.
+/// Compares two numbers; `None` for values of a length that the type does not have.
 #[inline]
 fn number<const N: usize, T: Ord>(parse: fn([u8; N]) -> T, value: &[u8], bound: &[u8]) -> Option<Ordering> {
     Some(parse(value.try_into().ok()?).cmp(&parse(bound.try_into().ok()?)))

@@ -1,48 +1,48 @@
-//! One slice under way, and the markers that a reader makes at its ends.
+//! The current slice of a read, and the synthetic markers at its ends.
 //!
-//! A range tombstone that reaches into a slice from outside would show only one of its ends, or none. As Cassandra's
-//! iterators do, readers then make the missing ones: an opening marker at the slice's start, a closing one at its
-//! end, whichever comes first in the direction of the read. Merging can so rely on balanced markers. Made markers have
-//! a key but no clustering values: nothing but merging looks at them.
+//! Of a range tombstone that reaches into a slice from outside, the slice contains only one end, or none. Like
+//! Cassandra's iterators, readers then make the missing markers: an opening marker at the slice's start, a closing one
+//! at its end. So merging can rely on balanced markers. Synthetic markers have a key but no clustering values, because
+//! only merging reads them.
 
 use super::layout::RowLayout;
 use super::skip::BoundValues;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
 
-/// What a step yields.
+/// The result of a step of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The cursor's row.
     Row,
     /// The cursor's marker.
     Marker,
-    /// The marker that the reader made.
+    /// The synthetic marker that the reader made.
     Made,
 }
 
-/// The slice under way.
+/// The current slice.
 #[derive(Default)]
 pub(super) struct Range {
     pub(super) start: Vec<u8>,
     pub(super) end: Vec<u8>,
     pub(super) start_values: BoundValues,
     pub(super) end_values: BoundValues,
-    /// It can hold one row only.
+    /// Whether it is a name, which at most one row has.
     pub(super) is_name: bool,
-    /// Whether rows are to have their ordered keys.
+    /// Whether rows need their ordered keys.
     pub(super) with_keys: bool,
-    /// Whether rows show of which reading keeps nothing: those with cells of dropped columns alone.
+    /// Whether rows that contain only cells of dropped columns are returned.
     pub(super) with_hidden: bool,
 }
 
-/// Last byte of a bound before, or after, everything with its prefix (`ByteSource.LT_NEXT_COMPONENT`,
+/// The last byte of a bound before (or after) everything with its prefix (`ByteSource.LT_NEXT_COMPONENT`,
 /// `GT_NEXT_COMPONENT`).
 const BEFORE: u8 = 0x20;
 const AFTER: u8 = 0x60;
 
 impl Range {
-    /// Takes over a slice's ends.
+    /// Sets the ends of a slice.
     pub(super) fn set(&mut self, (start, end): (&[u8], &[u8]), layout: &RowLayout) {
         self.start.clear();
         self.start.extend_from_slice(start);
@@ -52,7 +52,7 @@ impl Range {
         self.set_values(layout);
     }
 
-    /// Takes over the bounds around one row: its key with another last byte.
+    /// Sets the bounds around one row, which are its key with other last bytes.
     pub(super) fn set_name(&mut self, key: &[u8], layout: &RowLayout) {
         let prefix = key.split_last().map_or(key, |(_, prefix)| prefix);
         for (bound, last) in [(&mut self.start, BEFORE), (&mut self.end, AFTER)] {

@@ -1,4 +1,4 @@
-//! Numbers from a seed, for this crate's unit tests.
+//! Random numbers from a seed, for this crate's unit tests.
 
 /// A generator; equal seeds give equal numbers.
 pub(crate) struct Random(pub u64);

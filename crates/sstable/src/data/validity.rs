@@ -1,5 +1,5 @@
-//! Whether what a file holds can be: values of their columns' types, paths that lead into their collections, tombstones
-//! without values. A file whose checksums are right may still fail here: its writer was wrong, or had no checksums.
+//! Checks that rows are valid: values have their columns' types, paths lead into their collections, tombstones have no
+//! values. A file with correct checksums may still fail, if its writer was wrong or had no checksums.
 //!
 //! Source: `Unfiltered.validateData`, `ColumnMetadata.validateCell`, `CounterContext.validateContext`.
 
@@ -12,21 +12,21 @@ use std::sync::Arc;
 
 /// Bytes around each value of a partition key of several columns: its length and a zero.
 const COMPONENT_BYTES: usize = 3;
-/// Bytes of a shard of a counter.
+/// Size of a shard of a counter in bytes.
 const SHARD_BYTES: usize = 32;
 
 type Checked = Result<(), String>;
 
-/// Checks elements of one table.
+/// Checks keys, rows and markers of one table. The errors describe what is wrong.
 pub(crate) struct Validity {
     keys: Vec<(Arc<str>, CqlType)>,
     clustering: Vec<(Arc<str>, CqlType)>,
-    /// By the column's number.
+    /// Static and regular columns by their numbers.
     others: Vec<Option<(Arc<str>, CqlType)>>,
 }
 
 impl Validity {
-    /// By the types that a table has.
+    /// Checks by the types of a table's columns.
     pub(crate) fn of(table: &Table) -> Validity {
         let typed = |column: &Column| (column.name.clone(), column.ty.clone());
         let mut others = vec![None; usize::from(table.next_column_id)];
@@ -42,7 +42,7 @@ impl Validity {
         }
     }
 
-    /// Why a serialised partition key cannot be one of this table.
+    /// Checks a serialised partition key.
     pub(crate) fn key(&self, key: &[u8]) -> Checked {
         let values = key_values(self.keys.len(), key);
         let framed: usize = values.iter().map(|value| value.len() + COMPONENT_BYTES).sum();
@@ -53,7 +53,7 @@ impl Validity {
         self.keys.iter().zip(values).try_for_each(|((name, ty), value)| valid(name, ty, value))
     }
 
-    /// Why a row or marker cannot be one of this table.
+    /// Checks a row or marker.
     pub(crate) fn element(&self, element: Unfiltered<'_>) -> Checked {
         match element {
             Unfiltered::Row(row) => {
@@ -66,7 +66,7 @@ impl Validity {
         }
     }
 
-    /// Why the cells of a row, static or not, cannot be.
+    /// Checks the cells of a row, static or not.
     pub(crate) fn row(&self, row: RowView<'_>) -> Checked {
         row.row.cells.iter().try_for_each(|cell| self.cell(cell, row))
     }
@@ -114,7 +114,7 @@ fn valid(name: &str, ty: &CqlType, value: &[u8]) -> Checked {
     ty.validate(value).map_err(|error| format!("column {name} ({ty}): {error}"))
 }
 
-/// A counter's shards fill what its header leaves.
+/// Checks that whole shards fill a counter's value after its header.
 fn counter(name: &str, context: &[u8]) -> Checked {
     let header = context.first_chunk::<2>().map(|count| i16::from_be_bytes(*count).unsigned_abs());
     let shards = header.and_then(|count| context.len().checked_sub(2 + 2 * usize::from(count)));

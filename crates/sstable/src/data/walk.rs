@@ -1,6 +1,7 @@
-//! Walks a partition's elements from any place of it, for who must go on where damage ends (`crate::scrub`).
+//! Reads the elements (rows and markers) of a partition from any position, so that `crate::scrub` can continue after
+//! damage.
 //!
-//! Unlike `PartitionReader` it is of use after an error: it stands where it stood, and can be put elsewhere.
+//! Unlike `PartitionReader` it can be used after an error: its position is unchanged, and can be set.
 
 use super::cursor::{Cursor, Rows};
 use super::decode::HeadKind;
@@ -12,29 +13,29 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowBuf;
 use helenus_model::unfiltered::Unfiltered;
 
-/// A place among elements.
+/// A position among elements, and the element that was read last.
 #[derive(Default)]
 pub(crate) struct Walk {
     cursor: Cursor,
     position: u64,
-    /// Where the element that was refused last ends, by its own word.
+    /// The end of the element that was refused last, computed from its own size.
     refused_end: Option<u64>,
     is_marker: bool,
 }
 
 impl Walk {
-    /// Where the next element stands.
+    /// The position of the next element.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Goes to an element.
+    /// Sets the position, which must be that of an element.
     pub(crate) fn go_to(&mut self, position: u64) {
         (self.position, self.refused_end) = (position, None);
     }
 
-    /// Reads the front of the partition at `start`: key and static row replace what they are given, the deletion is
-    /// returned. Stands at the first element then.
+    /// Reads the front of the partition at `start` into `key` and `static_row`, and returns its deletion. The position
+    /// is then that of the first element.
     pub(crate) fn front(
         &mut self,
         (data, layout): (&DataBlocks, &RowLayout),
@@ -53,7 +54,7 @@ impl Walk {
         Ok(front.deletion)
     }
 
-    /// Moves to the next element, which `current` shows then; `false` at the partition's end, behind which it stands then.
+    /// Reads the next element, for `current`. At the end of the partition it moves past it and returns `false`.
     pub(crate) fn advance(
         &mut self,
         (data, layout): (&DataBlocks, &RowLayout),
@@ -80,14 +81,14 @@ impl Walk {
                 }
             }
             (self.position, self.refused_end) = (found.next, None);
-            // Only cells of dropped columns: as if it were not there.
+            // A row that contains only cells of dropped columns is not returned.
             if self.is_marker || !self.cursor.row_view().is_empty() {
                 return Ok(true);
             }
         }
     }
 
-    /// The element that `advance` moved to.
+    /// The element that `advance` read.
     pub(crate) fn current(&self) -> Unfiltered<'_> {
         if self.is_marker {
             Unfiltered::Marker(self.cursor.marker_view())
@@ -96,8 +97,8 @@ impl Walk {
         }
     }
 
-    /// Passes over the element whose body was refused, if its length can be believed: what follows must say that it follows
-    /// an element of this length, or be the partition's end.
+    /// Skips the element whose body was refused, if its size is credible: the next element must contain the same size,
+    /// or be the end of the partition.
     pub(crate) fn pass_refused(
         &mut self,
         (data, layout): (&DataBlocks, &RowLayout),

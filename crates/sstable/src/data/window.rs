@@ -1,7 +1,7 @@
-//! Contiguous bytes of Data.db at a position, whatever the block boundaries.
+//! Provides contiguous bytes of Data.db at a position, across block boundaries.
 //!
-//! A row that lies in one block is decoded straight from the block, which the window keeps alive; only a row that
-//! crosses into the next is copied together first.
+//! A row that lies in one block is decoded directly from the block, which the window keeps alive. Only the parts of a
+//! row that crosses into the next block are first copied together (joined).
 
 use crate::block::{Block, ReadContext};
 use crate::compression::DataBlocks;
@@ -9,36 +9,40 @@ use crate::error::Result;
 use helenus_host::account;
 use std::ops::Range;
 
-/// Bytes of a block that are had at least: a row that crosses into it is joined, with more than its own bytes.
+/// The least bytes of a block that are loaded, because a row that crosses into a block is joined with more than its own
+/// bytes.
 const FRONT_BYTES_MIN: u64 = 1 << 10;
 
-/// Bytes of a row whose memory is asked for before it is joined.
+/// Memory for a row of at least this many bytes is charged to the account before the row is joined.
 const LARGE_ROW_BYTES: usize = 64 << 10;
 
-/// Joined bytes from which on it costs less to read them once more than to hold them while other sources are read.
+/// If at least this many bytes are joined, it is cheaper to read them again than to keep them while other sources are
+/// read.
 const PARKED_BYTES_MIN: usize = 512 << 10;
 
-/// The bytes in hand. Keeps the last block read, so that neighbours cost no second look into the cache.
+/// The current bytes: those of a block, or joined ones. It keeps the last block, so that the next row in it needs no
+/// lookup in the cache.
 #[derive(Default)]
 pub(super) struct Window {
     block: Option<Block>,
     block_start: u64,
-    /// The block that was in hand before, and where it starts, where blocks are come back to.
+    /// The block before `block` and its position, if `comes_back` is set.
     before: Option<(Block, u64)>,
     comes_back: bool,
     joined: Vec<u8>,
     joined_start: u64,
     in_joined: bool,
-    /// Joined bytes that were let go of and can be had again.
+    /// Number of joined bytes that `park` released and `unpark` can read again.
     parked: usize,
-    /// Where in the data the read under way foresees that it begins and ends; it ends at 0 if it does not.
+    /// The read extent: the positions between which the current read is expected to stay. Its end is 0 if it is not
+    /// known.
     foreseen: Range<u64>,
-    /// Number of the block that was had last since that was said.
+    /// Number of the block that was loaded last since the read extent was set.
     had: Option<u64>,
 }
 
 impl Window {
-    /// Makes the block that holds `position` the bytes in hand; returns where in them it lies.
+    /// Makes the block that holds `position` the current bytes, and returns the offset of `position` in them.
     #[inline]
     pub(super) fn seek(&mut self, data: &DataBlocks, position: u64, cx: &mut ReadContext) -> Result<usize> {
         self.in_joined = false;
@@ -51,14 +55,13 @@ impl Window {
         self.load(data, position, cx)
     }
 
-    /// Says where in the data the read that begins foresees that it goes, if it ends somewhere. No more than that may be had of
-    /// blocks.
+    /// Sets the read extent of the read that begins now. Blocks may be loaded only as far as it reaches.
     #[inline]
     pub(super) fn foresee(&mut self, places: Range<u64>) {
         (self.foreseen, self.had) = (places, None);
     }
 
-    /// Says whether the read that begins comes back to a block after a look into the next one, as reads backwards do.
+    /// Sets whether the read that begins now returns to a block after a look into the next one, as backward reads do.
     pub(super) fn set_comes_back(&mut self, comes_back: bool) {
         self.comes_back = comes_back;
     }
@@ -96,7 +99,7 @@ impl Window {
         Ok((position - from) as usize)
     }
 
-    /// The bytes of the block in hand and where in them `position` lies; `None` if `seek` has to look.
+    /// The bytes of the current block and the offset of `position` in them; `None` if `seek` must be called.
     #[inline(always)]
     pub(super) fn at(&self, position: u64) -> Option<(&[u8], usize)> {
         let block = self.block.as_deref().filter(|_| !self.in_joined)?;
@@ -104,8 +107,8 @@ impl Window {
         (at < block.len() as u64).then_some((block, at as usize))
     }
 
-    /// Copies `len` bytes from `position`, or up to the end of the data, together and makes them the bytes in hand,
-    /// `position` first. Returns whether all of them are there.
+    /// Joins `len` bytes from `position`, or up to the end of the data, and makes them the current bytes. Returns
+    /// whether there were as many.
     pub(super) fn join(
         &mut self,
         data: &DataBlocks,
@@ -132,7 +135,7 @@ impl Window {
         Ok(self.joined.len() == len)
     }
 
-    /// Room for a row that is to be joined, asked for if it is large.
+    /// Reserves memory for a row that will be joined, and charges it to the account if the row is large.
     fn make_room(&mut self, len: usize) -> Result<()> {
         self.joined.clear();
         if self.joined.capacity() >= len {
@@ -146,7 +149,7 @@ impl Window {
         Ok(())
     }
 
-    /// Lets go of the bytes in hand if they are many and were joined; returns how many it let go of.
+    /// Releases the current bytes if they are joined and many. Returns the number of bytes released.
     #[inline]
     pub(super) fn park(&mut self) -> usize {
         if !self.in_joined || self.joined.len() < PARKED_BYTES_MIN {
@@ -157,7 +160,7 @@ impl Window {
         self.parked
     }
 
-    /// Joins the bytes again that `park` let go of, once there is room for `expected` bytes.
+    /// Joins the bytes again that `park` released, after `expected` bytes are charged to the account.
     pub(super) fn unpark(&mut self, data: &DataBlocks, expected: usize, cx: &mut ReadContext) -> Result<()> {
         if self.in_joined && self.parked > 0 {
             account::grow(expected)?;
@@ -167,14 +170,14 @@ impl Window {
         Ok(())
     }
 
-    /// Lets go of joined bytes if they are many: nothing more is read for now.
+    /// Releases joined bytes if they are many, because nothing more is read for now.
     pub(super) fn let_go(&mut self) {
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             (self.joined, self.in_joined, self.parked) = (Vec::new(), false, 0);
         }
     }
 
-    /// Lets go of the block, and of joined bytes if they are many.
+    /// Releases the blocks, and joined bytes if they are many.
     pub(super) fn release(&mut self) {
         (self.block, self.before, self.comes_back) = (None, None, false);
         (self.in_joined, self.parked) = (false, 0);
@@ -184,13 +187,13 @@ impl Window {
         }
     }
 
-    /// The bytes in hand.
+    /// The current bytes.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         if self.in_joined { &self.joined } else { self.block.as_deref().unwrap_or(&[]) }
     }
 
-    /// Where the bytes in hand start in the data.
+    /// The position in the data at which the current bytes start.
     #[inline]
     pub(super) fn start(&self) -> u64 {
         if self.in_joined { self.joined_start } else { self.block_start }

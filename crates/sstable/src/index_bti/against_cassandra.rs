@@ -1,9 +1,9 @@
-//! Our writers, fed the keys that Cassandra's own index writers were fed, must write the same bytes; and our readers
-//! must find every key of them.
+//! Tests that our index writers write the same bytes as Cassandra's for the same keys, and that our readers find every
+//! key.
 //!
-//! The sizes and checksums here are what `tests/fixtures/bti/MakeIndexes.java` printed, run on Cassandra 5.0.6; the
-//! keys are drawn as it draws them. With `HELENUS_BTI_GOLDEN` naming the folder of its files, they are compared byte by
-//! byte, which tells where they differ.
+//! The sizes and checksums here were printed by `tests/fixtures/bti/MakeIndexes.java` on Cassandra 5.0.6; the keys are
+//! generated in the same way as there. If `HELENUS_BTI_GOLDEN` names the folder of its files, the files are compared
+//! byte by byte, which shows where they differ.
 
 use super::{IndexBlock, IndexPosition, PartitionEnd, PartitionIndex, PartitionIndexBuilder};
 use super::{RowIndexEntry, RowIndexReader, RowIndexWriter};
@@ -17,7 +17,7 @@ use helenus_model::murmur3::murmur3_x64_128;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// SplitMix64.
+/// The random numbers of SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -58,7 +58,8 @@ impl Golden {
     }
 }
 
-/// A byte string inside a sequence; ours hold no zero bytes, so nothing is escaped.
+/// The ordered encoding of a byte string inside a sequence. The tests' strings contain no zero bytes, so nothing is
+/// escaped.
 fn component(bytes: &[u8]) -> impl Iterator<Item = u8> {
     [0x40].into_iter().chain(bytes.iter().copied()).chain([0])
 }
@@ -76,7 +77,7 @@ struct Partitions {
     count: u64,
     lengths: (u64, u64),
     alphabet: u64,
-    /// 0: the Murmur3 tokens; else so many different ones.
+    /// 0 for the Murmur3 tokens, otherwise the number of different tokens.
     tokens: u64,
     step: u64,
 }
@@ -240,7 +241,7 @@ impl WidePartition {
         let step = self.blocks.len().div_ceil(20_000);
         for (index, block) in self.blocks.iter().enumerate().step_by(step) {
             let here = self.block(index);
-            // One after the other, and with jumps between: each search begins where the one before it leads.
+            // In order and with jumps in between, because each search begins on the path of the one before it.
             let far = &self.blocks[index * 7919 % self.blocks.len()];
             for block in [block, far, block] {
                 for bound in [&block.last, &block.first, &block.last] {
@@ -264,7 +265,7 @@ impl WidePartition {
             assert_eq!(reader.previous(cx).unwrap(), self.block(index));
         }
         assert_eq!((reader.previous(cx).unwrap(), reader.previous(cx).unwrap()), (None, None));
-        // From the middle on, each direction goes over the same blocks.
+        // From the middle, both directions are walked alternately.
         let middle = indexes.len() / 2;
         reader.floor(&self.blocks[middle].last, cx).unwrap();
         reader.floor_reversed(&self.blocks[middle].first, cx).unwrap();

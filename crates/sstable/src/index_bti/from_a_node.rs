@@ -1,5 +1,5 @@
-//! Files that a running Cassandra 5.0.6 flushed: every key and every block is found, damage is reported, and a read
-//! that had to wait can be repeated. How the files were made: `tests/fixtures/bti/README.md`.
+//! Tests with files that a running Cassandra 5.0.6 flushed: every key and every block is found, damage is reported, and
+//! a read that had to wait can be repeated. `tests/fixtures/bti/README.md` describes how the files were made.
 
 use super::{
     IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter, RowIndexEntry, RowIndexReader,
@@ -159,7 +159,7 @@ fn every_row_of_a_wide_partition_lies_in_the_block_found_for_it() {
     }
 }
 
-/// Reads everything there is to read; counts entries.
+/// Reads everything, and counts the entries.
 fn read_all(partitions: Vec<u8>, rows: Vec<u8>) -> Result<u64> {
     let (cx, mut count) = (&mut blocking(), 0);
     let index = PartitionIndex::open(block_file(partitions), cx)?;
@@ -210,7 +210,7 @@ fn no_flipped_or_missing_byte_panics_or_runs_forever() {
     assert_eq!(read_all(PARTITIONS.to_vec(), ROWS.to_vec()).unwrap(), 1502);
 }
 
-/// Keeps every block it is given.
+/// A cache that keeps every block.
 #[derive(Default)]
 struct Cache(Mutex<HashMap<u64, Block>>);
 

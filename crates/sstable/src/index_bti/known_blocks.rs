@@ -1,4 +1,4 @@
-//! Finds the blocks of a wide partition by its row index in memory, and by the trie where that cannot decide.
+//! Finds the blocks of a wide partition in the row index cache, or in the trie if the cache cannot decide.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -10,25 +10,25 @@ use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
 use std::sync::Arc;
 
-/// As a `RowIndexReader` of the partition: `floor_start`, or `floor_reversed` and then `previous`. Each can be called again
-/// after `WouldBlock`.
+/// Finds blocks like a `RowIndexReader` of the partition: by `floor_start`, or by `floor_reversed` and then `previous`.
+/// Each can be called again after `WouldBlock`.
 pub(crate) struct KnownBlocks {
     slot: usize,
-    /// The block that `floor_reversed` or `previous` gave last, unless it came from the trie.
+    /// The block that `floor_reversed` or `previous` returned last; `None` if it came from the trie.
     behind: Option<usize>,
     trie: Option<RowIndexReader<Arc<BlockFile>>>,
 }
 
-/// What a table's memory and Rows.db have.
+/// The row index cache of a table, and its Rows.db.
 pub(crate) type At<'a> = (&'a Remembered, &'a Arc<BlockFile>);
 
 impl KnownBlocks {
-    /// Of the partition in a slot of the table's memory.
+    /// For the partition in this slot of the row index cache.
     pub(crate) fn new(slot: usize) -> KnownBlocks {
         KnownBlocks { slot, behind: None, trie: None }
     }
 
-    /// Gives the memory of walks back, if there were any.
+    /// Returns the memory of the trie walk, if there was one, for another reader.
     pub(crate) fn into_stacks(self) -> Option<RowIndexStacks> {
         self.trie.map(RowIndexReader::into_stacks)
     }
@@ -98,7 +98,7 @@ impl KnownBlocks {
     }
 }
 
-/// What is known of a partition stays as long as its table is open.
+/// Never happens unless there is a bug: a cached row index stays as long as its table is open.
 #[cold]
 fn lost(rows: &BlockFile) -> Error {
     rows.corrupt(0, "the row index of a partition that was in memory is not any more")

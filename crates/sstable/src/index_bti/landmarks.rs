@@ -1,8 +1,9 @@
-//! The row index of one wide partition in memory: where its blocks begin, searched by a few bytes of their separators.
+//! The cached row index of one wide partition: finds a block by a few bytes of the separators.
 //!
-//! A walk down the trie in Rows.db visits a trie node for each byte of a bound, and looks up each page in the cache. Here
-//! the first bytes in which separators differ are stored side by side in order, and so are the block positions. A search
-//! touches a handful of cache lines. If the stored bytes cannot decide, the trie does.
+//! A walk down the trie in Rows.db visits a trie node for each byte of a bound, and looks up each page in the block
+//! cache. Here the key prefixes of the separators (the first bytes in which they differ) are stored side by side in
+//! order, and so are the block positions. A search touches a handful of cache lines. If the prefixes cannot decide, the
+//! caller asks the trie.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -10,46 +11,47 @@ use super::row_index::{IndexBlock, RowIndexEntry};
 use helenus_host::prefetch_lines;
 use helenus_model::deletion::DeletionTime;
 
-/// Heads of a group: of each group the level above has the first one.
+/// Number of key prefixes in a group. The level above contains the first of each group.
 const GROUP: usize = 16;
 
-/// Cache lines of a group's heads, wherever it begins.
+/// Number of cache lines that the key prefixes of a group may touch, at any alignment.
 const HEADS_LINES: usize = 3;
 
-/// Bytes of memory for each separator: head and offset, and its share of the levels above.
+/// Bytes of memory for each separator: key prefix and offset, and its share of the levels above.
 pub(super) const SEPARATOR_BYTES: u64 = 18;
 
-/// And for each range deletion that is open where a block begins.
+/// Bytes of memory for each range deletion that is open at the start of a block.
 pub(super) const OPEN_BYTES: u64 = size_of::<(u32, DeletionTime)>() as u64;
 
-/// The bytes of a separator behind what all have alike, up to eight, with zeroes behind a short one. Of two separators, the
-/// one with the lower head is the lower.
+/// The key prefix of a separator: up to eight bytes after the prefix that all separators share, padded with zeroes. Of
+/// two separators with different key prefixes, the one with the lower key prefix is the lower.
 type Head = u64;
 
-/// Blocks of one partition by the heads of their separators. The first separator is empty and has no head; the last stands
-/// for the end of the rows.
+/// The blocks of one partition, searched by the key prefixes of their separators. The first separator is empty and has
+/// no key prefix; the last marks the end of the rows.
 pub(crate) struct Landmarks {
     entry: RowIndexEntry,
-    /// What all separators but the first begin with.
+    /// The prefix that all separators but the first share.
     prefix: Box<[u8]>,
-    /// Separators.
+    /// Number of separators.
     count: usize,
-    /// The first one's block, from the partition's start.
+    /// The offset of the first block, from the partition's start.
     first_offset: u64,
     /// All separators but the first.
     groups: Box<[Group]>,
-    /// The first head of each group of the level below, the lowest level first.
+    /// The upper levels, the lowest first. Each has the first key prefix of each group of the level below.
     above: Vec<Box<[Head]>>,
-    /// The range deletions that are open at blocks, by the blocks' numbers.
+    /// The range deletions that are open at the start of blocks, with the block numbers.
     open: Box<[(u32, DeletionTime)]>,
 }
 
-/// Separators side by side with their blocks: who has found the one has the other from the same page of memory.
+/// The key prefixes and the block offsets of some separators. Both are in one structure, so that one page of memory has
+/// both.
 #[repr(align(64))]
 struct Group {
-    /// In order. Behind the last there are the highest.
+    /// The key prefixes in order. Unused slots have the highest value.
     heads: [Head; GROUP],
-    /// Of their blocks, from the partition's start.
+    /// The offsets of their blocks, from the partition's start.
     offsets: [u64; GROUP],
 }
 
@@ -59,11 +61,11 @@ impl Landmarks {
         &self.entry
     }
 
-    /// Number of the last separator that is not greater than `bound`; `None` where the heads cannot tell.
+    /// The number of the last separator that is not greater than `bound`; `None` if the key prefixes cannot decide.
     #[inline]
     fn floor(&self, bound: &[u8]) -> Option<usize> {
         let Some(rest) = bound.strip_prefix(&self.prefix[..]) else {
-            // All separators lie on one side.
+            // All separators but the first are on one side of the bound.
             return Some(if bound < &self.prefix[..] { 0 } else { self.count.checked_sub(1)? });
         };
         let head = head_of(rest);
@@ -72,14 +74,14 @@ impl Landmarks {
             let from = number * GROUP;
             let below =
                 level.get(from..level.len().min(from + GROUP))?.partition_point(|other| *other < head);
-            // Where no head is lower than this one, the first group tells.
+            // If no key prefix is lower than the bound's, the first group decides.
             number = (from + below).saturating_sub(1);
             match depth.checked_sub(1).and_then(|next| self.above.get(next)) {
                 Some(next) => prefetch_lines(next.get(number * GROUP..)?.as_ptr(), HEADS_LINES),
                 None => prefetch_lines(self.groups.get(number)?, size_of::<Group>().div_ceil(64)),
             }
             if depth == 1 {
-                // The pages of the groups of which this will be one.
+                // One of the next `GROUP` groups will be searched: prefetch the memory pages that they lie in.
                 let groups = self.groups.get(number * GROUP..)?;
                 prefetch_lines(groups.first()?, 1);
                 prefetch_lines(groups.get(GROUP - 1).or(groups.last())?, 1);
@@ -94,7 +96,7 @@ impl Landmarks {
         (next != Some(&head)).then_some(number * GROUP + below)
     }
 
-    /// Where the block of a separator begins, from the partition's start.
+    /// The offset of a separator's block, from the partition's start.
     #[inline]
     fn offset(&self, number: usize) -> Option<u64> {
         let Some(at) = number.checked_sub(1) else { return Some(self.first_offset) };
@@ -102,21 +104,20 @@ impl Landmarks {
         group.offsets.get(at % GROUP).copied()
     }
 
-    /// Where the walk to the first position at or after `bound` begins, and the range deletion open there; `None` where the
-    /// trie has to tell. As `RowIndexReader::floor_start`.
+    /// As `RowIndexReader::floor_start`; `None` if only the trie can decide.
     #[inline]
     pub(super) fn floor_start(&self, bound: &[u8]) -> Option<(u64, Option<DeletionTime>)> {
         let number = self.floor(bound)?;
         Some((self.offset(number)?, self.open_at(number)))
     }
 
-    /// Number of the block that may hold the last position before `bound`; `None` where the trie has to tell.
+    /// The number of the block that may hold the last position before `bound`; `None` if only the trie can decide.
     pub(super) fn floor_reversed(&self, bound: &[u8]) -> Option<usize> {
         let last = self.count.checked_sub(2)?;
         Some(self.floor(bound)?.min(last))
     }
 
-    /// The block of a number.
+    /// The block with this number.
     pub(super) fn block(&self, number: usize) -> Option<IndexBlock> {
         let (offset, end) = (self.offset(number)?, self.offset(number + 1)?);
         Some(IndexBlock { offset, end, open: self.open_at(number) })
@@ -142,19 +143,19 @@ fn head_of(rest: &[u8]) -> Head {
         .fold(0, |head, (byte, shift)| head | Head::from(*byte) << shift)
 }
 
-/// Collects the separators of a partition, in order.
+/// Collects the separators of a partition in ascending order.
 pub(super) struct Collected {
     prefix: Vec<u8>,
     last: Vec<u8>,
     heads: Vec<Head>,
     offsets: Vec<u64>,
     open: Vec<(u32, DeletionTime)>,
-    /// Neighbours whose heads are the same.
+    /// Number of neighbours with the same key prefix.
     alike: usize,
 }
 
 impl Collected {
-    /// For separators of which this is the last.
+    /// Empty, for a partition whose last separator is `last`.
     pub(super) fn new(last: Vec<u8>) -> Collected {
         Collected {
             prefix: Vec::new(),
@@ -166,12 +167,13 @@ impl Collected {
         }
     }
 
-    /// Bytes of what is there.
+    /// Bytes of memory that the separators so far need.
     pub(super) fn bytes(&self) -> u64 {
         self.offsets.len() as u64 * SEPARATOR_BYTES + self.open.len() as u64 * OPEN_BYTES
     }
 
-    /// Adds the next separator of a partition; `None` if it cannot come next in a sound index, or heads tell too few apart.
+    /// Adds the next separator; `None` if it cannot come next in a sound index, or if too many key prefixes are the
+    /// same.
     pub(super) fn push(
         &mut self,
         separator: &[u8],
@@ -183,7 +185,7 @@ impl Collected {
             return None;
         }
         if number == 0 {
-            // The first block begins with the first row.
+            // The first block begins with the first row, so its separator is empty.
             separator.is_empty().then_some(())?;
         } else {
             if number == 1 {
@@ -208,7 +210,7 @@ impl Collected {
         Some(())
     }
 
-    /// All of them, if these are as many as the entry says.
+    /// The cached row index, if the number of separators is the one that the entry requires.
     pub(super) fn finish(self, entry: &RowIndexEntry) -> Option<Landmarks> {
         let is_whole = self.offsets.len() as u64 == entry.block_count.checked_add(1)?;
         if !is_whole {

@@ -1,7 +1,7 @@
-//! The indexes of the BTI format: Partitions.db finds a partition, Rows.db a place inside a wide one.
+//! The indexes of the BTI format: Partitions.db finds a partition, Rows.db a position inside a wide partition.
 //!
-//! Both are tries of byte-comparable keys (`crate::trie`) that keep no more of a key than tells it from its
-//! neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
+//! Both are tries of byte-comparable keys (`crate::trie`). Of each key they store only the prefix that distinguishes it
+//! from its neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
 
 mod known_blocks;
 mod landmarks;

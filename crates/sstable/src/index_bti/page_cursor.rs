@@ -1,4 +1,4 @@
-//! Reads values one after another from a component, across its blocks.
+//! Reads consecutive values from a component, across its blocks.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -15,12 +15,12 @@ pub struct PageCursor<'a> {
 }
 
 impl<'a> PageCursor<'a> {
-    /// Begins at a position.
+    /// A cursor at a position.
     pub fn new(file: &'a BlockFile, position: u64) -> PageCursor<'a> {
         PageCursor { file, position, block: None }
     }
 
-    /// Where the next read begins.
+    /// The position at which the next read begins.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -55,7 +55,7 @@ impl<'a> PageCursor<'a> {
         self.parse(cx, super::DeletionTimeBytes::LENGTH_MAX, super::read_deletion_time)
     }
 
-    /// Reads a length of two bytes and so many bytes, a partition key's form.
+    /// Reads a length of two bytes and that many bytes, the format of a partition key.
     pub fn short_bytes(&mut self, cx: &mut ReadContext) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::from(self.u16(cx)?)];
         self.fill(&mut bytes, cx)?;
@@ -81,7 +81,7 @@ impl<'a> PageCursor<'a> {
         Ok(bytes)
     }
 
-    /// Reads a value of unknown length, at most `len_max` and 16.
+    /// Reads a value of unknown length, of at most `len_max` (and 16) bytes.
     fn parse<T>(
         &mut self,
         cx: &mut ReadContext,

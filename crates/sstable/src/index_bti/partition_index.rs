@@ -1,12 +1,12 @@
 //! Partitions.db: a trie from decorated keys (token and key, byte-comparable) to positions in Rows.db or Data.db.
 //!
-//! Of each key the trie holds the shortest prefix that tells it from the keys before and after, so a hit is only a
-//! candidate: one byte of the key's filter hash beside the position rules most strangers out, and the reader compares
-//! the key that stands at the position. The trie takes the whole key after the token, so keys of equal token are told
-//! apart too.
+//! Of each key the trie contains the shortest prefix that distinguishes it from the keys before and after, so a hit is
+//! only a candidate. One byte of the key's filter hash, stored with the position, rules out most absent keys; then the
+//! reader compares the key that is stored at the position. Keys of the same token are distinguished too, because the
+//! whole key follows the token.
 //!
-//! After the trie: the first and the last key (length in two bytes, bytes), then three `i64`: where the first key
-//! stands, the number of keys, the trie's root. Source: Cassandra's `PartitionIndexBuilder`, `PartitionIndex`.
+//! After the trie: the first and the last key (length in two bytes, bytes), then three `i64`: the offset of the first
+//! key, the number of keys, the trie's root. Source: Cassandra's `PartitionIndexBuilder`, `PartitionIndex`.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -19,16 +19,16 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 const FOOTER_BYTES: u64 = 24;
-/// Payload flag: a byte of the hash comes first. The other three bits are then the position's length less one, and
-/// without the flag the length itself.
+/// Payload flag: a byte of the hash comes first. The other three bits are the position's length, less one if the flag
+/// is set.
 const FLAG_HASH_BYTE: u8 = 8;
 
-/// Where a partition is found.
+/// Where a partition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexPosition {
-    /// Its entry in Rows.db.
+    /// The position of its entry in Rows.db.
     Rows(u64),
-    /// Its start in Data.db: it has no row index.
+    /// The position of its start in Data.db. It has no row index.
     Data(u64),
 }
 
@@ -70,13 +70,13 @@ impl TriePayload for Payload {
 
 /// Writes Partitions.db.
 ///
-/// Each key is written when the next is known: it needs the bytes up to the first that differs from either neighbour.
+/// A key is written when the next one is known, because its prefix must differ from both neighbours.
 pub struct PartitionIndexBuilder {
     out: SequentialWriter,
     trie: TrieWriter<Payload>,
     last_key: Vec<u8>,
     last_payload: Option<Payload>,
-    /// Bytes that tell the last key from the one before it.
+    /// Length of the prefix that distinguishes the last key from the one before it.
     last_needs: usize,
 }
 
@@ -87,8 +87,8 @@ impl PartitionIndexBuilder {
         PartitionIndexBuilder { out, trie: TrieWriter::new(), last_key, last_payload: None, last_needs: 0 }
     }
 
-    /// Adds a partition. `decorated` is the byte-comparable form of token and key, greater than the one before;
-    /// `hash_byte` the lowest byte of the second Murmur3 half of the key (`filter::hash_byte`).
+    /// Adds a partition. `decorated` is the byte-comparable form of token and key, and must be greater than the one
+    /// before. `hash_byte` is the lowest byte of the second Murmur3 half of the key (`filter::hash_byte`).
     pub fn add(&mut self, decorated: &[u8], hash_byte: u8, position: IndexPosition) -> Result<()> {
         if self.last_payload.is_some() {
             let shared = self.last_key.iter().zip(decorated).take_while(|(a, b)| a == b).count();
@@ -101,7 +101,7 @@ impl PartitionIndexBuilder {
         Ok(())
     }
 
-    /// Writes the rest, the first and the last key as they are serialised (empty without partitions), and syncs.
+    /// Writes the rest of the trie and the serialised first and last key (empty without partitions), and syncs.
     pub fn finish(mut self, first_key: &[u8], last_key: &[u8]) -> Result<Finished> {
         self.write_last(0)?;
         let root = self.trie.finish(&mut self.out)?;
@@ -134,12 +134,12 @@ pub struct PartitionIndex {
     key_count: u64,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
-    /// The page of the root, once it was read: every search begins in it, and from all threads.
+    /// The page of the root, once it was read. The searches of all threads begin in it.
     root_page: OnceLock<Block>,
 }
 
 impl PartitionIndex {
-    /// Reads the footer and both keys.
+    /// Opens the component: reads the footer and both keys.
     pub fn open(file: BlockFile, cx: &mut ReadContext) -> Result<PartitionIndex> {
         let size = file.size();
         let footer_at = size.checked_sub(FOOTER_BYTES).ok_or_else(|| file.corrupt(0, "the footer is cut"))?;
@@ -180,8 +180,8 @@ impl PartitionIndex {
         &self.file
     }
 
-    /// Where the partition may be. Of a partition that the table holds the answer is exact; for others it may be
-    /// another's, so the key found there must be compared.
+    /// The position at which the partition may be. It is right for a partition that the table contains; for others it
+    /// may be the position of another partition, so the caller must compare the key that it finds there.
     pub fn lookup(
         &self,
         decorated: &[u8],
@@ -197,7 +197,7 @@ impl PartitionIndex {
             }
         };
         let whole = walker.follow(decorated, cx)?;
-        // An entry with children stands for a key only if it is all of it.
+        // An entry with children can only be that of a key whose bytes end there.
         if !whole && walker.range() > 0 {
             return Ok(None);
         }
@@ -206,8 +206,9 @@ impl PartitionIndex {
             .map(|f| f.0))
     }
 
-    /// All partitions in order, from the first that may be `decorated` or greater; all without a bound. Since the trie
-    /// holds prefixes, the first one found may be less than the bound: its key must be compared.
+    /// All partitions in order, from the first that may be `decorated` or greater, or from the first of all without a
+    /// bound. The first one returned may be less than the bound, because the trie contains only prefixes; the caller
+    /// must compare its key.
     pub fn iter_from(&self, decorated: Option<&[u8]>, cx: &mut ReadContext) -> Result<PartitionIter> {
         let mut walker = Walker::new(self.file.clone(), self.root, cx)?;
         let mut forward = Forward::default();
@@ -221,12 +222,13 @@ pub struct PartitionIter {
     walker: Walker<Arc<BlockFile>>,
     forward: Forward,
     first: Option<u64>,
-    /// Entries there can still be. Pointers of a damaged trie always lead backwards, but many may lead to one node.
+    /// The number of entries that may still come. It limits the walk through a damaged trie, in which many pointers may
+    /// lead to one node.
     left: u64,
 }
 
 impl PartitionIter {
-    /// The next partition's position. After `WouldBlock` the same call can be made again.
+    /// The position of the next partition. It can be called again after `WouldBlock`.
     pub fn next(&mut self, cx: &mut ReadContext) -> Result<Option<IndexPosition>> {
         if let Some(first) = self.first {
             self.walker.go(first, cx)?;
@@ -245,7 +247,7 @@ impl PartitionIter {
     }
 }
 
-/// The present node's position and hash byte.
+/// The position and the hash byte that the walker's node contains.
 fn read_payload<F>(walker: &Walker<F>) -> Result<Option<(IndexPosition, Option<u8>)>>
 where
     F: Deref<Target = BlockFile>,

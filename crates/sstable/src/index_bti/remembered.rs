@@ -1,8 +1,9 @@
-//! The row indexes that a table keeps in memory for its wide partitions, and how they are filled.
+//! The row index cache of a table: the row indexes of wide partitions in memory, and how they are loaded.
 //!
-//! A partition that is read repeatedly is loaded step by step: each read that walks its trie copies a few separators into
-//! memory, until all of them are there. No read waits for the disk or for another read to do so. The memory is reserved
-//! from the cache one step at a time; without memory, reads use the trie. A loaded partition stays until its table closes.
+//! A partition that is read repeatedly is loaded step by step: each read that walks its trie copies a few separators
+//! into memory, until all of them are there. No read waits for the disk or for another read to do so. The memory is
+//! reserved from the block cache before it is used; without memory, reads use the trie. A loaded partition stays until
+//! its table closes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -15,24 +16,24 @@ use helenus_model::partitions::PartitionKey;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Groups of slots; which one is a partition's, its hash says.
+/// Number of groups of slots. The hash of a partition selects its group.
 const GROUPS: usize = 8;
-/// Slots of a group: partitions of it that can be known at a time.
+/// Number of slots in a group, which is the number of its partitions that can be cached.
 const SLOTS: usize = 8;
-/// Partitions of fewer index blocks are left to the trie, which is short.
+/// Partitions of fewer index blocks are not cached, because their trie is short.
 const BLOCKS_MIN: u64 = 16;
-/// Reads of a partition before it is worth to be learned.
+/// Number of reads of a partition before loading begins.
 const READS_MIN: u32 = 16;
-/// Separators that a read carries over: some microseconds' work.
+/// Number of separators that one read copies, which takes some microseconds.
 const STEP: usize = 128;
-/// Memory for as many, were each with an open deletion.
+/// Bytes of memory for one step, if each separator has an open deletion.
 const STEP_BYTES: u64 = STEP as u64 * (SEPARATOR_BYTES + OPEN_BYTES);
-/// Nodes of the trie that it looks at for them: long separators have many.
+/// Number of trie nodes that one read visits for a step at most. Long separators have many nodes.
 const STEP_NODES: u64 = 16 * STEP as u64;
-/// Reads in a row that could carry nothing over, after which the memory goes back: what is missing is on the disk.
+/// Number of consecutive reads that copied nothing after which loading is given up: the missing pages are on the disk.
 const VAIN_READS_MAX: u32 = 256;
 
-/// What a table remembers of its wide partitions.
+/// The row index cache of a table.
 pub(crate) struct Remembered {
     cache: Arc<dyn BlockCache>,
     groups: OnceLock<Box<[Group; GROUPS]>>,
@@ -41,40 +42,41 @@ pub(crate) struct Remembered {
 #[derive(Default)]
 #[repr(align(64))]
 struct Group {
-    /// Of each known partition a part of its hash, never 0: whether one may be here is seen in a cache line.
+    /// A part of the hash of each slot's partition, or 0 for an unused slot. So one cache line shows whether a
+    /// partition may be in the group.
     tags: [AtomicU64; SLOTS],
     known: [OnceLock<Known>; SLOTS],
     learning: Mutex<[Option<Learning>; SLOTS]>,
 }
 
-/// A partition that needs not be learned any more.
+/// A partition that is loaded, or that cannot be loaded.
 struct Known {
     halves: (i64, i64),
     key: Box<[u8]>,
-    /// `None`: its trie is all there is.
+    /// `None` if it cannot be loaded and reads must use the trie.
     landmarks: Option<Landmarks>,
     _memory: Option<Reserved>,
 }
 
-/// A partition on its way.
+/// A partition that is being loaded.
 struct Learning {
-    /// Where its trie is.
+    /// The root of its trie. It identifies the partition.
     root: u64,
-    /// Reads that asked for it, less those of others that would have the slot.
+    /// Number of reads of it, less the reads of other partitions that found no free slot.
     reads: u32,
-    /// Reads since one carried something over.
+    /// Number of reads since the last one that copied something.
     vain: u32,
     learned: Option<Box<Learned>>,
 }
 
-/// What was carried over so far.
+/// The separators that were copied so far.
 struct Learned {
     keys: Keyed,
     collected: Collected,
     memory: Reserved,
 }
 
-/// Memory that the cache has given.
+/// Memory that is reserved from the block cache, and released on drop.
 struct Reserved {
     cache: Arc<dyn BlockCache>,
     bytes: u64,
@@ -85,14 +87,14 @@ impl Reserved {
         Reserved { cache: cache.clone(), bytes: 0 }
     }
 
-    /// Whether there was so much more.
+    /// Reserves this many more bytes; false if the cache refuses.
     fn grow(&mut self, bytes: u64) -> bool {
         let is_there = self.cache.reserve(Beside::RowIndexes, bytes);
         self.bytes += if is_there { bytes } else { 0 };
         is_there
     }
 
-    /// Gives back what is more than these.
+    /// Releases all but this many bytes.
     fn keep(mut self, bytes: u64) -> Reserved {
         let more = self.bytes.saturating_sub(bytes);
         self.cache.release(Beside::RowIndexes, more);
@@ -108,7 +110,7 @@ impl Drop for Reserved {
 }
 
 impl Remembered {
-    /// Nothing yet.
+    /// An empty row index cache.
     pub(crate) fn new(cache: Arc<dyn BlockCache>) -> Remembered {
         Remembered { cache, groups: OnceLock::new() }
     }
@@ -130,21 +132,21 @@ impl Remembered {
         })
     }
 
-    /// The row index of a slot that `find` gave: one that is known stays.
+    /// The row index in a slot that `find` returned. It stays there.
     #[inline]
     pub(super) fn landmarks(&self, slot: usize) -> Option<&Landmarks> {
         let group = self.groups.get()?.get(slot / SLOTS)?;
         group.known.get(slot % SLOTS)?.get()?.landmarks.as_ref()
     }
 
-    /// Sees a read of a wide partition that has to walk its trie in `rows`, and carries some of it over.
+    /// Counts a read of a wide partition that has to walk its trie in `rows`, and copies some of its separators.
     pub(crate) fn see(
         &self,
         key: &PartitionKey,
         (rows, entry): (&BlockFile, &RowIndexEntry),
         cx: &ReadContext,
     ) {
-        // Who reads past the cache comes once.
+        // A read that does not fill the cache is not expected to come again.
         if entry.block_count < BLOCKS_MIN || !cx.fill_cache {
             return;
         }
@@ -152,7 +154,7 @@ impl Remembered {
         if group.is_settled(key) {
             return;
         }
-        // Another read is at it.
+        // If another read is loading a partition of the group, this one does nothing.
         let Ok(mut learning) = group.learning.try_lock() else { return };
         let Some(slot) = group.slot_for(key, entry, &mut learning) else { return };
         let (Some(known), Some(this)) = (group.known.get(slot), learning.get_mut(slot)) else { return };
@@ -173,7 +175,8 @@ impl Remembered {
 }
 
 impl Group {
-    /// Whether a partition needs not be learned, or cannot: then nothing that other threads have is touched.
+    /// Whether a partition needs no loading, or finds no free slot. Then the read touches nothing that other threads
+    /// write.
     fn is_settled(&self, key: &PartitionKey) -> bool {
         let tag = tag_of(key);
         let mut has_room = false;
@@ -187,8 +190,8 @@ impl Group {
         !has_room
     }
 
-    /// The slot in which a partition is to be learned: the one in which it is, or a free one. Where there is none, those that
-    /// are learned there lose a read, and who has none left is free.
+    /// The slot in which to load a partition: the one in which it is being loaded, or a free one. If there is none,
+    /// each partition that is being loaded loses a read, and one without reads gives its slot up for the next caller.
     fn slot_for(
         &self,
         key: &PartitionKey,
@@ -232,7 +235,7 @@ impl Known {
 }
 
 impl Learning {
-    /// Carries some separators over; `Some` once there are no more, or none can be had.
+    /// Copies some separators; `Some` once all are copied, or if the partition cannot be loaded.
     fn carry_on(
         &mut self,
         key: &PartitionKey,
@@ -258,32 +261,34 @@ impl Learning {
                 self.begin_again();
                 return None;
             }
-            // Whoever needs what is damaged is told by the walk down the trie.
+            // The index is damaged or not worth loading. A read that needs the damaged part gets the error from the
+            // trie.
             Err(_) => (None, None),
         };
         let key_bytes = key.bytes.clone().into_boxed_slice();
         Some(Known { halves: key.hash.halves, key: key_bytes, landmarks, _memory: memory })
     }
 
-    /// Gives back what there is. It may be worth it later.
+    /// Drops what was copied. Loading may begin again after enough reads.
     fn begin_again(&mut self) {
         (self.reads, self.vain, self.learned) = (0, 0, None);
     }
 
-    /// Carries some separators over; what was carried over, once that is all.
+    /// Copies some separators; returns all of them once they are complete.
     fn step(
         &mut self,
         (rows, entry): (&BlockFile, &RowIndexEntry),
         cache: &Arc<dyn BlockCache>,
     ) -> Result<Option<Box<Learned>>> {
-        // Apart from the read that does it: nothing that is counted is its own. It neither waits nor fills the cache.
+        // A context of its own, so that the step is not counted as the read's. It neither waits nor fills the cache.
         let cx = &mut ReadContext::default();
         let mut walker = Walker::new(rows, entry.root, cx)?;
         let learned = match &mut self.learned {
             Some(learned) => learned,
             none => {
                 let mut memory = Reserved::none(cache);
-                // All of it, but for open deletions: what would not fit in the end is not begun.
+                // Reserve memory for all separators, without open deletions: loading does not begin if they would not
+                // fit.
                 let whole = entry.block_count.saturating_add(1).saturating_mul(SEPARATOR_BYTES);
                 if !memory.grow(whole.saturating_add(STEP_BYTES)) {
                     self.begin_again();
@@ -295,7 +300,8 @@ impl Learning {
         };
         let reserved = learned.memory.bytes;
         if learned.collected.bytes() + STEP_BYTES > reserved && !learned.memory.grow(STEP_BYTES) {
-            // Again and again it would come as far as this: it is left to the trie, as what is damaged. Nobody sees the error.
+            // Another attempt would fail here again, so the partition counts as one that cannot be loaded. No caller
+            // sees the error.
             self.learned = None;
             return Err(walker.corrupt("more deletions are open than there is memory for"));
         }

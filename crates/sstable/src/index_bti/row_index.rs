@@ -1,9 +1,9 @@
 //! Reads Rows.db: the entry of a wide partition, and its blocks from a bound on, in either direction.
 //!
 //! A separator is greater than everything before its block and not greater than the block's first position. So the
-//! block that may hold the first position at or after a bound is that of the last separator not greater than the
-//! bound. The last separator stands for no block but for the end of the rows. Layout: see `RowIndexWriter`.
-//! Source: Cassandra's `RowIndexReader`, `RowIndexReverseIterator`, `TrieIndexEntry`.
+//! block that may hold the first position at or after a bound is that of the last separator not greater than the bound.
+//! The last separator marks the end of the rows and has no block. Layout: see `RowIndexWriter`. Source: Cassandra's
+//! `RowIndexReader`, `RowIndexReverseIterator`, `TrieIndexEntry`.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -16,10 +16,10 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::vint;
 use std::ops::Deref;
 
-/// A wide partition's entry, without the key at its head.
+/// The entry of a wide partition, without the key that it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowIndexEntry {
-    /// Where the partition begins in Data.db (bytes before compression).
+    /// The position in Data.db at which the partition begins (in bytes before compression).
     pub data_position: u64,
     /// The root of its trie in Rows.db.
     pub root: u64,
@@ -29,11 +29,11 @@ pub struct RowIndexEntry {
     pub deletion: DeletionTime,
 }
 
-/// Most bytes of an entry behind its key: three vints and a deletion.
+/// The most bytes of an entry after its key: three vints and a deletion.
 const ENTRY_BYTES_MAX: usize = 3 * vint::VINT_LENGTH_MAX + super::DeletionTimeBytes::LENGTH_MAX;
 
 impl RowIndexEntry {
-    /// Reads the entry at a position that Partitions.db gave, and the serialised partition key before it.
+    /// Reads the entry at a position from Partitions.db. Returns the serialised partition key too.
     pub fn read(file: &BlockFile, position: u64, cx: &mut ReadContext) -> Result<(Vec<u8>, RowIndexEntry)> {
         let mut cursor = PageCursor::new(file, position);
         let key = cursor.short_bytes(cx)?;
@@ -46,7 +46,8 @@ impl RowIndexEntry {
         Ok((key, RowIndexEntry { data_position, root, block_count, deletion }))
     }
 
-    /// Reads the entry at a position if it is this key's. Decoded in its page, where it does not cross into the next.
+    /// Reads the entry at a position; `None` if it belongs to another key. An entry that lies in one page is decoded in
+    /// place.
     pub fn read_of(
         file: &BlockFile,
         position: u64,
@@ -77,7 +78,7 @@ impl RowIndexEntry {
     }
 }
 
-/// What stands behind an entry's key, and the distance from there to its root.
+/// Parses an entry from the end of its key on. Returns it without its root, and the distance from there to the root.
 fn parse(bytes: &[u8]) -> Option<(RowIndexEntry, i64)> {
     let (data_position, used) = vint::read_unsigned(bytes)?;
     let bytes = bytes.get(used..)?;
@@ -94,39 +95,39 @@ fn root_of(file: &BlockFile, (position, base): (u64, u64), to_root: i64) -> Resu
         .ok_or_else(|| file.corrupt(base, "the row index's root is not before its entry"))
 }
 
-/// A stretch of a partition. Offsets count from the partition's start in Data.db.
+/// A block of a wide partition. Offsets count from the partition's start in Data.db.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexBlock {
-    /// Where its first row or marker begins.
+    /// The offset of its first row or marker.
     pub offset: u64,
-    /// Where the next block begins; after the last block, the end-of-partition byte.
+    /// The offset of the next block; for the last block, of the end-of-partition byte.
     pub end: u64,
-    /// The range deletion that is open where it begins.
+    /// The range deletion that is open at its start.
     pub open: Option<DeletionTime>,
 }
 
-/// What a separator says of the block behind it.
+/// What a separator contains about the block that follows it: see `IndexBlock`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Separator {
     pub(super) offset: u64,
     pub(super) open: Option<DeletionTime>,
 }
 
-/// Finds blocks of one partition. Forward: `floor`, then `next`; backward: `floor_reversed`, then `previous`. Each of
-/// the four can be called again after `WouldBlock`.
+/// Finds the blocks of one partition: forward by `floor` and then `next`, backward by `floor_reversed` and then
+/// `previous`. Each of the four can be called again after `WouldBlock`.
 pub struct RowIndexReader<F> {
     walker: Walker<F>,
     forward: Forward,
-    /// The separator after the block given last: the next block, or the end.
+    /// The separator after the block returned last: that of the next block, or the end of the rows.
     ahead: Option<Separator>,
     backward: Backward,
-    /// Where the block given last begins.
+    /// The offset of the block returned last.
     behind: Option<u64>,
-    /// The way of the last `floor_start`.
+    /// The path of the last `floor_start`.
     trail: Trail,
 }
 
-/// The memory of a reader's walks, to be used again by another.
+/// The memory of a reader's walks, for another reader to use again.
 #[derive(Debug, Default)]
 pub struct RowIndexStacks {
     forward: Forward,
@@ -140,7 +141,8 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         RowIndexReader::with_stacks(file, entry, &mut RowIndexStacks::default(), cx)
     }
 
-    /// The same with memory that another reader gave back; it is taken once the reader is made.
+    /// The same, with memory from another reader's `into_stacks`. `stacks` is left unchanged on an error and empty
+    /// otherwise.
     pub fn with_stacks(
         file: F,
         entry: &RowIndexEntry,
@@ -153,13 +155,13 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         Ok(RowIndexReader { walker, forward, ahead: None, backward, behind: None, trail })
     }
 
-    /// Gives the memory back.
+    /// Returns the memory for another reader.
     pub fn into_stacks(self) -> RowIndexStacks {
         RowIndexStacks { forward: self.forward, backward: self.backward, trail: self.trail }
     }
 
-    /// Where the walk to the first position at or after `bound` begins, and the range deletion open there: the start
-    /// of the block that `floor` gives or, behind all rows, their end.
+    /// The offset at which a search for the first position at or after `bound` begins, and the range deletion open
+    /// there. It is the start of the block that `floor` returns or, after all rows, their end.
     pub fn floor_start(&mut self, bound: &[u8], cx: &mut ReadContext) -> Result<(u64, Option<DeletionTime>)> {
         let landing = self.trail.land(&mut self.walker, bound, cx)?;
         if !landing.go_floor(&mut self.walker, cx)? {
@@ -183,7 +185,7 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         ahead.map(|ahead| self.block(found, ahead.offset)).transpose()
     }
 
-    /// The block after the one given last; `None` after the last.
+    /// The block after the one returned last; `None` after the last block.
     pub fn next(&mut self, cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
         let Some(found) = self.ahead else { return Ok(None) };
         let ahead = self.step_forward(cx)?;
@@ -198,7 +200,7 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         let end = if landing.go_greater(&mut self.walker, cx)? {
             self.separator()?
         } else {
-            // The bound lies after the last separator, which is the end.
+            // The bound is after the last separator, which is the end of the rows.
             let end = self.step_backward(cx)?;
             end.ok_or_else(|| self.walker.corrupt("the row index is empty"))?
         };
@@ -207,7 +209,7 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
         self.block(found, end.offset).map(Some)
     }
 
-    /// The block before the one given last; `None` before the first.
+    /// The block before the one returned last; `None` before the first block.
     pub fn previous(&mut self, cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
         let Some(end) = self.behind else { return Ok(None) };
         let found = self.step_backward(cx)?;
@@ -235,7 +237,7 @@ impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {
     }
 }
 
-/// What the separator says at which a walker stands.
+/// Reads the separator at the walker's node.
 pub(super) fn separator<F: Deref<Target = BlockFile>>(walker: &Walker<F>) -> Result<Separator> {
     let flags = walker.payload_flags();
     let len = usize::from(flags & !FLAG_OPEN);
@@ -247,7 +249,7 @@ pub(super) fn separator<F: Deref<Target = BlockFile>>(walker: &Walker<F>) -> Res
     };
     let mut open = None;
     if flags & FLAG_OPEN != 0 {
-        // The form of 12 bytes: nothing open is stored as no flag.
+        // The deletion has 12 bytes: without an open deletion the flag would not be set.
         let bytes = walker.payload(len + super::DeletionTimeBytes::LENGTH_MAX)?;
         match bytes.get(len..).and_then(read_deletion_time) {
             Some((deletion, _)) => open = Some(deletion).filter(|deletion| !deletion.is_live()),

@@ -1,12 +1,13 @@
 //! Writes Rows.db: for each partition of more than one index block a trie of separators, then its entry.
 //!
-//! A separator is greater than all of the block before it and not greater than any of its own: the common prefix of
-//! the neighbouring keys and the next byte of the former, plus one. The first is empty. A last one, after the last
-//! block, leads to the end of the rows. Tries follow each other without alignment.
+//! A separator is greater than every position of the block before it and not greater than any of its own block. It
+//! consists of the common prefix of the neighbouring keys and of the next byte of the lower key, plus one. The first
+//! separator is empty. One more separator, after the last block, leads to the end of the rows. Tries follow each other
+//! without alignment.
 //!
-//! An entry: the partition key (length in two bytes, bytes), then from where the key ends: Data.db position as
-//! unsigned vint, the root relative to there as signed vint, the number of blocks as unsigned vint, the partition's
-//! deletion. Source: Cassandra's `RowIndexWriter`, `RowIndexReader.getSerializer`, `TrieIndexEntry`,
+//! An entry: the partition key (length in two bytes, bytes), the position in Data.db as unsigned vint, the root
+//! relative to the end of the key as signed vint, the number of blocks as unsigned vint, the partition's deletion.
+//! Source: Cassandra's `RowIndexWriter`, `RowIndexReader.getSerializer`, `TrieIndexEntry`,
 //! `BtiTableWriter.IndexWriter`.
 
 use super::{DeletionTimeBytes, IndexPosition};
@@ -40,16 +41,16 @@ impl TriePayload for Payload {
     }
 }
 
-/// What ends a partition.
+/// What `finish_partition` stores about a partition.
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionEnd<'a> {
     /// The serialised partition key.
     pub key: &'a [u8],
-    /// Where the partition begins in Data.db (bytes before compression).
+    /// The position in Data.db at which the partition begins (in bytes before compression).
     pub data_position: u64,
     /// The partition's deletion.
     pub deletion: DeletionTime,
-    /// Where its rows end, from its start: the position of the end-of-partition byte.
+    /// The offset of the end-of-partition byte, from the partition's start.
     pub end_offset: u64,
 }
 
@@ -76,13 +77,13 @@ impl RowIndexWriter {
         }
     }
 
-    /// Blocks of the present partition so far.
+    /// Number of blocks of the current partition so far.
     pub fn block_count(&self) -> u64 {
         self.block_count
     }
 
-    /// Adds the next block of the present partition: the ordered encodings of its first and last clustering (or marker
-    /// bound), its offset from the partition's start, the range deletion that is open where it begins.
+    /// Adds the next block of the current partition: the ordered encodings of its first and last clustering (or marker
+    /// bound), its offset from the partition's start, and the range deletion that is open at its start.
     pub fn add_block(
         &mut self,
         first_key: &[u8],
@@ -114,8 +115,8 @@ impl RowIndexWriter {
         Ok(())
     }
 
-    /// Ends the present partition and returns what Partitions.db shall hold of it: the position of its entry here, or
-    /// its position in Data.db if it has less than two blocks.
+    /// Ends the current partition and returns its position for Partitions.db: that of its entry here, or that in
+    /// Data.db if it has fewer than two blocks.
     pub fn finish_partition(&mut self, end: &PartitionEnd<'_>) -> Result<IndexPosition> {
         if self.block_count < 2 {
             self.reset();
@@ -155,8 +156,8 @@ impl RowIndexWriter {
         self.last_separator.clear();
     }
 
-    /// A key just greater than the last clustering, as long as the last separator where it differs from it, so that
-    /// searches beyond the end stop early (`RowIndexWriter.nudge`).
+    /// A key greater than the last clustering. It is cut after the first byte in which that differs from the last
+    /// separator (and that can be raised), so that searches beyond the end stop early (`RowIndexWriter.nudge`).
     fn end_separator(&self) -> Vec<u8> {
         let shared = common_prefix(&self.last_key, &self.last_separator);
         let mut separator = Vec::with_capacity(shared + 1);

@@ -1,4 +1,4 @@
-//! Transaction logs: lines against Cassandra's, and a crash at every sync of a transaction and of its recovery.
+//! Tests transaction logs: lines against Cassandra's, and a crash at every sync of a transaction and of its recovery.
 
 use super::*;
 use crate::component::Component;
@@ -43,7 +43,7 @@ fn tables(disk: &dyn Disk) -> BTreeSet<u32> {
     files_of.into_keys().collect()
 }
 
-/// A compaction of 1 and 2 into 3.
+/// A compaction of SSTables 1 and 2 into 3.
 fn compact(disk: &Arc<dyn Disk>, commits: bool) {
     let folder = Path::new(FOLDER);
     let mut log = TransactionLog::begin(disk.clone(), folder, Operation::Compaction, Uuid::from_u128(5));
@@ -72,7 +72,7 @@ fn a_record_is_the_line_that_cassandra_writes() {
     assert_eq!(Record::parse(&line), Some(record.clone()));
     assert_eq!(Record::parse(&line.replace("da-1", "da-2")), None);
     assert_eq!(record.prefix(), "da-1-bti-");
-    // As Cassandra 5.0.6 prints LogRecord.makeCommit.
+    // LogRecord.makeCommit, printed by Cassandra 5.0.6.
     assert_eq!(Record::last(RecordKind::Commit).to_line(), "COMMIT:[,0,0][2613697770]");
 }
 
@@ -148,7 +148,7 @@ fn a_damaged_log_is_not_acted_upon() {
     assert!(error.to_string().contains("damaged record"), "{error}");
     machine.flip_bit(log.path(), 12, 0).unwrap();
 
-    // The last record damaged while an old file is gone: it may have been the COMMIT.
+    // The last record is damaged and an old file is gone, so the record may have been the COMMIT.
     let len = disk.open(log.path()).unwrap().size().unwrap();
     machine.flip_bit(log.path(), len - 4, 0).unwrap();
     disk.remove(&descriptor(1).path(folder, Component::Data)).unwrap();

@@ -1,5 +1,5 @@
-//! Which rows of a partition a WHERE clause means, as ordered positions: names where every clustering column has `=`
-//! or IN, else slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
+//! The rows of a partition that a WHERE clause selects, as ordered positions: names if every clustering column has `=`
+//! or IN, otherwise slices (`ClusteringColumnRestrictions`, `MultiCBuilder`).
 
 use super::restriction::{
     Candidates, End, Operand, PRODUCT_BYTES, Restriction, Test, Value, check_product, invalid, marked,
@@ -14,16 +14,16 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The rows of one execution.
+/// The rows that one execution selects.
 pub(crate) struct RowSelection {
     /// Names or slices.
     pub(crate) filter: Arc<ClusteringFilter>,
-    /// No row can match; only static rows are left to be read.
+    /// No row can match; only static rows remain to be read.
     pub(crate) is_empty: bool,
 }
 
 impl RowSelection {
-    /// No row of no partition.
+    /// Selects no rows.
     pub(crate) fn nothing() -> RowSelection {
         RowSelection { filter: Arc::new(ClusteringFilter::Names(Vec::new())), is_empty: true }
     }
@@ -33,7 +33,7 @@ impl RowSelection {
 type Prefix<'a> = Vec<Value<'a>>;
 
 impl Restrictions {
-    /// The rows under these values.
+    /// The rows for these bound values.
     ///
     /// # Errors
     /// Null or unset values.
@@ -60,8 +60,8 @@ impl Restrictions {
         Ok(RowSelection { filter: Arc::new(filter), is_empty })
     }
 
-    /// The names where every column has `=` with a value of its own, the last one perhaps IN: encoded without
-    /// putting combinations together. `None`: anything else.
+    /// The names if every column has `=` with a single value, the last one possibly IN: they are encoded without
+    /// building combinations. Otherwise `None`.
     fn plain_names(&self, bindings: &Bindings<'_>) -> Result<Option<Vec<Vec<u8>>>> {
         let mut prefix = Vec::with_capacity(POSITION_BYTES);
         let mut left = self.table.clustering.len();
@@ -101,8 +101,8 @@ impl Restrictions {
         Ok(Some(vec![prefix]))
     }
 
-    /// The slice where the first columns have `=` and the next perhaps a range, each of a value of its own. `None`:
-    /// anything else.
+    /// The slice if the first columns have `=` and the next possibly a range, each with a single value. Otherwise
+    /// `None`.
     fn plain_slice(&self, bindings: &Bindings<'_>) -> Result<Option<Slice>> {
         let mut base = Vec::with_capacity(POSITION_BYTES);
         let mut position = 0;
@@ -137,7 +137,7 @@ impl Restrictions {
         let mut prefixes: Vec<Prefix<'_>> = vec![Vec::new()];
         for restriction in self.clustering.iter() {
             prefixes = extended(&prefixes, &equal_values(restriction, bindings)?)?;
-            // An empty IN: Cassandra does not look at the values behind it.
+            // An empty IN: Cassandra does not check the values after it.
             if prefixes.is_empty() {
                 break;
             }
@@ -171,7 +171,7 @@ impl Restrictions {
         self.sliced(&prefixes, &ends)
     }
 
-    /// The slices of a range behind each of the prefixes.
+    /// The slices of a range after each of the prefixes.
     fn sliced(&self, prefixes: &[Prefix<'_>], ends: &Ends<'_>) -> Result<Vec<Slice>> {
         let mut slices = Vec::new();
         for prefix in prefixes {
@@ -192,10 +192,10 @@ impl Restrictions {
     }
 }
 
-/// Room for most positions: grown into by none of usual size.
+/// Initial capacity that is enough for most positions.
 const POSITION_BYTES: usize = 32;
 
-/// The value of `=` in a single column; `None` for a tuple. Null is refused.
+/// The value of `=` on a single column; `None` for a tuple. Null is refused.
 fn plain_value<'a>(
     operand: &'a Operand,
     restriction: &Restriction,
@@ -209,7 +209,7 @@ fn plain_value<'a>(
     }
 }
 
-/// The position of one end of a range in a single column behind `base`; `None` for a tuple.
+/// The position of one end of a range on a single column after `base`; `None` for a tuple.
 fn plain_end<'a>(
     base: &[u8],
     (column, end, is_low): (&Column, &'a Option<End>, bool),
@@ -227,7 +227,7 @@ fn plain_end<'a>(
     Ok(Some(position))
 }
 
-/// The values of `=` or IN, each with one part a column.
+/// The values of `=` or IN, each with a part for each column.
 fn equal_values<'a>(restriction: &'a Restriction, bindings: &Bindings<'a>) -> Result<Vec<Vec<Value<'a>>>> {
     let column = restriction.first();
     match &restriction.test {
@@ -260,7 +260,7 @@ fn equal_values<'a>(restriction: &'a Restriction, bindings: &Bindings<'a>) -> Re
     }
 }
 
-/// Which column has null, or no value at all because a tuple is too short.
+/// The index of the column whose value is null, or missing because a tuple is too short.
 fn missing(values: &[Value<'_>], restriction: &Restriction) -> Option<usize> {
     let null = values.iter().position(Option::is_none);
     null.or_else(|| (values.len() < restriction.columns.len()).then_some(values.len()))
@@ -288,10 +288,10 @@ fn encode_one(column: &Column, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(
         .map_err(|error| CqlError::Invalid(error.to_string()))
 }
 
-/// A value of an end in one column, whether the end belongs to the range, and whether this is its last value.
+/// One column's part of a range's end: the value, whether the end is inclusive, and whether it is the last part.
 type Part<'a> = Option<(Value<'a>, bool, bool)>;
 
-/// A range over one or more clustering columns: the bound values of its ends, by value order.
+/// A range over one or more clustering columns: the bound values of its ends, in value order.
 struct Ends<'a> {
     columns: &'a [Column],
     start: Option<(Vec<Value<'a>>, bool)>,
@@ -307,7 +307,7 @@ impl<'a> Ends<'a> {
         let bind = |end: &'a Option<End>| -> Result<Option<(Vec<Value<'a>>, bool)>> {
             let Some(end) = end else { return Ok(None) };
             let values = end.operand.bind(bindings, ("Invalid", &columns[0]))?;
-            // A tuple has no nulls; a single column takes null as the least of its values.
+            // A tuple must not contain nulls; in a single column null is the smallest value.
             let null = values.iter().position(Option::is_none);
             if let Some(at) = null.filter(|_| !matches!(end.operand, Operand::One(_))) {
                 let name = &columns[at.min(columns.len() - 1)].name;
@@ -320,9 +320,9 @@ impl<'a> Ends<'a> {
 
     /// Appends the slices of the range behind `base`.
     ///
-    /// Where all columns run the same way this is one slice. Where they do not, the range is cut at each place where
-    /// the first columns equal an end's and the next runs the other way: `(a, b) > (1, 2)` with `b` descending is
-    /// `a = 1` with `b` before 2, and all of `a > 1`.
+    /// If all columns have the same direction this is one slice. Otherwise the range is split wherever the first
+    /// columns equal an end's values and the next column has the other direction: `(a, b) > (1, 2)` with `b` descending
+    /// is `a = 1` with `b` before 2, and all of `a > 1`.
     fn slices(&self, base: &[u8], out: &mut Vec<Slice>) -> Result<()> {
         let count = |end: &Option<(Vec<Value<'_>>, bool)>| end.as_ref().map_or(0, |(values, _)| values.len());
         let uniform = self.columns.iter().all(|column| column.reversed == self.columns[0].reversed);
@@ -337,7 +337,7 @@ impl<'a> Ends<'a> {
         self.mixed(base, 0, (true, true), out)
     }
 
-    /// The position of an end: all its values, before or after what begins so.
+    /// The position of an end: all its values, then a bound before or after everything with that prefix.
     fn position(&self, base: &[u8], end: &Option<(Vec<Value<'_>>, bool)>, is_low: bool) -> Result<Vec<u8>> {
         let mut position = base.to_vec();
         let inclusive = match end {
@@ -351,8 +351,8 @@ impl<'a> Ends<'a> {
         Ok(position)
     }
 
-    /// Slices of the columns from `at` on. `base` holds values of the columns before; `tight` tells for both ends
-    /// whether `base` equals the end's values so far, so that the end still bounds what follows.
+    /// Slices of the columns from `at` on. `base` has the values of the previous columns. `tight` tells for each end
+    /// whether `base` equals the end's values so far, so that the end still limits the following columns.
     fn mixed(&self, base: &[u8], at: usize, tight: (bool, bool), out: &mut Vec<Slice>) -> Result<()> {
         let part = |end: &'_ Option<(Vec<Value<'a>>, bool)>, tight: bool| -> Part<'a> {
             let (values, inclusive) = end.as_ref().filter(|_| tight)?;
@@ -372,7 +372,8 @@ impl<'a> Ends<'a> {
             encode_one(column, value, &mut position)?;
             Ok(position)
         };
-        // What lies strictly between the two ends in this column, or up to an end that is the last and belongs to it.
+        // The values strictly between the two ends in this column; the value of an end itself if it is the last part
+        // and inclusive.
         let edge = |part: &Part<'_>, is_low: bool| -> Result<Vec<u8>> {
             let Some((value, inclusive, is_last)) = part else {
                 let mut position = base.to_vec();
@@ -387,13 +388,13 @@ impl<'a> Ends<'a> {
             (Some((Some(low), ..)), Some((Some(high), ..))) => column.ty.compare(low, high),
             _ => Ordering::Less,
         };
-        // The low end is above the high one here already: nothing behind this prefix is between them.
+        // The low end is already above the high one: no row with this prefix is in the range.
         if order.is_gt() {
             return Ok(());
         }
         let (first, second) = if column.reversed { (&high, &low) } else { (&low, &high) };
         out.push(Slice { start: edge(first, true)?, end: edge(second, false)? });
-        // What equals an end in this column goes on in the next.
+        // Values that equal an end in this column are limited by the next column.
         let equal = order.is_eq();
         if let Some((value, _, false)) = &low {
             let high_ends = matches!(&high, Some((_, _, true)));
@@ -413,8 +414,8 @@ impl<'a> Ends<'a> {
         Ok(())
     }
 
-    /// Both ends have the same value in this column and one of them ends there: if that one belongs to the range, the
-    /// other alone bounds what follows; if not, nothing is left.
+    /// Both ends have the same value in this column, and it is the last part of one of them. If that end is inclusive,
+    /// the other end alone limits the following columns; otherwise nothing is in the range.
     fn end_of_equal(
         &self,
         (low, high): (&Part<'a>, &Part<'a>),

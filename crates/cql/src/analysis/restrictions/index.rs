@@ -1,7 +1,8 @@
-//! Which index answers a WHERE clause, if one does (`Index.supportsExpression`, `IndexRestrictions`).
+//! Chooses the indexes that can answer a WHERE clause (`Index.supportsExpression`, `IndexRestrictions`).
 //!
-//! Cassandra asks the legacy index with the fewest rows by its statistics, or intersects storage-attached ones; whichever
-//! way, the rows and their order are the same. Here the engine is given all that would do, and takes the shortest.
+//! Cassandra uses the legacy index with the fewest rows by its statistics, or intersects storage-attached indexes. In
+//! both cases the result and its order are the same. Here the engine gets all indexes that can answer, and uses the
+//! shortest one.
 
 use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::Restrictions;
@@ -12,10 +13,10 @@ use helenus_model::schema::{Column, IndexPart, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// Longest value that is looked for in a legacy index (`CassandraIndex.validate`).
+/// Maximum length of a value that is searched in a legacy index (`CassandraIndex.validate`).
 const VALUE_BYTES_MAX: usize = 0xFFFF;
 
-/// What a restriction asks of an index.
+/// The operator of a restriction, as an index sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     Equal,
@@ -25,13 +26,13 @@ enum Operator {
     ContainsKey,
 }
 
-/// The indexes of a clause's table.
+/// The indexes of the table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Indexes {
     shapes: Vec<Arc<IndexShape>>,
 }
 
-/// An index, and the restriction that it answers.
+/// An index, and the restriction that it can answer.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     shape: Arc<IndexShape>,
@@ -44,13 +45,13 @@ impl Indexes {
         Indexes { shapes: shapes.collect() }
     }
 
-    /// Whether some index answers a restriction.
+    /// Whether some index can answer a restriction.
     pub(super) fn support(&self, restriction: &Restriction) -> bool {
         self.shapes.iter().any(|shape| answers(shape, restriction))
     }
 
-    /// Whether rows have to be filtered though there are indexes: no single legacy index, and not the storage-attached
-    /// ones together, answer all restrictions. Only the latter can if rows are ordered by nearness (`only_sai`).
+    /// Whether rows must be filtered despite the indexes: neither a single legacy index nor all storage-attached ones
+    /// together answer all restrictions. For an ANN ordering (`only_sai`) only storage-attached indexes count.
     pub(super) fn leave_to_filter(&self, restrictions: &[&Restriction], only_sai: bool) -> bool {
         let (sai, legacy): (Vec<_>, Vec<_>) = self.shapes.iter().partition(|shape| shape.index.is_sai());
         let legacy = legacy.into_iter().filter(|_| !only_sai);
@@ -61,7 +62,7 @@ impl Indexes {
         !groups.iter().any(|group| restrictions.iter().all(|restriction| covers(group, restriction)))
     }
 
-    /// What is done to the texts of a column before they are compared, where a restriction goes to an index.
+    /// The transformation of a column's texts before comparison, if a restriction uses an index.
     pub(super) fn analyzer(&self, restriction: &Restriction, column: &Column) -> Option<Analyzer> {
         let found = self.shapes.iter().find(|shape| {
             shape.column.name == column.name && !shape.analyzer.is_none() && answers(shape, restriction)
@@ -69,7 +70,7 @@ impl Indexes {
         found.map(|shape| shape.analyzer)
     }
 
-    /// The indexes for these restrictions: those of one value before those of ranges, each restriction by one of them.
+    /// One index for each of these restrictions, if there is one; equality searches come before ranges.
     pub(super) fn choose<'r>(&self, restrictions: impl Iterator<Item = &'r Restriction>) -> Vec<Chosen> {
         let mut chosen: Vec<Chosen> = restrictions
             .filter_map(|restriction| {
@@ -136,7 +137,7 @@ fn supports(shape: &IndexShape, operator: Operator) -> bool {
     }
 }
 
-/// Whether indexes that are asked together answer a restriction whole.
+/// Whether a group of indexes together answers a restriction completely.
 fn covers(group: &[&Arc<IndexShape>], restriction: &Restriction) -> bool {
     if restriction.columns.len() > 1 {
         let of = |column: &Column| {
@@ -155,7 +156,7 @@ fn covers(group: &[&Arc<IndexShape>], restriction: &Restriction) -> bool {
 }
 
 impl Restrictions {
-    /// The searches that would answer the clause, each by itself; none where no index does.
+    /// The searches that can answer the clause, each by itself; empty if no index can.
     ///
     /// # Errors
     /// Null or unset values, and values too long for the index.
@@ -187,7 +188,7 @@ fn search(Chosen { shape, restriction }: &Chosen, bindings: &Bindings<'_>) -> Re
         Test::Contains { values, keys, entries } => {
             IndexLookup::Equal(contained(shape, (values, keys, entries), bindings)?)
         }
-        // No index answers IN.
+        // No index supports IN.
         Test::In(_) => IndexLookup::Between(None, None),
     };
     Ok(IndexSearch { shape: shape.clone(), lookup })

@@ -1,10 +1,10 @@
-//! WHERE: relations become restrictions, restrictions become keys, names, slices and a filter.
+//! WHERE clauses: relations become restrictions; restrictions become keys, names, slices and a filter.
 //!
-//! `relation` types one relation, `restriction` says what it is and how two of one column merge, `set` keeps those of
-//! one kind of column, `statement` applies the rules that concern the whole clause. At execution `partition` and
-//! `clustering` turn bound values into ordered bytes, `row_filter` tests what neither can express, `index` chooses the
-//! index that answers a clause, `words` says all of it for EXPLAIN. The rules and texts are those of `cql3.restrictions`
-//! and `cql3.Relation`.
+//! `relation` types one relation, `restriction` holds it and merges two on one column, `set` holds those on one kind of
+//! column, `statement` applies the rules for the whole clause. At execution `partition` and `clustering` encode bound
+//! values as ordered bytes, `row_filter` tests the remaining conditions, `index` chooses the indexes that can answer a
+//! clause, `words` describes the clause for EXPLAIN. The rules and messages are those of `cql3.restrictions` and
+//! `cql3.Relation`.
 
 mod clustering;
 mod index;

@@ -1,4 +1,4 @@
-//! Which partitions a WHERE clause means: keys, or a range of tokens.
+//! The partitions that a WHERE clause selects: keys, or a range of tokens.
 
 use super::restriction::{End, Operand, PRODUCT_BYTES, Test, Value, check_product, invalid};
 use super::statement::Restrictions;
@@ -11,19 +11,19 @@ use helenus_model::token::Token;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Most bytes of a partition key, and of each of its columns (`FBUtilities.MAX_UNSIGNED_SHORT`).
+/// Maximum bytes of a partition key, and of each of its columns (`FBUtilities.MAX_UNSIGNED_SHORT`).
 const KEY_BYTES_MAX: usize = 0xFFFF;
 
-/// The partitions of one execution.
+/// The partitions that one execution selects.
 pub(crate) enum PartitionSelection {
-    /// These.
+    /// These partitions.
     Read(Partitions),
-    /// None at all: an empty IN, a range that ends before it begins.
+    /// No partition: an empty IN, or a range that ends before it begins.
     Nothing,
 }
 
 impl PartitionSelection {
-    /// Refuses keys that no table can have. Cassandra looks at them after the clustering, and not at all where that leaves
+    /// Refuses keys that no table can have. Cassandra checks them after the clustering, and not at all if that selects
     /// nothing (`SelectStatement.getSliceCommands`).
     ///
     /// # Errors
@@ -39,10 +39,10 @@ impl PartitionSelection {
 }
 
 impl Restrictions {
-    /// The partitions under these values. Keys come in the order of their values, each once.
+    /// The partitions for these bound values. Keys are in the order of their values, without duplicates.
     ///
     /// # Errors
-    /// Null or unset values. Empty and too long keys are for `PartitionSelection::check_keys`.
+    /// Null or unset values. Empty and too long keys are left to `PartitionSelection::check_keys`.
     pub(crate) fn partitions(&self, bindings: &Bindings<'_>) -> Result<PartitionSelection> {
         if self.is_key_range() {
             return self.key_range(bindings);
@@ -66,7 +66,7 @@ impl Restrictions {
         Ok(PartitionSelection::Read(Partitions::Keys(keys.into_iter().map(PartitionKey::new).collect())))
     }
 
-    /// The key where each column has `=`.
+    /// The key, if each column has `=`.
     fn single_key(&self, bindings: &Bindings<'_>) -> Result<Option<Vec<u8>>> {
         let columns = &self.table.partition_key;
         let mut key = Vec::new();
@@ -88,7 +88,7 @@ impl Restrictions {
         let mut keys = vec![Vec::new()];
         for column in columns {
             if keys.is_empty() {
-                // An empty IN: Cassandra does not look at the values behind it.
+                // An empty IN: Cassandra does not check the values after it.
                 break;
             }
             let mut values: Vec<Cow<'_, [u8]>> = Vec::new();
@@ -101,7 +101,7 @@ impl Restrictions {
             for mut value in bound {
                 values.push(not_null(value.pop().flatten(), column)?);
             }
-            // Of values that are equal though their bytes differ, such as 1.0 and 1, the first counts.
+            // Of values that are equal but have different bytes, such as 1.0 and 1, the first is used.
             values.sort_by(|a, b| column.ty.compare(a, b));
             values.dedup_by(|a, b| column.ty.compare(a, b).is_eq());
             check_product((keys.len(), values.len()), PRODUCT_BYTES, "partition key")?;
@@ -137,7 +137,7 @@ impl Restrictions {
             keys.start.clear();
             token_bound(start, range.start.1, &mut keys.start);
         }
-        // The least token as an end is the end of the ring.
+        // The smallest token as an end means the end of the ring.
         if end != Token::MIN {
             keys.end.clear();
             token_bound(end, !range.end.1, &mut keys.end);
@@ -146,7 +146,7 @@ impl Restrictions {
     }
 }
 
-/// A restriction of the token: both ends with whether they belong to it. An end that is not given is the least token.
+/// A restriction on the token: both ends, and whether each is inclusive. A missing end is the smallest token.
 struct TokenRange {
     start: (Token, bool),
     end: (Token, bool),
@@ -175,7 +175,7 @@ impl TokenRange {
         }
     }
 
-    /// Whether a key's token lies within. Ends in the wrong order mean what lies outside of them
+    /// Whether a key's token is in the range. If the ends are in the wrong order, the range is everything outside them
     /// (`TokenFilter.toRangeSet`).
     fn contains(&self, token: Token) -> bool {
         let after = !self.has.0 || token > self.start.0 || (self.start.1 && token == self.start.0);
@@ -199,7 +199,8 @@ fn not_null<'a>(value: Value<'a>, column: &Column) -> Result<Cow<'a, [u8]>> {
     }
 }
 
-/// Appends a column's value to a serialised key: as it is if the key has one column, else as `CompositeType` does.
+/// Appends a column's value to a serialised key: unchanged if the key has one column, otherwise as `CompositeType`
+/// does.
 fn append_key_part(columns: usize, value: &[u8], key: &mut Vec<u8>) -> Result<()> {
     if columns == 1 {
         key.extend_from_slice(value);

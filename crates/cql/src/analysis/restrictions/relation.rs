@@ -1,4 +1,4 @@
-//! Relations typed against a table (`Relation.toRestriction` and its three kinds).
+//! Types relations against a table (`Relation.toRestriction` and its three kinds).
 
 use super::restriction::{Candidates, End, Operand, Restriction, Test, invalid};
 use crate::analysis::check_slice_type;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 /// A typed relation.
 pub(super) enum Typed {
-    /// Of columns.
+    /// On columns.
     Columns(Restriction),
-    /// Of the token of the partition key.
+    /// On the token of the partition key.
     Token(Test),
 }
 
-/// Everything that typing a relation needs.
+/// The state for typing relations.
 pub(super) struct Typing<'a, 's> {
     pub(super) table: &'a Table,
     pub(super) scope: &'a Scope<'s>,
@@ -26,7 +26,7 @@ pub(super) struct Typing<'a, 's> {
 }
 
 impl Typing<'_, '_> {
-    /// Types a relation. IS NOT NULL and LIKE are refused before.
+    /// Types a relation. IS NOT NULL and LIKE are refused earlier.
     pub(super) fn relation(&mut self, relation: &Relation<'_>) -> Result<Typed> {
         match &relation.kind {
             RelationKind::Column { column, element, comparison, value } => {
@@ -151,7 +151,7 @@ impl Typing<'_, '_> {
         Ok(Restriction { columns, multi: true, test })
     }
 
-    /// The columns of a tuple: of the clustering, in its order, without gaps.
+    /// The columns of a tuple: clustering columns in their order, without gaps.
     fn tuple_columns(&self, relation: &Relation<'_>, names: &[Ident<'_>]) -> Result<Vec<Column>> {
         let mut columns: Vec<Column> = Vec::with_capacity(names.len());
         for name in names {
@@ -280,10 +280,10 @@ pub(super) fn joined(columns: &[Column], separator: &str) -> String {
     columns.iter().map(|column| &*column.name).collect::<Vec<_>>().join(separator)
 }
 
-/// What `SingleColumnRelation.toReceivers` refuses.
+/// Refuses the relations that `SingleColumnRelation.toReceivers` refuses.
 fn check_column(column: &Column, has_element: bool, comparison: Comparison) -> Result<()> {
     let (name, ty) = (&column.name, &column.ty);
-    // In Cassandra a column in descending order is of another type, `ReversedType`, which is no collection.
+    // In Cassandra a column in descending order has another type, `ReversedType`, which is not a collection.
     let is_map = matches!(ty, CqlType::Map { .. }) && !column.reversed;
     let is_collection =
         is_map || matches!(ty, CqlType::List { .. } | CqlType::Set { .. }) && !column.reversed;

@@ -1,4 +1,4 @@
-//! One restriction: columns, and what is asked of their values.
+//! One restriction: its columns, and the condition on their values.
 
 use crate::analysis::{Bindings, Bound, Term};
 use crate::backend::BoundValue;
@@ -11,14 +11,14 @@ use std::borrow::Cow;
 /// A bound value; `None` is null.
 pub(super) type Value<'a> = Option<Cow<'a, [u8]>>;
 
-/// What stands on the right of a relation: a value for each of its columns.
+/// The right side of a relation: a value for each of its columns.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     /// The value of a single column.
     One(Term),
-    /// `(1, ?)`: a term a column.
+    /// `(1, ?)`: a term for each column.
     Tuple(Vec<Term>),
-    /// `?` for the whole tuple, and what the marker is called.
+    /// `?` for the whole tuple, and the marker's name.
     Marker(Term, Box<str>),
 }
 
@@ -38,7 +38,7 @@ impl Operand {
         })
     }
 
-    /// The values, one a column. `refusal` begins the text about an unset value of a single column, `column`.
+    /// The values, one for each column. `refusal` begins the error for an unset value of the single column `column`.
     pub(super) fn bind<'a>(
         &'a self,
         bindings: &Bindings<'a>,
@@ -73,10 +73,10 @@ fn fields(bytes: Cow<'_, [u8]>) -> Vec<Value<'_>> {
     }
 }
 
-/// What stands behind IN.
+/// The right side of IN.
 #[derive(Clone, Debug)]
 pub(super) enum Candidates {
-    /// Values or tuples, each written out.
+    /// Individual values or tuples.
     Each(Vec<Operand>),
     /// One marker for a list of values.
     Marker(Term),
@@ -85,8 +85,9 @@ pub(super) enum Candidates {
 }
 
 impl Candidates {
-    /// The values of a single column that rows are compared with. One that is written out and unset is an empty value there,
-    /// and refused everywhere else (`INRestriction.addToRowFilter` packs Cassandra's marker of unset values, which is empty).
+    /// The values of a single column, for filtering rows. An individual value that is unset counts as empty here and is
+    /// refused everywhere else (`INRestriction.addToRowFilter` packs Cassandra's marker of unset values, which is
+    /// empty).
     pub(super) fn bind_filter<'a>(
         &'a self,
         bindings: &Bindings<'a>,
@@ -107,7 +108,7 @@ impl Candidates {
         operands.iter().map(bind).collect()
     }
 
-    /// The values, each with one part a column.
+    /// The values, each with a part for each column.
     pub(super) fn bind<'a>(
         &'a self,
         bindings: &Bindings<'a>,
@@ -132,13 +133,13 @@ impl Candidates {
     }
 }
 
-/// The values of `IN ?` for a single column.
+/// The values of `IN ?` on a single column.
 pub(super) fn marked<'a>(term: &Term, bindings: &Bindings<'a>, column: &Column) -> Result<Vec<Value<'a>>> {
     elements(term, bindings, |what| format!("Invalid {what} value for column {}", column.name))
 }
 
-/// The elements of the list that a marker is bound to. They are checked one by one: a null among them is refused by
-/// whoever knows what it is for, with another text than a list's.
+/// The elements of the list bound to a marker. They are checked one by one: the caller refuses nulls, with another
+/// error than that of a list.
 fn elements<'a>(
     term: &Term,
     bindings: &Bindings<'a>,
@@ -152,7 +153,7 @@ fn elements<'a>(
     };
     let wrong = |error: TypeError| CqlError::Invalid(error.to_string());
     check_count(&CqlType::List { element: element.clone(), frozen: true }, bytes).map_err(wrong)?;
-    // An empty value of most types is read as null (each `TypeSerializer.deserialize`).
+    // An empty value of most types is deserialised as null (each `TypeSerializer.deserialize`).
     let keeps_empty = matches!(
         **element,
         CqlType::Ascii
@@ -187,12 +188,12 @@ pub(super) struct End {
     pub(super) inclusive: bool,
 }
 
-/// What is asked.
+/// The condition.
 #[derive(Clone, Debug)]
 pub(super) enum Test {
     Equal(Operand),
     In(Candidates),
-    /// From, to.
+    /// Start and end of a range.
     Slice(Option<End>, Option<End>),
     Contains {
         values: Vec<Term>,
@@ -201,12 +202,12 @@ pub(super) enum Test {
     },
 }
 
-/// A restriction of one column, or of several at once.
+/// A restriction on one column, or on several together.
 #[derive(Clone, Debug)]
 pub(super) struct Restriction {
-    /// Its columns: of the clustering, in order, if there are several.
+    /// Its columns; several are clustering columns in order.
     pub(super) columns: Vec<Column>,
-    /// Written as a tuple.
+    /// Whether it is written as a tuple.
     pub(super) multi: bool,
     pub(super) test: Test,
 }
@@ -236,8 +237,8 @@ impl Restriction {
         matches!(self.test, Test::Contains { .. })
     }
 
-    /// Takes over another's tests where both ask for what a collection contains: one of many relations on a column costs no
-    /// more than the first. `false`: they are to be merged.
+    /// If both are CONTAINS restrictions, takes over the other's conditions and returns true: each of many relations on
+    /// a column then costs the same. If false, the two must be merged.
     pub(super) fn adds(&mut self, other: &Restriction) -> bool {
         let (
             Test::Contains { values, keys, entries },
@@ -252,12 +253,12 @@ impl Restriction {
         true
     }
 
-    /// This and another restriction of some of the same columns, as one.
+    /// Merges this restriction with another on some of the same columns.
     ///
     /// # Errors
-    /// The two cannot stand together.
+    /// The two cannot be combined.
     pub(super) fn merge(&self, other: &Restriction) -> Result<Restriction> {
-        // A single column beside a tuple counts as a tuple of one; CONTAINS cannot.
+        // A single column combined with a tuple counts as a tuple of one, except for CONTAINS.
         let multi = self.multi || (other.multi && !self.is_contains());
         let (common, quoted) = if multi && (self.multi || other.multi) {
             let common = self.columns_in_common(other);
@@ -323,15 +324,15 @@ impl Restriction {
     }
 }
 
-/// Most combinations of the values of several INs: what a statement of some kilobytes may ask for must not fill the
-/// memory.
+/// Maximum number of combinations of the values of several INs, so that a statement of some kilobytes cannot exhaust
+/// the memory.
 const PRODUCT_MAX: usize = 1 << 20;
 
-/// Memory that a combination of values takes in a SELECT.
+/// Estimated memory of a combination of values in a SELECT.
 pub(super) const PRODUCT_BYTES: usize = 64;
 
-/// Refuses INs whose values make too many combinations, or more than there is memory for: `bytes_each` is what one of them
-/// takes, about.
+/// Refuses INs with too many combinations, or with more than memory allows; `bytes_each` is the approximate memory of
+/// one.
 pub(crate) fn check_product((one, other): (usize, usize), bytes_each: usize, of: &str) -> Result<()> {
     match one.checked_mul(other) {
         Some(product) if product <= PRODUCT_MAX => room_for(product * bytes_each),

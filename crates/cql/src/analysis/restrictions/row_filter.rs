@@ -1,4 +1,4 @@
-//! What bounds cannot express, tested row by row (`RowFilter`).
+//! Conditions that bounds cannot express, tested row by row (`RowFilter`).
 
 use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::{Restrictions, is_filtered};
@@ -10,21 +10,21 @@ use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
 use std::borrow::Cow;
 
-/// What a filter asks about a column of the row at hand.
+/// Access to the column values of the current row, for a filter.
 pub(crate) trait Found {
-    /// Whether the column has a value, a counter its total, and the value passes the test.
+    /// Whether the column has a value that passes the test; the value of a counter is its total.
     fn compare(&self, column: &Column, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
-    /// Calls `each` with path and value of every live cell of a multi-cell column until it says true, and says whether
-    /// it did.
+    /// Calls `each` with path and value of every live cell of a multi-cell column until it returns true; returns
+    /// whether it did.
     fn any_cell(&self, column: &Column, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool;
 }
 
 /// The filter of one execution.
 #[derive(Debug, Default)]
 pub(crate) struct BoundFilter {
-    /// On partition key and static columns: decide whole partitions.
+    /// Conditions on partition key and static columns, which decide about whole partitions.
     partition: Vec<Expression>,
-    /// On clustering and regular columns.
+    /// Conditions on clustering and regular columns.
     row: Vec<Expression>,
 }
 
@@ -32,16 +32,16 @@ pub(crate) struct BoundFilter {
 struct Expression {
     column: Column,
     test: BoundTest,
-    /// What the column's index does to values before they are compared.
+    /// The index's transformation of values before comparison.
     analyzer: Option<Analyzer>,
 }
 
 #[derive(Debug)]
 enum BoundTest {
     Equal(Vec<u8>),
-    /// One of these, in their order.
+    /// One of these values, in their order.
     In(Vec<Vec<u8>>),
-    /// Greater or less than, and whether equal will do.
+    /// Greater or less than the value; the flag tells whether equal values pass.
     Greater(Vec<u8>, bool),
     Less(Vec<u8>, bool),
     Contains(Vec<u8>),
@@ -50,25 +50,25 @@ enum BoundTest {
 }
 
 impl BoundFilter {
-    /// Whether there is nothing to test of rows.
+    /// Whether there are no conditions on rows.
     pub(crate) fn keeps_all_rows(&self) -> bool {
         self.row.is_empty()
     }
 
-    /// Whether there is nothing to test of partitions.
+    /// Whether there are no conditions on partitions.
     pub(crate) fn keeps_all_partitions(&self) -> bool {
         self.partition.is_empty()
     }
 
-    /// Whether the partition is kept; `found` answers for its key and static columns.
+    /// Whether the partition passes; `found` gives its key and static columns.
     ///
     /// # Errors
-    /// The read has gone on for too long.
+    /// The read has taken too long.
     pub(crate) fn keeps_partition(&self, found: &dyn Found, work: &Work<'_>) -> Result<bool> {
         all_hold(&self.partition, found, work)
     }
 
-    /// Whether the row is kept.
+    /// Whether the row passes.
     ///
     /// # Errors
     /// As `keeps_partition`.
@@ -84,7 +84,7 @@ impl BoundFilter {
         expressions.push(Expression { column: column.clone(), test, analyzer: None });
     }
 
-    /// Has values of a column compared as its index compares them.
+    /// Makes values of a column be compared as its index compares them.
     fn analyze(&mut self, column: &Column, analyzer: Analyzer) {
         let all = self.partition.iter_mut().chain(&mut self.row);
         for expression in all.filter(|expression| expression.column.name == column.name) {
@@ -107,7 +107,7 @@ impl BoundFilter {
                 invalid("Multicolumn IN filters are not supported".to_owned())
             }
             Test::In(candidates) => {
-                // What stands behind a null is not looked at (`ListSerializer.anyMatch`).
+                // Values after a null are ignored (`ListSerializer.anyMatch`).
                 let mut values = Vec::new();
                 for value in candidates.bind_filter(bindings, column)? {
                     let Some(value) = value else { break };
@@ -163,7 +163,7 @@ fn not_null(value: super::restriction::Value<'_>, column: &Column) -> Result<Vec
 }
 
 impl Restrictions {
-    /// The filter under these values.
+    /// The filter for these bound values.
     ///
     /// # Errors
     /// Null or unset values, and tuples that bounds cannot express.
@@ -192,7 +192,7 @@ impl Restrictions {
     }
 }
 
-/// Steps of work for an expression on a collection, whose cells it goes over.
+/// Steps of work that are counted for a condition on a collection, because it visits the cells.
 const COLLECTION_STEPS: usize = 64;
 
 fn all_hold(expressions: &[Expression], found: &dyn Found, work: &Work<'_>) -> Result<bool> {
@@ -216,7 +216,7 @@ impl Expression {
         }
         found.compare(&self.column, &mut |value| match &self.analyzer {
             Some(analyzer) => {
-                // Addresses that an index finds as IPv6 are compared by their bytes as well.
+                // Addresses that an index finds in their IPv6 form must also be equal in their own bytes.
                 (!analyzer.is_of_addresses() || self.test.holds(ty, value, Cow::Borrowed))
                     && self.test.holds(ty, &analyzer.apply(value), |with| analyzer.apply(with))
             }
@@ -246,7 +246,7 @@ impl Expression {
 }
 
 impl BoundTest {
-    /// `changed` is what is done to a value of the test before it is compared; to `value` it was done.
+    /// `changed` transforms a value of the test before comparison; `value` is already transformed.
     fn holds<'w>(&'w self, ty: &CqlType, value: &[u8], changed: impl Fn(&'w [u8]) -> Cow<'w, [u8]>) -> bool {
         let compare = |with: &'w [u8]| ty.compare(value, &changed(with));
         match self {
@@ -268,13 +268,13 @@ impl BoundTest {
             }
             BoundTest::Contains(with) => frozen_contains(ty, value, with, false),
             BoundTest::ContainsKey(with) => frozen_contains(ty, value, with, true),
-            // Entries of frozen maps are refused when the statement is analysed.
+            // Conditions on entries of frozen maps are refused in the analysis.
             BoundTest::Entry(..) => false,
         }
     }
 }
 
-/// Whether two values are equal as Java's objects are, which tell decimals of different scales apart.
+/// Whether two values are equal as Java objects; decimals of different scales are not.
 fn is_same(ty: &CqlType, a: &[u8], b: &[u8]) -> bool {
     if has_decimals(ty) { a == b } else { ty.compare(a, b).is_eq() }
 }
@@ -286,7 +286,7 @@ fn has_decimals(ty: &CqlType) -> bool {
             has_decimals(element)
         }
         CqlType::Map { key, value, .. } => has_decimals(key) || has_decimals(value),
-        // Tuples are compared by their bytes anyway, and as their types say.
+        // Tuples are compared both by their bytes and by their types in any case.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The restrictions of one kind of column, by column (`RestrictionSet`).
+//! The restrictions on one kind of column, by column (`RestrictionSet`).
 
 use super::restriction::Restriction;
 use crate::error::Result;
@@ -10,13 +10,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RestrictionSet {
     restrictions: Vec<Restriction>,
-    /// Position and name of a column, and which restriction it has, in order. A tuple stands under each of its columns.
+    /// Position and name of each restricted column, and the index of its restriction, sorted. A tuple is listed under
+    /// each of its columns.
     by_column: Vec<((usize, Arc<str>), usize)>,
     only_equality_or_in: bool,
     has_in: bool,
 }
 
-/// How a column of the set sorts against `column`.
+/// Compares a key of the set with `column`.
 fn order(key: &(usize, Arc<str>), column: &Column) -> Ordering {
     key.0.cmp(&column.position).then_with(|| (*key.1).cmp(&*column.name))
 }
@@ -26,10 +27,10 @@ impl RestrictionSet {
         RestrictionSet { only_equality_or_in: true, ..RestrictionSet::default() }
     }
 
-    /// Adds a restriction, merged with those that its columns have.
+    /// Adds a restriction and merges it with existing ones on its columns.
     ///
     /// # Errors
-    /// They cannot stand together.
+    /// They cannot be combined.
     pub(super) fn add(&mut self, restriction: Restriction) -> Result<()> {
         self.has_in |= restriction.is_in();
         self.only_equality_or_in &= restriction.is_in() || restriction.is_equal();
@@ -71,7 +72,7 @@ impl RestrictionSet {
         self.by_column.get(at).map(|(_, index)| *index)
     }
 
-    /// The restrictions in the order of their first columns, a tuple once.
+    /// The restrictions in the order of their first columns; each tuple once.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Restriction> {
         let mut previous = None;
         self.by_column.iter().filter_map(move |(_, index)| {
@@ -79,7 +80,7 @@ impl RestrictionSet {
         })
     }
 
-    /// How many columns are restricted.
+    /// Number of restricted columns.
     pub(super) fn len(&self) -> usize {
         self.by_column.len()
     }
@@ -88,12 +89,12 @@ impl RestrictionSet {
         self.by_column.is_empty()
     }
 
-    /// The restriction of a column.
+    /// The restriction on a column.
     pub(super) fn of(&self, column: &Column) -> Option<&Restriction> {
         self.index_of(column).and_then(|index| self.restrictions.get(index))
     }
 
-    /// The restriction of the last column.
+    /// The restriction on the last column.
     pub(super) fn last(&self) -> Option<&Restriction> {
         self.by_column.last().and_then(|(_, index)| self.restrictions.get(*index))
     }
@@ -103,7 +104,7 @@ impl RestrictionSet {
         self.by_column.iter().map(|((_, name), _)| name)
     }
 
-    /// The restricted column behind this one.
+    /// The next restricted column after this one.
     pub(super) fn name_after(&self, column: &Column) -> Option<&Arc<str>> {
         let at = self.by_column.partition_point(|(key, _)| order(key, column) != Ordering::Greater);
         self.by_column.get(at).map(|((_, name), _)| name)
@@ -121,7 +122,7 @@ impl RestrictionSet {
         self.iter().any(Restriction::is_contains)
     }
 
-    /// Whether nothing but `=` and IN was ever added.
+    /// Whether only `=` and IN were added.
     pub(super) fn has_only_equality_or_in(&self) -> bool {
         self.only_equality_or_in
     }

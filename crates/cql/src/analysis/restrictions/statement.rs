@@ -1,4 +1,4 @@
-//! A whole WHERE clause: its restrictions by kind of column, and the rules that concern them together
+//! A whole WHERE clause: its restrictions by kind of column, and the rules for all of them together
 //! (`StatementRestrictions`).
 
 use super::index::{Chosen, Indexes};
@@ -12,22 +12,22 @@ use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::schema::{Column, ColumnKind, IndexKind, Table};
 use std::sync::Arc;
 
-/// What a SELECT says of its WHERE clause.
+/// The parts of a SELECT that concern its WHERE clause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WhereClause<'a> {
     /// The relations.
     pub(crate) relations: &'a [Relation<'a>],
-    /// ALLOW FILTERING is there.
+    /// Whether ALLOW FILTERING is given.
     pub(crate) allow_filtering: bool,
-    /// The table filters without being told so: virtual ones.
+    /// Whether the table filters without ALLOW FILTERING: a virtual table.
     pub(crate) filters_implicitly: bool,
-    /// Nothing but static columns, and perhaps the partition key, is selected.
+    /// Whether only static columns, and possibly partition key columns, are selected.
     pub(crate) only_statics: bool,
-    /// ORDER BY .. ANN OF: a restriction too, of those that need an index.
+    /// ORDER BY .. ANN OF: also a restriction, and one that needs an index.
     pub(crate) nearest_to: Option<NearestTo<'a>>,
 }
 
-/// The column whose vectors are measured and whether they are of floats, or what is wrong with the ordering.
+/// The vector column and whether its elements are floats, or the error in the ordering.
 pub(crate) type NearestTo<'a> = std::result::Result<(&'a Column, bool), &'static str>;
 
 /// The typed restrictions of a WHERE clause.
@@ -38,27 +38,27 @@ pub(crate) struct Restrictions {
     pub(super) token: Option<Test>,
     pub(super) clustering: RestrictionSet,
     pub(super) other: RestrictionSet,
-    /// All rows of a partition, made once.
+    /// The filter for all rows of a partition, made once.
     pub(super) everything: Arc<ClusteringFilter>,
     is_key_range: bool,
     pub(super) indexes: Indexes,
-    /// The indexes that would do, and for what.
+    /// The indexes that can answer the clause, each with its restriction.
     pub(super) chosen: Vec<Chosen>,
     uses_index: bool,
-    /// Whether partition key and clustering are among what rows are tested for.
+    /// Whether rows are tested for the partition key, and for the clustering.
     tests: (bool, bool),
-    /// Kind of the column by whose nearness to a vector rows are ordered.
+    /// Kind of the vector column of an ANN ordering.
     nearest_to: Option<ColumnKind>,
 }
 
-/// Cassandra's refusal to filter.
+/// Cassandra's error for a query that needs filtering.
 const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
 
 impl Restrictions {
     /// Types a clause and applies the rules for SELECT, except those that need the rest of the statement.
     ///
     /// # Errors
-    /// Whatever Cassandra refuses, in its words.
+    /// Everything that Cassandra refuses, with its messages.
     pub(crate) fn prepare(
         clause: WhereClause<'_>,
         table: &Arc<Table>,
@@ -100,7 +100,7 @@ impl Restrictions {
         Ok(found)
     }
 
-    /// Refuses a relation of the column whose vectors are measured (`SingleRestriction.mergeWith`).
+    /// Refuses a relation on the vector column of an ANN ordering (`SingleRestriction.mergeWith`).
     fn check_unrestricted(&self, column: &Column) -> Result<()> {
         let name = &column.name;
         match self.other.of(column).map(|found| &found.test) {
@@ -152,7 +152,7 @@ impl Restrictions {
     }
 
     fn add_clustering(&mut self, new: Restriction, allow_filtering: bool) -> Result<()> {
-        // What stands in the way is told only of a restriction that goes with those of its own columns.
+        // This error is only returned if `new` can be merged with the restrictions on its own columns.
         let refused = self.clustering.last().filter(|_| !allow_filtering && !self.indexes.support(&new));
         let refused = refused.and_then(|last| {
             let (new_start, last_start) = (new.first(), last.first());
@@ -234,7 +234,7 @@ impl Restrictions {
         Ok(())
     }
 
-    /// The rules for columns outside of the primary key.
+    /// The rules for columns outside the primary key.
     fn check_others(
         &mut self,
         has_index: bool,
@@ -256,7 +256,7 @@ impl Restrictions {
         Ok(())
     }
 
-    /// What ORDER BY .. ANN OF needs: an index of the column, and of all that is restricted beside the key.
+    /// Checks what ORDER BY .. ANN OF needs: an index on the column, and on every restricted column outside the key.
     fn check_measured(&self, (column, of_floats): (&Column, bool)) -> Result<()> {
         const INDEXED_FILTERING: &str =
             "ANN ordering by vector requires all restricted column(s) to be indexed";
@@ -277,19 +277,19 @@ impl Restrictions {
         if refused { invalid(INDEXED_FILTERING.to_owned()) } else { Ok(()) }
     }
 
-    /// What rows are tested for, by an index or after they were read (`filterRestrictions`).
+    /// The restrictions that rows are tested for, by an index or after reading (`filterRestrictions`).
     fn tested(&self) -> Vec<&Restriction> {
         let partition = self.partition.iter().filter(|_| self.tests.0);
         let clustering = self.clustering.iter().filter(|_| self.tests.1);
         partition.chain(clustering).chain(self.other.iter()).collect()
     }
 
-    /// Whether an index is read.
+    /// Whether an index is used.
     pub(crate) fn uses_index(&self) -> bool {
         self.uses_index
     }
 
-    /// The last check of a SELECT: whether it filters without having said so (`checkNeedsFiltering`).
+    /// The last check of a SELECT: whether it filters without ALLOW FILTERING (`checkNeedsFiltering`).
     ///
     /// # Errors
     /// It does.
@@ -310,42 +310,42 @@ impl Restrictions {
         Ok(())
     }
 
-    /// Whether the partitions of a range of tokens are read, and not those of given keys.
+    /// Whether a range of partitions is read, instead of given keys.
     pub(crate) fn is_key_range(&self) -> bool {
         self.is_key_range
     }
 
-    /// Whether IN stands at the partition key.
+    /// Whether the partition key has an IN.
     pub(crate) fn key_has_in(&self) -> bool {
         !self.is_on_token() && self.partition.has_in()
     }
 
-    /// Whether IN stands at the clustering.
+    /// Whether the clustering has an IN.
     pub(crate) fn clustering_has_in(&self) -> bool {
         self.clustering.has_in()
     }
 
-    /// Whether anything is asked of the partition key.
+    /// Whether the partition key or its token is restricted.
     pub(crate) fn has_partition_key(&self) -> bool {
         self.token.is_some() || !self.partition.is_empty()
     }
 
-    /// Whether anything is asked of clustering columns.
+    /// Whether a clustering column is restricted.
     pub(crate) fn has_clustering(&self) -> bool {
         !self.clustering.is_empty()
     }
 
-    /// Whether clustering columns bound the rows that are read, and do not only filter them.
+    /// Whether restrictions on clustering columns bound the rows that are read, instead of only filtering them.
     pub(crate) fn has_clustering_bounds(&self) -> bool {
         self.clustering.iter().next().is_some_and(|first| !is_filtered(first, &mut 0))
     }
 
-    /// Whether a static column is filtered by.
+    /// Whether a static column is restricted.
     pub(crate) fn has_static(&self) -> bool {
         self.has_other_of(ColumnKind::Static)
     }
 
-    /// Whether a regular column is filtered by.
+    /// Whether a regular column is restricted.
     pub(crate) fn has_regular(&self) -> bool {
         self.has_other_of(ColumnKind::Regular)
     }
@@ -354,8 +354,8 @@ impl Restrictions {
         self.nearest_to == Some(kind) || self.other.iter().any(|restriction| restriction.first().kind == kind)
     }
 
-    /// Whether a partition without rows shows as a row of its static columns: only where all of each partition is
-    /// asked for.
+    /// Whether a partition without rows yields a row of its static columns: only if all rows of each partition are
+    /// requested.
     pub(crate) fn shows_statics_alone(&self) -> bool {
         self.clustering.is_empty() && (!self.has_regular() || self.table.is_static_compact())
     }
@@ -370,8 +370,8 @@ impl Restrictions {
         set.of(column).is_some_and(Restriction::is_equal)
     }
 
-    /// Whether the token decides which partitions are read. Where every column of the key has a value, those decide,
-    /// and the token only filters them.
+    /// Whether the token determines which partitions are read. If every key column has a value, the keys determine them
+    /// and the token only filters.
     pub(crate) fn is_on_token(&self) -> bool {
         let complete =
             self.partition.len() >= self.table.partition_key.len() && !self.filters_partition_key();
@@ -390,8 +390,8 @@ impl Restrictions {
     }
 }
 
-/// Whether a clustering restriction has to be tested row by row; `position` is where the restrictions that bounds
-/// express end so far.
+/// Whether a clustering restriction must be tested row by row. `position` is the number of columns that bounds express
+/// so far.
 pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bool {
     if restriction.is_contains() || *position != restriction.first().position {
         return true;
@@ -402,8 +402,8 @@ pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bo
     false
 }
 
-/// The rows of a partition where the statement names none. A compact table without clustering has one as far as CQL is
-/// concerned, its static row: others are columns of the old interface that no statement sees
+/// The rows of a partition if the statement restricts none. A compact table without clustering has only its static row
+/// for CQL: its rows are columns of the Thrift interface that statements do not see
 /// (`StatementRestrictions.getClusteringColumns`).
 fn everything(table: &Table) -> ClusteringFilter {
     let all = (!table.is_static_compact()).then(Slice::all);

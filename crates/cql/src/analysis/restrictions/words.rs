@@ -1,7 +1,7 @@
-//! A WHERE clause in words, with its values: what EXPLAIN shows of it.
+//! A WHERE clause as text with its bound values, for EXPLAIN.
 //!
-//! Says of each restriction what becomes of it: it chooses partitions, it bounds rows, or it is tested row by row. The
-//! same decisions as `partition`, `clustering` and `row_filter` make.
+//! The text of a restriction depends on its effect: it selects partitions, bounds rows, or is tested row by row. The
+//! decisions are those of `partition`, `clustering` and `row_filter`.
 
 use super::restriction::{Candidates, End, Operand, Restriction, Test, Value};
 use super::statement::{Restrictions, is_filtered};
@@ -10,24 +10,24 @@ use crate::error::Result;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, quote_identifier, to_cql_literal};
 
-/// Values of an IN that are written out.
+/// Maximum number of values of an IN that are printed.
 const VALUES_SHOWN_MAX: usize = 8;
 
-/// The parts of a WHERE clause as CQL; each is empty if it asks for nothing.
+/// The parts of a WHERE clause as CQL text; each is empty if there is nothing to print.
 pub(crate) struct Words {
-    /// Which partitions are read.
+    /// The restrictions that select partitions.
     pub(crate) partitions: String,
-    /// Which of their rows.
+    /// The restrictions that bound rows.
     pub(crate) rows: String,
-    /// What is tested of rows that were read.
+    /// The restrictions that are tested on rows after reading.
     pub(crate) filters: String,
 }
 
 impl Restrictions {
-    /// The clause under these values.
+    /// The clause's text with these bound values.
     ///
     /// # Errors
-    /// Null or unset values, as running it would refuse them.
+    /// Null or unset values, as in an execution.
     pub(crate) fn words(&self, bindings: &Bindings<'_>) -> Result<Words> {
         let (mut partitions, mut rows, mut filters) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(test) = &self.token {

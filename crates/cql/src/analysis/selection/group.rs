@@ -1,4 +1,4 @@
-//! GROUP BY: the columns of the primary key that rows are grouped by (`SelectStatement.getAggregationSpecFactory`).
+//! GROUP BY: the primary key columns that rows are grouped by (`SelectStatement.getAggregationSpecFactory`).
 
 use super::node::{Finder, Node};
 use super::selected::{Selected, Selection};
@@ -12,13 +12,13 @@ use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::collections::HashSet;
 
-/// How rows are grouped: by partition, by the first clustering columns, and perhaps by what a function makes of the last
-/// of those.
+/// How rows are grouped: by partition, by the first clustering columns, and possibly by a function of the next
+/// clustering column.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupBy {
-    /// Types of the clustering columns, the function's own not among them.
+    /// Types of the grouping clustering columns, without the function's argument.
     pub(crate) clustering: Vec<CqlType>,
-    /// The function, and the type of what it gives.
+    /// The function, and its return type.
     pub(crate) function: Option<(Selected, CqlType)>,
 }
 
@@ -27,11 +27,11 @@ fn invalid<T>(text: impl Into<String>) -> Result<T> {
 }
 
 impl Selection {
-    /// Adds GROUP BY, and says what the first row of a group gives beside aggregates. With DISTINCT and without aggregates
-    /// no group has a second row, and rows are given as they are.
+    /// Adds GROUP BY, and lets values outside aggregates come from the first row of a group. With DISTINCT and without
+    /// aggregates no group has a second row, so rows are returned as they are.
     ///
     /// # Errors
-    /// Columns out of the order of the primary key, functions that are none of a clustering column.
+    /// Columns that are not in the order of the primary key, functions of other columns than a clustering column.
     pub(crate) fn group<'a>(
         &mut self,
         (by, distinct): (&'a [Selectable<'a>], bool),
@@ -114,7 +114,7 @@ impl Selection {
 }
 
 impl<'a> Typing<'a, '_> {
-    /// A function of a clustering column: the column, and what is computed.
+    /// Types a function of a clustering column; returns the column, and the function with its type.
     fn grouping_function(&mut self, node: &Node<'_>) -> Result<(&'a Column, (Selected, CqlType))> {
         if let Node::Call(found @ Found::Aggregate(_), _) = node {
             return invalid(format!(
@@ -152,7 +152,7 @@ impl<'a> Typing<'a, '_> {
     }
 }
 
-/// The function within that does not keep the order of its arguments, as errors show it.
+/// The text of an inner function that is not monotonic in its first argument, for the error.
 fn not_monotonic(selected: &Selected) -> Option<String> {
     let Selected::Call(function, arguments) = selected else { return None };
     let is_monotonic =

@@ -1,8 +1,8 @@
-//! What stands behind SELECT: typed, named, and ready to be taken from rows.
+//! The selectors of a SELECT: typed, named, and ready to be evaluated on rows.
 //!
-//! `source` says where in a row a column is, `selected` what an output column is made of. `node` finds the columns and
-//! functions of selectables, `typing` types them and turns them into these, `statics` says whether they are of static columns
-//! alone, `group` adds GROUP BY, `result` describes the outcome to drivers.
+//! `source` is the location of a column in a row, `selected` the expression of an output column. `node` resolves the
+//! columns and functions of selectables, `typing` types them and makes the expressions, `statics` checks for static
+//! columns only, `group` adds GROUP BY, `result` makes the metadata for drivers.
 
 mod group;
 mod node;

@@ -1,8 +1,8 @@
-//! What is selected, with its columns and functions found but not yet typed from outside (`Selectable` behind
+//! Selectables with resolved columns and functions, before the types of their context are known (`Selectable` after
 //! `Selectable.Raw.prepare`).
 //!
-//! Functions are chosen by what their arguments are; what the arguments are may depend on the function. So selectables
-//! come in two steps: here from the inside out, then `typing` from the outside in.
+//! A function is chosen by the types of its arguments, and these may depend on the function. So selectables are
+//! processed in two steps: here from the inside out, then in `typing` from the outside in.
 
 use crate::analysis::{
     Receiver, Scope, assignable, combine, common_type, compatible_type, exact_type, existing_column,
@@ -20,7 +20,7 @@ use helenus_model::types::{Assignment, CqlType, UserType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Something selected.
+/// A resolved selectable.
 #[derive(Debug)]
 pub(super) enum Node<'a> {
     Column(&'a Column),
@@ -32,7 +32,7 @@ pub(super) enum Node<'a> {
     Field(Box<Node<'a>>, &'a str),
     Element(Box<Node<'a>>, &'a ast::Term<'a>),
     Slice(Box<Node<'a>>, Option<&'a ast::Term<'a>>, Option<&'a ast::Term<'a>>),
-    /// `(a, b)`: a tuple, or one in parentheses.
+    /// `(a, b)`: a tuple, or a selectable in parentheses.
     Group(Vec<Node<'a>>),
     /// `[a, b]`
     Array(Vec<Node<'a>>),
@@ -44,18 +44,18 @@ pub(super) enum Node<'a> {
     Hint(CqlType, String, Box<Node<'a>>),
 }
 
-/// One entry of a literal that is a map or a user-defined type.
+/// An entry of a literal that is a map or a user-defined type.
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
-    /// The key, if it may be a field's name.
+    /// The key as a field name, if it can be one.
     pub(super) field: Option<&'a Ident<'a>>,
-    /// The key as a value; a field's name need not be a column.
+    /// The key as a value; an error if it is only a field name and not a column.
     pub(super) key: std::result::Result<Node<'a>, String>,
     /// The value.
     pub(super) value: Node<'a>,
 }
 
-/// Finds the columns and functions of selectables.
+/// Resolves the columns and functions of selectables.
 #[derive(Clone, Copy)]
 pub(super) struct Finder<'a, 's> {
     pub(super) table: &'a Table,
@@ -63,7 +63,7 @@ pub(super) struct Finder<'a, 's> {
 }
 
 impl<'a> Finder<'a, '_> {
-    /// A selectable with everything in it found.
+    /// Resolves a selectable with all its parts.
     pub(super) fn node(&self, selectable: &'a Selectable<'a>) -> Result<Node<'a>> {
         self.scope.work.step()?;
         Ok(match selectable {
@@ -133,7 +133,7 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn nodes(&self, selectables: &'a [Selectable<'a>]) -> Result<Vec<Node<'a>>> {
-        // A loop, here and below: the frames of adapters would stand in the stack once a level.
+        // A loop instead of iterator adapters, here and below, because their stack frames would add up with each level.
         let mut nodes = Vec::with_capacity(selectables.len());
         for selectable in selectables {
             nodes.push(self.node(selectable)?);
@@ -170,13 +170,13 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
-    /// A selection has no receiver, but `token` asks for the table.
+    /// The place of calls in a selection: it has no receiver, but `token` needs the table.
     pub(super) fn place(&self) -> CallPlace {
         CallPlace { keyspace: self.table.keyspace.clone(), table: self.table.name.clone(), ty: None }
     }
 }
 
-/// A type as written, with the keyspace before the names of user-defined types: how Cassandra calls a hint.
+/// A written type with the keyspace before the names of user-defined types, as Cassandra prints a hint.
 fn qualified<'t>(written: &DataType<'t>, keyspace: &str) -> DataType<'t> {
     let part = |ty: &DataType<'t>| Box::new(qualified(ty, keyspace));
     let kind = match &written.kind {
@@ -201,14 +201,14 @@ fn qualified<'t>(written: &DataType<'t>, keyspace: &str) -> DataType<'t> {
     DataType { kind, ..written.clone() }
 }
 
-/// The name of a native function that stands for something else.
+/// The name of the native function behind other syntax.
 pub(super) fn native_function(name: &str, pos: Pos) -> FunctionName<'static> {
     let ident = |name: &str| Ident { name: name.to_owned().into(), pos };
     FunctionName { keyspace: Some(ident("system")), name: ident(name) }
 }
 
 impl<'a> Node<'a> {
-    /// The column that a path goes into.
+    /// The column that a path begins at.
     fn column(&self) -> Option<&'a Column> {
         match self {
             Node::Column(column) => Some(column),
@@ -217,7 +217,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The type that it has wherever it stands, if it has one.
+    /// The type that the node has in every context, if it has one.
     pub(super) fn exact_type(&self, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType> {
         let of = |node: &Node<'a>| node.exact_type(keyspace, scope);
         match self {
@@ -284,7 +284,7 @@ impl Testable for Node<'_> {
             (Node::MapOrUdt(entries), CqlType::Map { key, value, .. }) => {
                 let (key_spec, value_spec) = (receiver.tested_part(key), receiver.tested_part(value));
                 combine(entries.iter().flat_map(|entry| {
-                    // A key that is no column is refused where the map is made, by its name.
+                    // A key that is not a column is refused by its name when the map is made.
                     let key = entry.key.as_ref().map_or(Assignment::Weak, |key| key.test(&key_spec, scope));
                     [key, entry.value.test(&value_spec, scope)]
                 }))
@@ -377,18 +377,18 @@ fn joined(open: &str, items: &[Node<'_>], close: &str) -> String {
     format!("{open}{}{close}", items.join(", "))
 }
 
-/// The name of an element of something.
+/// The output name of an element.
 pub(super) fn element_text(of: &str, element: &ast::Term<'_>) -> String {
     format!("{of}[{}]", term_text(element))
 }
 
-/// The name of a slice of something.
+/// The output name of a slice.
 pub(super) fn slice_text(of: &str, from: Option<&ast::Term<'_>>, to: Option<&ast::Term<'_>>) -> String {
     let end = |end: Option<&ast::Term<'_>>| end.map(term_text).unwrap_or_default();
     format!("{of}[{}..{}]", end(from), end(to))
 }
 
-/// The type of a time, of one cell or of several.
+/// The type of a writetime or TTL, of one cell or of several.
 pub(super) fn time_type(function: TimeFunction, of_several: bool) -> CqlType {
     let one = if function == TimeFunction::Ttl { CqlType::Int } else { CqlType::BigInt };
     if of_several && function != TimeFunction::MaxWriteTime {
@@ -397,14 +397,14 @@ pub(super) fn time_type(function: TimeFunction, of_several: bool) -> CqlType {
     one
 }
 
-/// A field's number and type, by its name.
+/// Index and type of a field, by its name.
 pub(super) fn field_of<'t>(ty: &'t CqlType, name: &str) -> Option<(usize, &'t CqlType)> {
     let CqlType::Udt(udt) = ty else { return None };
     let index = udt.fields.iter().position(|(field, _)| **field == *name)?;
     udt.fields.get(index).map(|(_, ty)| (index, ty))
 }
 
-/// The type of what a key of a set or map gives.
+/// The type of an element selected by key from a set or map.
 pub(super) fn element_type(ty: &CqlType) -> Option<&CqlType> {
     match ty {
         CqlType::Map { value, .. } => Some(value),

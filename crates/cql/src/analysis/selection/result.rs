@@ -1,4 +1,4 @@
-//! The description of a result.
+//! Result metadata.
 
 use super::selected::{JsonColumns, Leaf, Selected};
 use super::source::Source;
@@ -7,9 +7,9 @@ use helenus_model::schema::Table;
 use helenus_model::types::write_json_string;
 use std::sync::Arc;
 
-/// Describes columns, with the id that protocol v5 knows them by: the MD5 of names and type classes
-/// (`ResultSet.ResultMetadata.computeResultMetadataId`). Of the columns that `is_reversed` names by their number, the class
-/// is that of the reversed order, although clients are told the plain type.
+/// Makes the metadata of columns with their protocol v5 id: the MD5 of names and type classes
+/// (`ResultSet.ResultMetadata.computeResultMetadataId`). For a column whose index satisfies `is_reversed` the class of
+/// the reversed order is hashed, although clients get the plain type.
 pub(crate) fn result_columns(
     columns: Vec<ResultColumn>,
     is_reversed: impl Fn(usize) -> bool,
@@ -24,7 +24,7 @@ pub(crate) fn result_columns(
     Arc::new(ResultColumns { columns, id: context.finalize().0 })
 }
 
-/// Whether an output column is a clustering column in descending order as it is; what is computed from one has a plain type
+/// Whether an output column is just a clustering column in descending order; an expression on one has a plain type
 /// (`AbstractFunction`, `WithFieldSelection`).
 pub(super) fn is_reversed(selected: &Selected, table: &Table) -> bool {
     match selected {
@@ -35,7 +35,7 @@ pub(super) fn is_reversed(selected: &Selected, table: &Table) -> bool {
     }
 }
 
-/// The columns of a row of JSON: a name with capitals keeps its CQL quotes inside the JSON string (`Selection.rowToJson`).
+/// The columns of a JSON row: a name with capitals keeps its CQL quotes inside the JSON string (`Selection.rowToJson`).
 pub(super) fn json_columns(columns: &[ResultColumn]) -> JsonColumns {
     let column = |column: &ResultColumn| {
         let mut text = String::new();

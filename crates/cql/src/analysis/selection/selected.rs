@@ -1,4 +1,4 @@
-//! What an output column is made of.
+//! Expressions of output columns.
 
 use super::group::GroupBy;
 use super::source::Source;
@@ -9,44 +9,44 @@ use crate::syntax::ast::TimeFunction;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// What is taken from a row as it is.
+/// A value that is taken from a row directly.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Leaf {
     /// A column's value.
     Column(Source),
-    /// When it was written, or how long it has to live.
+    /// Its write time or remaining TTL.
     Time(TimeFunction, Source),
 }
 
-/// An output column.
+/// The expression of an output column.
 #[derive(Clone, Debug)]
 pub(crate) enum Selected {
-    /// Taken from the row.
+    /// A value from the row.
     Leaf(Leaf),
-    /// The term of this number.
+    /// The term with this index.
     Term(usize),
-    /// The field of this number of a user-defined type's value.
+    /// The field with this index of a value of a user-defined type.
     Field(Box<Selected>, usize),
-    /// What a set or map has under the key that is the term of this number.
+    /// The element of a set or map under a key, which is the term with this index.
     Element(Box<Selected>, CqlType, usize),
-    /// What a set or map of this type has from one term to another.
+    /// The elements of a set or map of this type from one key to another; the keys are terms.
     Slice(Box<Selected>, CqlType, (Option<usize>, Option<usize>)),
-    /// A time of a part of a column.
+    /// The write time or TTL of a part of a column.
     TimeOf(TimeFunction, Box<TimePath>),
-    /// A value with parts.
+    /// A collection, tuple or user-defined type made of parts.
     Made(CqlType, Vec<Selected>),
     /// Null.
     Null,
-    /// Computed.
+    /// The result of a function.
     Call(Arc<dyn Scalar>, Vec<Selected>),
-    /// The result of the aggregate of this number.
+    /// The result of the aggregate with this index.
     Aggregate(usize),
-    /// Of several rows that make one: what is selected under this number of the first.
+    /// The value with this index from the first of several combined rows.
     First(usize),
 }
 
 impl Selected {
-    /// What it is made of.
+    /// The parts of the expression.
     pub(crate) fn parts(&mut self) -> &mut [Selected] {
         match self {
             Selected::Field(inner, _) | Selected::Element(inner, ..) | Selected::Slice(inner, ..) => {
@@ -58,20 +58,20 @@ impl Selected {
     }
 }
 
-/// The way to the cells whose times are asked for, each step with what stands there.
+/// The path to the cells whose times are selected; each step has the expression of its value.
 #[derive(Clone, Debug)]
 pub(crate) enum TimePath {
-    /// All of a column's.
+    /// All cells of a column.
     Column(Source),
-    /// That of a field; the field itself, and its number.
+    /// The cell of a field: the field's expression and its index.
     Field(Box<TimePath>, Selected, usize),
-    /// That under a key: the collection, its type and the key's term.
+    /// The cell under a key: the expression of the collection, its type and the key's term.
     Element(Box<TimePath>, Selected, CqlType, usize),
-    /// Those from one key to another.
+    /// The cells from one key to another.
     Slice(Box<TimePath>, Selected, CqlType, (Option<usize>, Option<usize>)),
 }
 
-/// An aggregate and what it is fed with.
+/// An aggregate and its argument.
 #[derive(Clone, Debug)]
 pub(crate) struct AggregateCall {
     /// The function.
@@ -80,49 +80,49 @@ pub(crate) struct AggregateCall {
     pub(crate) argument: Option<Selected>,
 }
 
-/// What a term of the selection is for: decides what null and unset mean.
+/// The use of a term in the selection; it decides how null and unset are treated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TermUse {
     /// A value.
     Value,
-    /// The key of an element of what is called so.
+    /// The key of an element; the text names the selected column.
     Element(String),
-    /// An end of a slice of what is called so; unset for no end.
+    /// An end of a slice; the text names the selected column. Unset means no end.
     SliceEnd(String),
 }
 
-/// How a row becomes one JSON text: of each column the text before its value, and its type.
+/// How a row becomes a JSON text: for each column the text before its value, and its type.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonColumns(pub(crate) Vec<(String, CqlType)>);
 
-/// All that is selected.
+/// All selectors of a SELECT.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     /// The output columns.
     pub(crate) columns: Vec<Selected>,
-    /// Set if they are put into one column of JSON.
+    /// Set if the columns are combined into one JSON column.
     pub(crate) json: Option<JsonColumns>,
-    /// The terms among them.
+    /// The terms of the expressions.
     pub(crate) terms: Vec<(Term, TermUse)>,
     /// The aggregates.
     pub(crate) aggregates: Vec<AggregateCall>,
-    /// What the first of several rows gives.
+    /// The values that are taken from the first of several combined rows.
     pub(crate) first: Vec<Selected>,
-    /// How rows are grouped; each group becomes one.
+    /// How rows are grouped; each group becomes one row.
     pub(crate) group_by: Option<GroupBy>,
-    /// The columns of the table that are used, each once, in the order of their first use.
+    /// The used columns of the table, each once, in the order of their first use.
     pub(crate) used: Vec<Source>,
-    /// The description for drivers.
+    /// The metadata for drivers.
     pub(crate) result: Arc<ResultColumns>,
 }
 
 impl Selection {
-    /// Whether all rows become one.
+    /// Whether all rows become one row.
     pub(crate) fn is_aggregate(&self) -> bool {
         !self.aggregates.is_empty() && self.group_by.is_none()
     }
 
-    /// Whether several rows become one.
+    /// Whether several rows become one row.
     pub(crate) fn combines_rows(&self) -> bool {
         !self.aggregates.is_empty() || self.group_by.is_some()
     }

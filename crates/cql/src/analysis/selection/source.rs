@@ -1,10 +1,10 @@
-//! Where a column's value stands in a row.
+//! The location of a column's value in a row.
 
 use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::CqlType;
 
-/// Where a column's value is.
+/// The location of a column's value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     /// In the partition key, at this position.
@@ -17,15 +17,15 @@ pub(crate) enum Source {
         id: ColumnId,
         /// In the static row.
         is_static: bool,
-        /// How its cells make a value.
+        /// How its cells are combined to a value.
         shape: Shape,
     },
 }
 
-/// How the cells of a column make the value that clients get.
+/// How the cells of a column are combined to the value for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// One cell, its value as it is.
+    /// One cell; its value is used directly.
     Simple,
     /// One cell with a counter context.
     Counter,
@@ -35,12 +35,12 @@ pub(crate) enum Shape {
     Set,
     /// Paths and values.
     Map,
-    /// Fields by number; how many the type has.
+    /// The fields by index; the number of fields of the type.
     Udt(usize),
 }
 
 impl Source {
-    /// Where a column is.
+    /// The location of a column.
     pub(crate) fn of(column: &Column) -> Source {
         match column.kind {
             ColumnKind::PartitionKey => Source::Key(column.position),

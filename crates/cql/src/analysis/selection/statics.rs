@@ -1,4 +1,4 @@
-//! Whether a SELECT is about static columns alone.
+//! Whether a SELECT uses static columns only.
 
 use super::node::Finder;
 use super::selected::Selection;
@@ -8,11 +8,11 @@ use crate::syntax::ast::{Select, Selectable, Selectors};
 use helenus_model::schema::{ColumnKind, Table};
 
 impl Selection {
-    /// Whether static columns are selected and nothing else but partition key columns (`selectOnlyStaticColumns`). Cassandra
-    /// finds columns and functions of a selection when it looks at them, and this looks at no more than it needs.
+    /// Whether static columns and otherwise only partition key columns are selected (`selectOnlyStaticColumns`).
+    /// Cassandra resolves columns and functions lazily, so this stops as soon as the answer is known.
     ///
     /// # Errors
-    /// Of what it looks at: unknown columns and functions, arguments of wrong types.
+    /// Errors in the selectors that were resolved: unknown columns and functions, arguments of wrong types.
     pub(crate) fn is_of_statics(select: &Select<'_>, table: &Table, scope: &Scope<'_>) -> Result<bool> {
         let Selectors::List(list) = &select.selectors else { return Ok(false) };
         if table.statics.is_empty() || table.is_static_compact() {
@@ -34,7 +34,7 @@ impl Selection {
     }
 }
 
-/// The kinds of the columns within a selectable.
+/// The kinds of the columns in a selectable.
 fn kinds_of(selectable: &Selectable<'_>, table: &Table, kinds: &mut Vec<ColumnKind>) {
     match selectable {
         Selectable::Column(name) => kinds.extend(table.column(name.as_str()).map(|column| column.kind)),

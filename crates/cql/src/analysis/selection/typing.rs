@@ -1,4 +1,4 @@
-//! Selected things typed: from `node` to what is taken from rows (`Selectable.newSelectorFactory`).
+//! Types selectables: converts `node` to expressions on rows (`Selectable.newSelectorFactory`).
 
 use super::node::{
     Entry, Finder, Node, element_text, element_type, field_of, is_collection, native_function, slice_text,
@@ -17,30 +17,30 @@ use helenus_model::types::{Assignment, CqlType};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Something selected with its type and what its output column is called.
+/// A typed selectable with the name of its output column.
 pub(super) struct Typed {
     pub(super) selected: Selected,
     pub(super) ty: CqlType,
     pub(super) name: String,
-    /// An aggregate is somewhere within.
+    /// Whether it contains an aggregate.
     pub(super) aggregates: bool,
 }
 
-/// What typing a selection needs, and what it gathers.
+/// The state for typing a selection, and its results.
 pub(super) struct Typing<'a, 's> {
     pub(super) finder: Finder<'a, 's>,
     pub(super) markers: &'a mut Markers,
     pub(super) terms: Vec<(Term, TermUse)>,
     pub(super) aggregates: Vec<AggregateCall>,
     pub(super) used: Vec<Source>,
-    /// Names of the columns that are used.
+    /// Names of the used columns.
     pub(super) used_names: Vec<Arc<str>>,
-    /// The same, to be looked up.
+    /// The same names as a set.
     pub(super) seen: HashSet<Arc<str>>,
 }
 
 impl Selection {
-    /// Types what stands behind SELECT.
+    /// Types the selectors of a SELECT.
     ///
     /// # Errors
     /// Unknown columns and functions, arguments of wrong types, terms without a type.
@@ -93,7 +93,7 @@ impl Selection {
         Ok(Selection { columns, json, terms, aggregates, first: Vec::new(), group_by: None, used, result })
     }
 
-    /// Lets what is not aggregated come from the first of several rows.
+    /// Takes values outside aggregates from the first of several rows.
     pub(super) fn take_first(&mut self) {
         for selected in &mut self.columns {
             take_first(selected, &mut self.first);
@@ -105,8 +105,8 @@ fn as_json(column: ResultColumn) -> ResultColumn {
     ResultColumn { name: "[json]".into(), ty: CqlType::Text, ..column }
 }
 
-/// Replaces what is taken from a row by its number among what the first row gives. What is computed is so from those, also
-/// where there is no row at all.
+/// Replaces a value that is read from a row by its index among the first row's values. Functions of such values are
+/// computed from those, even if there is no row.
 fn take_first(selected: &mut Selected, first: &mut Vec<Selected>) {
     if matches!(selected, Selected::Leaf(_) | Selected::TimeOf(..)) {
         let index = first.len();
@@ -134,7 +134,7 @@ impl<'a> Typing<'a, '_> {
         source
     }
 
-    /// `expected` is the type that the place asks for, if it asks for one.
+    /// `expected` is the type that the context requires, if any.
     pub(super) fn typed(&mut self, node: &Node<'_>, expected: Option<&CqlType>) -> Result<Typed> {
         match node {
             Node::Column(column) => {
@@ -204,7 +204,7 @@ impl<'a> Typing<'a, '_> {
         let mut typed = self.typed(inner, None)?;
         let ty = native_type(to);
         if ty == typed.ty {
-            // Cassandra takes a descending column for something else than its type, and casts it as a varint.
+            // In Cassandra a descending column has a different type, so it is cast like a varint.
             if matches!(inner, Node::Column(column) if column.reversed)
                 && matches!(ty, CqlType::Int | CqlType::BigInt)
             {
@@ -238,7 +238,7 @@ impl<'a> Typing<'a, '_> {
             Found::Scalar(function) => {
                 let is_constant = parts.iter().all(|part| matches!(part.selected, Selected::Term(_)));
                 let selected = if is_constant && function.is_pure() && !parts.is_empty() {
-                    // Computed once, before the first row: the terms of the arguments are the last ones.
+                    // Evaluated once, before the first row. The terms of the arguments are the last ones.
                     let own = self.terms.split_off(self.terms.len().saturating_sub(parts.len()));
                     let own = own.into_iter().map(|(term, _)| term).collect();
                     self.terms.push((Term::Call(function.clone(), own), TermUse::Value));
@@ -289,7 +289,7 @@ impl<'a> Typing<'a, '_> {
         Ok(Typed { selected, ty, name, aggregates: typed.aggregates })
     }
 
-    /// What a key of something selected is for.
+    /// The receiver of a key of a selected collection.
     fn key_receiver(&self, typed: &Typed, text: &str, what: &str, is_of: &str) -> Result<Receiver> {
         let (part, ty) = match &typed.ty {
             CqlType::Map { key, .. } => ("key", key),
@@ -320,9 +320,9 @@ impl<'a> Typing<'a, '_> {
         Ok(Typed { ty: ty.clone(), name: format!("({written}){}", typed.name), ..typed })
     }
 
-    /// Literals of things selected: tuples, lists, vectors, sets, maps and user-defined types.
+    /// Types literals of selectables: tuples, lists, vectors, sets, maps and user-defined types.
     fn literal(&mut self, node: &Node<'_>, expected: Option<&CqlType>) -> Result<Typed> {
-        // An array is a vector only where one is asked for.
+        // An array is a vector only if the context requires one.
         let is_vector = matches!((node, expected), (Node::Array(_), Some(CqlType::Vector { .. })));
         let exact = if is_vector { None } else { self.exact_type(node) };
         let Some(ty) = exact.or_else(|| expected.cloned()) else { return Err(cannot_infer(&node.text())) };
@@ -435,7 +435,7 @@ impl<'a> Typing<'a, '_> {
     }
 }
 
-/// A value made of parts.
+/// An expression made of parts.
 fn whole(parts: Vec<Typed>, name: String, ty: CqlType) -> Typed {
     let aggregates = parts.iter().any(|part| part.aggregates);
     let parts = parts.into_iter().map(|part| part.selected).collect();
@@ -457,7 +457,7 @@ fn field_selected(typed: Typed, text: &str, field: &str) -> Result<Typed> {
     Ok(Typed { selected, ty, name, aggregates: typed.aggregates })
 }
 
-/// The way from a column to what is selected of it.
+/// The path from a column to the selected part.
 fn time_path(selected: &Selected) -> Option<TimePath> {
     Some(match selected {
         Selected::Leaf(Leaf::Column(source)) => TimePath::Column(source.clone()),

@@ -1,14 +1,14 @@
-//! What a Cassandra 5.0.9 answered to these statements, one after the other, is what is answered here.
+//! Compares the answers to a series of statements with those of Cassandra 5.0.9.
 //!
-//! `setup.cql` was run first, then each statement of `cassandra_answers.txt`: its line, and below it `ok` or the error's
-//! code and text.
+//! `setup.cql` is run first, then each statement of `cassandra_answers.txt`; the line after a statement is `ok` or the
+//! error's code and text.
 
 use super::harness::{Session, code};
 use crate::error::CqlError;
 
-/// Statements whose answer is another one here, and why.
+/// Statements whose answers differ on purpose, and why.
 const ELSEWISE: &[(&str, &str)] = &[
-    // Cassandra breaks over these two inside.
+    // Cassandra fails with an internal error for these two.
     (
         "DELETE FROM wide WHERE p1 = 1 AND p2 = 'a' AND c1 > null",
         "2200 Invalid null value in condition for column c1",

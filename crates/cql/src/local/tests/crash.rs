@@ -1,4 +1,4 @@
-//! What was acknowledged is there after the power was cut.
+//! Acknowledged writes survive a power failure.
 
 use super::harness::Session;
 

@@ -1,11 +1,11 @@
-//! Statements as deep as they may be, and deeper, on the smallest stack that a statement may be run on: that of a thread of
-//! Rust's, in which somebody has embedded the database.
+//! Statements at and beyond the nesting limit, on the smallest supported stack: that of a default Rust thread of a
+//! program that embeds the database.
 
 use super::harness::Session;
 use crate::syntax::DEPTH_MAX;
 use helenus_model::types::TYPE_DEPTH_MAX;
 
-/// Three quarters of a thread's 2 MiB: the rest is the caller's.
+/// Three quarters of a thread's 2 MiB; the rest is left to the caller.
 const STACK_BYTES: usize = 1536 << 10;
 
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
@@ -13,7 +13,7 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
     thread.join().expect("no overflow");
 }
 
-/// Opening, core and closing of what nests; a chain has no closing.
+/// Opening, core and closing of nested syntax; a chain has no closing.
 const PIECES: &[(&str, &str, &str)] = &[
     ("1+", "1", ""),
     ("1*", "1", ""),
@@ -111,7 +111,7 @@ fn types_nest_as_deep_as_their_bound_with_those_that_user_types_hold() {
         };
         assert!(refused.contains("nest too deep"), "{refused}");
         assert!((TYPE_DEPTH_MAX - 4..=TYPE_DEPTH_MAX).contains(&made), "{made}");
-        // The deepest of them stands in a table, is written, read, described and read again after a cut.
+        // The deepest type is used in a table, written, read, described, and read again after a crash.
         session.ok(&format!("CREATE TABLE t (k int PRIMARY KEY, v list<frozen<t{made}>>)"));
         session.ok("INSERT INTO t (k) VALUES (1)");
         assert_eq!(session.rows("SELECT k FROM t"), "1");
@@ -119,7 +119,7 @@ fn types_nest_as_deep_as_their_bound_with_those_that_user_types_hold() {
         session.backend.database().flush_all().expect("a flush");
         let mut session = session.crashed();
         assert_eq!(session.rows("SELECT k FROM t"), "1");
-        // What would make it deeper from below is refused, too.
+        // A change of an inner type that would exceed the limit is refused, too.
         session.ok("CREATE TYPE deep (a frozen<tuple<frozen<tuple<int, int>>, int>>)");
         assert!(session.error("ALTER TYPE t0 ADD b frozen<deep>").contains("nest too deep"));
         session.ok("ALTER TYPE t0 ADD b int");

@@ -1,4 +1,4 @@
-//! EXPLAIN and EXPLAIN ANALYZE on known tables: the lines they answer with, and what a run counts.
+//! EXPLAIN and EXPLAIN ANALYZE on known tables: their lines, and the counts of a run.
 
 use super::harness::{Session, request};
 use crate::backend::{Backend, BoundValue, Identity, Probe, Trace};
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 const T: &str = "CREATE TABLE t (k int, c int, v text, PRIMARY KEY (k, c))";
 
-/// The text that a literal denotes.
+/// The text of a string literal.
 fn text(literal: &str) -> String {
     literal[1..literal.len() - 1].replace("''", "'")
 }
 
-/// A session whose SSTables have names: A is the first that was flushed.
+/// A session whose SSTables have names in the order of their flushes: A is the first.
 struct Explained {
     session: Session,
     names: HashMap<String, String>,
@@ -39,7 +39,7 @@ impl Explained {
         }
     }
 
-    /// The lines as `operation | target | detail`, with the SSTables' names.
+    /// The lines as `operation | target | detail`, with the SSTables' names replaced.
     fn lines(&mut self, query: &str) -> Vec<String> {
         let rows = self.session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
         let line = |row: &Vec<String>| {
@@ -64,7 +64,7 @@ impl Explained {
         counts
     }
 
-    /// The line of an SSTable.
+    /// The line about an SSTable.
     fn source(&mut self, query: &str, name: &str) -> String {
         let lines = self.lines(query);
         let is_it = |line: &&String| line.split(" | ").nth(1) == Some(name);
@@ -125,7 +125,7 @@ fn the_kinds_of_a_read_are_told_apart() {
     }
 }
 
-/// Three keys of an int partition key, by token.
+/// Three int partition keys, in token order.
 fn keys_by_token() -> [i32; 3] {
     let mut keys = [1, 2, 3];
     keys.sort_by_key(|key: &i32| helenus_model::token::KeyHash::of(&key.to_be_bytes()).token.0);
@@ -138,7 +138,7 @@ fn each_reason_to_skip_an_sstable_is_told() {
     let open = "WITH bloom_filter_fp_chance = 1.0";
     let mut db =
         Explained::with(&[T, &T.replace("TABLE t", "TABLE unfiltered").replace("))", &format!(")) {open}"))]);
-    // A: two partitions around the third. B: one of them alone.
+    // A: two partitions around the third. B: only one of them.
     for table in ["t", "unfiltered"] {
         db.ok(&format!("INSERT INTO {table} (k, c, v) VALUES ({low}, 1, 'a') USING TIMESTAMP 10"));
         db.ok(&format!("INSERT INTO {table} (k, c, v) VALUES ({high}, 1, 'a') USING TIMESTAMP 10"));
@@ -150,14 +150,14 @@ fn each_reason_to_skip_an_sstable_is_told() {
     assert_eq!(db.source(&explained(&of(between, "")), "A"), "skip | A | Bloom filter");
     assert_eq!(db.source(&explained(&of(low, " AND c > 5")), "A"), "skip | A | clustering range");
     assert!(db.source(&explained(&of(low, "")), "A").starts_with("sstable | A | 2 partitions in "));
-    // Without a filter only a run finds out.
+    // Without a Bloom filter only a run can tell.
     let absent = format!("SELECT * FROM unfiltered WHERE k = {between}");
     assert!(db.source(&format!("EXPLAIN {absent}"), "B").starts_with("sstable | B | "));
     assert_eq!(db.source(&format!("EXPLAIN ANALYZE {absent}"), "B"), "skip | B | partition absent");
     db.ok(&format!("INSERT INTO t (k, c, v) VALUES ({low}, 2, 'b') USING TIMESTAMP 20"));
     db.flush("t");
     assert_eq!(db.source(&explained(&of(high, "")), "C"), "skip | C | key range");
-    // A newer deletion in memory is foreseen.
+    // A newer deletion in memory is part of the forecast.
     db.ok(&format!("DELETE FROM t USING TIMESTAMP 15 WHERE k = {low}"));
     assert_eq!(db.source(&explained(&of(low, "")), "A"), "skip | A | newer partition deletion");
     assert!(db.source(&explained(&of(low, "")), "C").starts_with("sstable | C | "));
@@ -186,24 +186,24 @@ fn older_sstables_are_left_out_where_newer_ones_have_all_that_is_asked_of_a_row(
     assert_eq!(db.source(&format!("EXPLAIN ANALYZE SELECT v {row}"), "A"), "skip | A | older than the row");
     assert_eq!(of(&counts_of(&mut db, "v")), (1, 2, Some(1)));
     assert_eq!(of(&counts_of(&mut db, "k, c")), (1, 2, Some(1)), "the row's own marker is newer");
-    // What an older one may hold is asked for: another column, a map's cells, anything at all.
+    // Requests for what an older source may have: another column, a map's cells, a whole row.
     for what in ["v, w", "m", "*", "count(*)"] {
         assert_eq!(of(&counts_of(&mut db, what)).2, None, "{what}");
     }
     let filtered = format!("EXPLAIN ANALYZE SELECT v {row} AND w = 'old' ALLOW FILTERING");
     assert_eq!(of(&db.counts(&filtered)), (1, 2, None), "a filter looks at w");
-    // An UPDATE leaves no marker, but a live value shows the row, too.
+    // An UPDATE writes no row marker, but a live value also shows the row.
     db.ok("UPDATE t USING TIMESTAMP 30 SET v = 'new', w = 'new' WHERE k = 1 AND c = 1");
     assert_eq!(counts_of(&mut db, "v, w").get("skip B").copied(), Some(1), "memory has both");
     assert_eq!(counts_of(&mut db, "k, c").get("skip B").copied(), None, "only B knows of a marker");
-    // A null says nothing of whether the row is there.
+    // A null does not tell whether the row exists.
     db.ok("UPDATE t USING TIMESTAMP 40 SET v = null WHERE k = 1 AND c = 1");
     assert_eq!(of(&counts_of(&mut db, "v")), (1, 2, Some(1)), "B's marker shows it, A is older");
 }
 
 #[test]
 fn an_answer_has_less_than_a_hundred_lines_however_many_sstables_there_are() {
-    // Compaction would make fewer of them.
+    // Compaction would reduce their number.
     let apart = "compaction = {'class': 'UnifiedCompactionStrategy', 'enabled': 'false'}";
     let mut db = Explained::with(&[&T.replace("))", &format!(")) WITH {apart}"))]);
     for k in [1, 2] {
@@ -239,7 +239,7 @@ fn several_partitions_are_counted_table_by_table() {
     assert_eq!((counts["index nodes"], counts["index remembered"]), (0, 2));
 }
 
-/// A partition of 3,000 rows in an SSTable, of which 500 are deleted one by one and 500 as a range, in another.
+/// A partition of 3,000 rows in an SSTable; another SSTable deletes 500 of them one by one and 500 with a range.
 fn wide() -> Explained {
     let mut db = Explained::with(&[T]);
     for first in (0..3000).step_by(100) {
@@ -264,7 +264,7 @@ fn a_run_counts_what_it_touched() {
     assert!(counts["merge rows"] >= 10 && counts["merge rows"] < 300, "the index leads near: {counts:?}");
     assert!(counts["index nodes"] > 0 && counts["disk blocks"] + counts["cache blocks"] > 0);
     assert!(!counts.contains_key("filter dropped"));
-    // Again: nothing comes from files.
+    // The second run reads nothing from files.
     let counts = db.counts(slice);
     assert_eq!((counts["disk blocks"], counts["disk bytes"], counts["decompress blocks"]), (0, 0, 0));
     assert!(counts["cache blocks"] > 0);

@@ -1,5 +1,5 @@
-//! Nearness to vectors, masks, tables that lose COMPACT STORAGE, warnings of tombstones, guardrails, EXPLAIN of writes that
-//! read first. The expected texts are Cassandra's (tests/conformance/scripts asks it).
+//! Vector search, masks, dropping COMPACT STORAGE, tombstone warnings, guardrails, EXPLAIN of writes that read first.
+//! The expected texts are Cassandra's (recorded by tests/conformance/scripts).
 
 use super::harness::Session;
 use crate::guardrails::{Feature, Guardrails, Threshold};
@@ -62,7 +62,7 @@ fn masks_stand_in_the_schema_and_outlive_a_crash() {
     session.ok("ALTER TABLE t ALTER v DROP MASKED");
     session.ok("ALTER TABLE t DROP w");
     assert_eq!(session.rows(masks), "");
-    // The session after the crash has no masks switched on.
+    // In the session after the crash masks are not enabled.
     assert!(session.error("ALTER TABLE t ALTER v MASKED WITH DEFAULT").starts_with("Cannot mask columns"));
 }
 
@@ -183,7 +183,7 @@ fn a_read_that_passes_too_many_tombstones_fails() {
     }
     assert_eq!(session.rows("SELECT c FROM t WHERE k = 1 AND c > 0"), "11");
     assert_eq!(session.rows("SELECT c FROM t WHERE k = 1 ORDER BY c DESC LIMIT 1"), "11");
-    // What combines rows counts anew after each page of them.
+    // A query that combines rows starts a new count after each internal page.
     for c in 20..30_020 {
         session.ok(&format!("INSERT INTO t (k, c) VALUES (2, {c})"));
         if c % 2500 == 0 {

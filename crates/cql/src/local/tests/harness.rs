@@ -1,4 +1,4 @@
-//! A backend over a simulated machine, and what tests ask of it.
+//! A backend on a simulated machine, and helpers for tests.
 
 use crate::backend::{Answer, Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut};
 use crate::error::CqlError;
@@ -12,7 +12,7 @@ pub(super) struct Session {
     pub(super) machine: Machine,
     pub(super) backend: Arc<LocalBackend>,
     pub(super) keyspace: Option<String>,
-    /// Of the last statement.
+    /// Warnings of the last statement.
     pub(super) warnings: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Session {
         Session { machine, backend, keyspace: None, warnings: Vec::new() }
     }
 
-    /// A session in a keyspace `ks` with these tables.
+    /// A session with a keyspace `ks` in which these statements were run.
     pub(super) fn with(statements: &[&str]) -> Session {
         let mut session = Session::new(7);
         session
@@ -63,7 +63,7 @@ impl Session {
         Ok(rows.rows)
     }
 
-    /// Prepares and runs a statement.
+    /// Prepares and executes a statement.
     pub(super) fn execute(
         &mut self,
         query: &str,
@@ -97,13 +97,13 @@ impl Session {
         self.run(query).err().unwrap_or_else(|| panic!("{query} was taken")).to_string()
     }
 
-    /// The rows of a query as one text: columns by commas, rows by semicolons.
+    /// The rows of a query as one text: columns separated by commas, rows by semicolons.
     pub(super) fn rows(&mut self, query: &str) -> String {
         let rows = self.run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
         rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join(";")
     }
 
-    /// The session after the machine has lost its power.
+    /// The session after a power failure of the machine.
     pub(super) fn crashed(self) -> Session {
         let machine = self.machine.crash();
         let keyspace = self.keyspace.clone();
@@ -119,7 +119,7 @@ pub(super) fn request<'a>(
     Request { keyspace, ..Request::plain(identity, values) }
 }
 
-/// Rows as literals.
+/// Collects rows as literals.
 #[derive(Default)]
 pub(super) struct Rows {
     columns: Option<Arc<ResultColumns>>,

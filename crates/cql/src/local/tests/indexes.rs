@@ -50,7 +50,7 @@ fn an_index_made_later_finds_what_was_there_in_memory_and_in_files() {
     assert_eq!(session.run("SELECT c FROM t WHERE k = 3 AND v = 3").unwrap().len(), 36);
 }
 
-/// Rows as hex of their values, as the recorder writes them.
+/// Rows as hexadecimal values, in the recorder's format.
 #[derive(Default)]
 struct Hex {
     row: Vec<String>,
@@ -78,7 +78,7 @@ impl RowsOut for Hex {
     }
 }
 
-/// What a statement is answered, as the recorder writes it.
+/// The answer to a statement, in the recorder's format.
 fn answer(session: &mut Session, statement: &str) -> String {
     let identity = Identity::default();
     let keyspace = session.keyspace.clone();
@@ -97,26 +97,26 @@ fn answer(session: &mut Session, statement: &str) -> String {
     text.trim_end().replace('\n', "\\n")
 }
 
-/// Statements whose answer is another one here, and why.
+/// Statements whose answers differ on purpose, and why.
 const ELSEWISE: &[(&str, &str)] = &[
-    // The node that was asked has them enabled; a release has not.
+    // SASI was enabled on the recorded node; it is not in a release.
     (
         "CREATE CUSTOM INDEX ON reg (v) USING 'org.apache.cassandra.index.sasi.SASIIndex'",
         "error 2200 SASI indexes are disabled. Enable in cassandra.yaml to use.",
     ),
-    // Cassandra fails over a partition of a static row alone.
+    // Cassandra fails for a partition that has only a static row.
     (
         "SELECT * FROM wide WHERE b = 'x' AND c2 = 'p' ALLOW FILTERING",
         "rows 00000002,78,00000001,70,00000001,00000007,00000004;00000001,78,00000002,70,00000002,00000007,00000002;00000001,78,00000001,70,00000001,00000007,00000001",
     ),
-    // The order of the names is that of a hash there.
+    // Cassandra lists the names in hash order.
     (
         "ALTER TABLE skinny DROP v",
         "error 2200 Cannot drop column v because it has dependent secondary indexes (skinny_v_idx, skinny_v_idx_1)",
     ),
 ];
 
-/// Runs what was recorded; `between` is called before each SELECT.
+/// Runs the recorded statements; `between` is called before each SELECT.
 fn as_recorded(between: impl Fn(&mut Session)) {
     let mut session = Session::new(3);
     session.ok(

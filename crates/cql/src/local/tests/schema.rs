@@ -1,4 +1,4 @@
-//! Schema statements leave the same `system_schema` behind as on a Cassandra 5.0.9, and listeners hear of them.
+//! Schema statements produce the same `system_schema` as Cassandra 5.0.9, and notify listeners.
 
 use super::harness::{Session, code, request};
 use crate::backend::{Backend, Identity, Outcome};
@@ -91,7 +91,7 @@ fn the_granularity_of_the_row_index_is_an_extension_that_is_checked_kept_and_sho
     assert_eq!(granularity(&session), Some(1024));
     let shown = session.rows("DESCRIBE TABLE t");
     assert!(shown.contains("extensions = {''helenus.row_index_granularity'': 0x314b6942}"), "{shown}");
-    // As it is shown, it is taken; so is what others keep there.
+    // The described form is accepted, and so are extensions of other programs.
     session
         .ok("ALTER TABLE t WITH extensions = {'helenus.row_index_granularity': 0x36354b6942, 'other': 0x00}");
     assert_eq!(granularity(&session), Some(65 << 10));
@@ -141,7 +141,7 @@ fn what_is_not_supported_yet_says_so() {
     }
 }
 
-/// The answers are those of Cassandra 5.0.9.
+/// The expected answers are those of Cassandra 5.0.9.
 #[test]
 fn what_is_of_a_kind_that_is_not_built_does_not_exist() {
     let mut session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY, v int)"]);
@@ -177,7 +177,7 @@ fn what_is_of_a_kind_that_is_not_built_does_not_exist() {
     assert_eq!(error.to_string(), "Trigger class 'a.b.C' couldn't be loaded");
 }
 
-/// As Cassandra 5.0.9 wrote them, but for most of their options.
+/// Written by Cassandra 5.0.9, without most table options.
 const COMMENTED: &str = r#"CREATE TYPE IF NOT EXISTS s.pair (
     a int
 );
@@ -236,7 +236,7 @@ fn compact_tables_are_read_from_the_comments_that_cassandra_writes_of_them() {
     assert!(t.indexes.contains_key("t_again_idx"));
     assert_eq!(u.flags, ["dense"]);
     assert!(u.clustering[0].reversed && u.columns_in_select_order().count() == 2);
-    // What none of it can be run of says nothing, and stops nothing.
+    // A comment of which nothing can be executed is ignored.
     let unknown =
         COMMENTED.replace("frozen<pair>", "frozen<nothing>").replace("CREATE INDEX IF", "-- CREATE INDEX IF");
     let schema = session.backend.schema_of_text(&unknown).unwrap();

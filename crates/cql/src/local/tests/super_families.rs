@@ -1,5 +1,5 @@
-//! What CQL shows of the super column families of the old interface. The expected answers are those of Cassandra 3.11.19
-//! (`tests/tools/rpc_compare.py` asks it the same statements).
+//! How CQL shows Thrift's super column families. The expected answers are those of Cassandra 3.11.19
+//! (`tests/tools/rpc_compare.py` runs the same statements there).
 
 use super::harness::{Rows, Session, request};
 use crate::backend::{Backend, Identity, Outcome, Request, SchemaStep};
@@ -8,7 +8,7 @@ use helenus_model::schema::{Schema, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// A family as the interface makes it: `text` names its columns, the map that holds others is `others`.
+/// A super column family as Thrift makes it: `text` declares its columns, and the map of undeclared ones is `others`.
 fn make(session: &mut Session, name: &str, text: &str, is_dense: bool) {
     let beyond = |schema: &mut Schema, _made_us: i64| -> Result<(), CqlError> {
         let keyspace = Arc::make_mut(schema.keyspaces.get_mut("ks").unwrap());

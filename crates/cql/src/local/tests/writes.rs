@@ -19,7 +19,7 @@ fn bound_values_are_written_and_unset_ones_left_alone() {
     assert_eq!(session.rows("SELECT * FROM t"), "1,2,null,5,'a'");
     session.execute(insert, &[bytes(&one), bytes(&two), BoundValue::Unset, BoundValue::Null]).unwrap();
     assert_eq!(session.rows("SELECT * FROM t"), "1,2,null,null,'a'");
-    // An UPDATE of nothing makes no row; an INSERT does.
+    // An UPDATE without values makes no row; an INSERT does.
     let update = "UPDATE t SET v = ?, n = ? WHERE k = ? AND c = 9";
     session.execute(update, &[BoundValue::Unset, BoundValue::Unset, bytes(&one)]).unwrap();
     assert_eq!(session.rows("SELECT c FROM t"), "2");
@@ -201,12 +201,13 @@ fn a_batch_too_large_is_refused_and_nothing_of_it_written() {
     let error = session.error(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1), insert(2)));
     assert_eq!(error, "Batch too large");
     assert_eq!(session.rows("SELECT k FROM o"), "");
-    // To one partition it is a single mutation, whatever its size.
+    // A batch to one partition is a single mutation of any size.
     session.ok(&format!("BEGIN BATCH {} {} APPLY BATCH", insert(1), insert(1)));
     assert_eq!(session.rows("SELECT k FROM o"), "1");
 }
 
-/// Sizes as a Cassandra 5.0.9 counts them: 8 bytes of deletions, 21 of an empty static row, 21 of a row, 20 a cell, values.
+/// Sizes as Cassandra 5.0.9 counts them: 8 bytes of deletions, 21 of an empty static row, 21 of a row, 20 of a cell,
+/// and values.
 #[test]
 fn batches_are_warned_of_as_cassandra_warns() {
     let mut session = Session::with(&[
@@ -268,7 +269,7 @@ fn a_paging_state_that_nobody_gave_is_a_protocol_error_whatever_the_statement() 
     let mut session = Session::with(&["CREATE TABLE o (k int PRIMARY KEY, v text)"]);
     session.ok("INSERT INTO o (k) VALUES (1)");
     let identity = Identity::default();
-    // A state of DESCRIBE of another schema: the key's length, its parts, no row, no limits.
+    // The paging state of DESCRIBE under another schema: the key's length, its parts, no row, no limits.
     let release = crate::virtual_table::RELEASE_VERSION.as_bytes();
     let length = release.len() as u8;
     let other = [&[28 + length, 0, 1, 0, length][..], release, &[7; 16], &[0; 8], &[0, 1, 1]].concat();
@@ -331,7 +332,7 @@ fn a_prepared_statement_outlives_changes_of_the_schema_that_are_not_its_tables()
     assert!(session.backend.prepared(&[9; 16]).unwrap().is_none());
 }
 
-/// The changes that Cassandra forgets statements at (`TableMetadata.changeAffectsPreparedStatements`).
+/// The changes after which Cassandra drops prepared statements (`TableMetadata.changeAffectsPreparedStatements`).
 #[test]
 fn a_prepared_statement_has_to_be_prepared_again_when_its_table_has_changed() {
     let mut session =

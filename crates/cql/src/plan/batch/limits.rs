@@ -1,4 +1,4 @@
-//! How large a batch may be, and what its client is warned of (`BatchStatement.verifyBatchSize`, `verifyBatchType`,
+//! The size limits of batches and the warnings about them (`BatchStatement.verifyBatchSize`, `verifyBatchType`,
 //! `getMutations`).
 
 use super::size::data_bytes;
@@ -9,26 +9,27 @@ use helenus_model::mutation::Mutation;
 use helenus_model::schema::Table;
 use std::collections::BTreeSet;
 
-/// Sizes of batches that are warned of or refused. Only those over several partitions are looked at.
+/// The thresholds for warnings and errors. Only batches over several partitions are checked for size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Bytes beyond which a batch is warned of (`batch_size_warn_threshold`), as Cassandra counts them.
+    /// The bytes above which a batch causes a warning (`batch_size_warn_threshold`), as Cassandra counts them.
     pub bytes_warn: u64,
-    /// Bytes beyond which it is refused (`batch_size_fail_threshold`).
+    /// The bytes above which a batch fails (`batch_size_fail_threshold`).
     pub bytes_fail: u64,
-    /// Partitions beyond which an unlogged one is warned of (`unlogged_batch_across_partitions_warn_threshold`).
+    /// The partitions above which an unlogged batch causes a warning
+    /// (`unlogged_batch_across_partitions_warn_threshold`).
     pub unlogged_partitions_warn: u64,
 }
 
 impl Default for BatchLimits {
-    /// Cassandra's: 5 KiB, 50 KiB, 10 partitions.
+    /// Cassandra's defaults: 5 KiB, 50 KiB, 10 partitions.
     fn default() -> BatchLimits {
         BatchLimits { bytes_warn: 5 << 10, bytes_fail: 50 << 10, unlogged_partitions_warn: 10 }
     }
 }
 
 impl BatchLimits {
-    /// What to warn of, for the mutation that a batch of these statements makes.
+    /// Checks the mutation of a batch of these statements; returns warnings.
     ///
     /// # Errors
     /// The batch is too large.
@@ -60,7 +61,7 @@ impl BatchLimits {
                 bytes - self.bytes_warn
             ));
         }
-        // A key counts once, whatever the tables and keyspaces it stands in.
+        // A key counts once, in however many tables and keyspaces it occurs.
         let keys = of(&mut updates.iter().map(|update| ("", &*update.key)));
         if kind != BatchKind::Logged && keys > self.unlogged_partitions_warn {
             warnings.push(format!(
@@ -73,8 +74,8 @@ impl BatchLimits {
     }
 }
 
-/// Cassandra keeps a logged batch in its batchlog for as long as its tables keep tombstones. Here nothing is kept; who reads
-/// the warning there reads it here.
+/// Cassandra keeps a logged batch in its batchlog for no longer than the least `gc_grace_seconds` of its tables, and
+/// warns if that is 0. There is no batchlog here, but clients get the same warning.
 fn short_grace<'t>(tables: impl Iterator<Item = &'t Table>) -> Option<String> {
     let (count, names) = names(tables.filter(|table| table.options.gc_grace_seconds == 0));
     (count > 0).then(|| {
@@ -87,7 +88,7 @@ fn short_grace<'t>(tables: impl Iterator<Item = &'t Table>) -> Option<String> {
     })
 }
 
-/// How many tables these are, and their names as Java prints a set.
+/// The number of distinct tables, and their names as Java prints a set.
 fn names<'t>(tables: impl Iterator<Item = &'t Table>) -> (usize, String) {
     let names: BTreeSet<String> = tables.map(|table| format!("{}.{}", table.keyspace, table.name)).collect();
     (names.len(), format!("[{}]", names.into_iter().collect::<Vec<_>>().join(", ")))

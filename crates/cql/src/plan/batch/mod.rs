@@ -1,5 +1,5 @@
-//! BATCH: its analysis (`prepared`), what is warned of or refused for its size (`limits`), and that size as Cassandra counts
-//! it (`size`). Batches of the protocol and of text alike.
+//! BATCH, of the protocol and of CQL text: its analysis (`prepared`), its limits and warnings (`limits`), and its size
+//! as Cassandra counts it (`size`).
 
 mod limits;
 mod prepared;

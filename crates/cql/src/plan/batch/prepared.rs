@@ -1,4 +1,4 @@
-//! An analysed BATCH: which statements may stand together, and the one mutation they make.
+//! An analysed BATCH: which statements may be combined, and the one mutation that they make.
 
 use crate::analysis::{Bindings, Markers, Scope};
 use crate::backend::BatchKind;
@@ -7,11 +7,11 @@ use crate::plan::conditional::check_together;
 use crate::plan::modify::{Attributes, ModifyPlan, Moment, Statement, timestamp_of};
 use crate::syntax::ast::{self, BatchItem};
 
-/// An analysed BATCH of text.
+/// An analysed BATCH in CQL text.
 #[derive(Debug)]
 pub(crate) struct BatchPlan {
     pub(crate) kind: BatchKind,
-    /// Whether a statement has conditions: then all are of one partition.
+    /// Whether a statement has conditions; all are then on one partition.
     pub(crate) is_conditional: bool,
     attributes: Attributes,
     pub(crate) statements: Vec<ModifyPlan>,
@@ -66,8 +66,8 @@ impl BatchPlan {
         Ok(BatchPlan { kind, is_conditional, attributes, statements })
     }
 
-    /// How many columns the partition key of the batch's only table has; 0 if there are several tables, whose markers
-    /// drivers are not told of.
+    /// The number of columns in the partition key of the batch's table; 0 if there are several tables, because drivers
+    /// then get no partition key markers.
     pub(crate) fn key_columns(&self) -> usize {
         let Some(first) = self.statements.first() else { return 0 };
         let same = self.statements.iter().all(|statement| statement.table.id == first.table.id);
@@ -79,7 +79,7 @@ impl BatchPlan {
         self.statements.iter().map(|plan| Statement { plan, bindings: bindings.clone() }).collect()
     }
 
-    /// The moment of the batch's writes: its own timestamp instead of the request's, if it has one.
+    /// The moment of the batch's writes: with its own timestamp, if it has one, instead of the request's.
     pub(crate) fn moment(&self, moment: Moment, bindings: &Bindings<'_>) -> Result<Moment> {
         let timestamp_us = timestamp_of(self.attributes.timestamp.as_ref(), moment.timestamp_us, bindings)?;
         let is_clients = moment.is_clients || self.attributes.timestamp.is_some();
@@ -87,7 +87,7 @@ impl BatchPlan {
     }
 }
 
-/// Refuses statements that do not go together (`BatchStatement.validate`).
+/// Rejects statements that cannot be combined (`BatchStatement.validate`).
 pub(crate) fn check_kinds<'p>(
     kind: BatchKind,
     statements: impl Iterator<Item = &'p ModifyPlan>,

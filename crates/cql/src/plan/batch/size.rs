@@ -1,5 +1,5 @@
-//! The size of a mutation as Cassandra counts it (`PartitionUpdate.dataSize`): thresholds for batches are in its bytes, of
-//! which a small cell has many more than its value.
+//! The size of a mutation as Cassandra counts it (`PartitionUpdate.dataSize`). Thresholds for batches are in these
+//! bytes; a small cell counts many more bytes than its value has.
 
 use helenus_model::deletion::Liveness;
 use helenus_model::mutation::{Change, Mutation, PartitionUpdate};
@@ -8,7 +8,7 @@ use helenus_model::row::RowBuf;
 
 /// `DeletionTime.dataSize`.
 const DELETION: usize = 12;
-/// `Row.Deletion.dataSize`: a byte says whether it is shadowable.
+/// `Row.Deletion.dataSize`: one byte more, for whether it is shadowable.
 const ROW_DELETION: usize = DELETION + 1;
 /// `LivenessInfo.dataSize`: the timestamp.
 const LIVENESS: usize = 8;
@@ -17,8 +17,8 @@ const EXPIRY: usize = 4 + 8;
 /// `AbstractCell.dataSize` without value and path.
 const CELL: usize = 8 + EXPIRY;
 
-/// Bytes of all updates. Rows that several statements of a batch change are counted for each of them; Cassandra counts
-/// what they come to.
+/// The bytes of all updates. A row that several statements of a batch change is counted for each; Cassandra counts the
+/// merged row.
 pub(super) fn data_bytes(mutation: &Mutation) -> u64 {
     let mut row = RowBuf::default();
     mutation.updates.iter().map(|update| update_bytes(update, &mut row) as u64).sum()
@@ -26,7 +26,7 @@ pub(super) fn data_bytes(mutation: &Mutation) -> u64 {
 
 fn update_bytes(update: &PartitionUpdate, row: &mut RowBuf) -> usize {
     let (mut rows, mut ranges, mut has_static) = (0, 0, false);
-    // Our own bytes, written a moment ago: damage cannot be, and would be found where they are applied.
+    // The server wrote these bytes itself a moment ago. Damage is impossible, and would be found when they are applied.
     for change in update.changes.iter().flatten() {
         match change {
             Change::PartitionDeletion(_) => {}
@@ -41,9 +41,9 @@ fn update_bytes(update: &PartitionUpdate, row: &mut RowBuf) -> usize {
             }
         }
     }
-    // `MutableDeletionInfo`: the partition's timestamp, and the ranges with their number.
+    // `MutableDeletionInfo`: the partition's timestamp, then the number of ranges and the ranges.
     let deletions = 8 + if ranges > 0 { 4 + ranges } else { 0 };
-    // `Rows.EMPTY_STATIC_ROW` counts like any row.
+    // `Rows.EMPTY_STATIC_ROW` counts like any other row.
     let no_static = if has_static { 0 } else { LIVENESS + ROW_DELETION };
     rows + deletions + no_static
 }
@@ -56,7 +56,7 @@ fn row_bytes(packed: &[u8], clustering_columns: usize, row: &mut RowBuf) -> usiz
     let clustering: usize = row.clustering.iter().map(|value| length(*value)).sum();
     let liveness = LIVENESS + if row.liveness.ttl_s != Liveness::NONE.ttl_s { EXPIRY } else { 0 };
     let mut bytes = clustering + liveness + ROW_DELETION;
-    // A multi-cell column counts its deletion whether it has one or not.
+    // A multi-cell column counts a deletion even if it has none.
     let mut complex = None;
     for cell in &row.cells {
         bytes += CELL + length(cell.value) + length(cell.path);

@@ -1,4 +1,4 @@
-//! What stands behind IF, typed (`ColumnCondition.Raw.prepare`, `Conditions`).
+//! The typed IF clause (`ColumnCondition.Raw.prepare`, `Conditions`).
 
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column, references_duration};
 use crate::error::{CqlError, Result};
@@ -10,19 +10,19 @@ use std::sync::Arc;
 /// The conditions of one statement.
 #[derive(Debug, Default)]
 pub(crate) enum Conditions {
-    /// It has none.
+    /// There is no IF.
     #[default]
     None,
     /// `IF NOT EXISTS`
     NotExists,
     /// `IF EXISTS`
     Exists,
-    /// Conditions on columns, those on regular columns first, then those on static ones, each in the order of the text.
+    /// Conditions on columns: those on regular columns first, then those on static ones, each in the order of the text.
     Columns(Vec<Condition>),
 }
 
 impl Conditions {
-    /// Types what stands behind the IF of an UPDATE or DELETE.
+    /// Types the IF clause of an UPDATE or DELETE.
     pub(crate) fn prepare(
         guard: &Guard<'_>,
         has_timestamp: bool,
@@ -50,17 +50,17 @@ impl Conditions {
         matches!(self, Conditions::None)
     }
 
-    /// Whether one is about a static column.
+    /// Whether any condition is on a static column.
     pub(crate) fn asks_statics(&self) -> bool {
         self.columns().iter().any(Condition::is_static)
     }
 
-    /// Whether one is about a regular column.
+    /// Whether any condition is on a regular column.
     pub(crate) fn asks_regulars(&self) -> bool {
         self.columns().iter().any(|condition| !condition.is_static())
     }
 
-    /// Those on columns.
+    /// The conditions on columns.
     pub(crate) fn columns(&self) -> &[Condition] {
         match self {
             Conditions::Columns(conditions) => conditions,
@@ -68,7 +68,7 @@ impl Conditions {
         }
     }
 
-    /// What every conditional statement is refused for, whatever its conditions.
+    /// Makes the checks that apply to every conditional statement, whatever its conditions.
     pub(crate) fn check(&self, table: &Table, has_timestamp: bool) -> Result<()> {
         if self.is_none() {
             return Ok(());
@@ -93,26 +93,26 @@ fn invalid<T>(message: String) -> Result<T> {
 pub(crate) struct Condition {
     /// The column.
     pub(crate) column: Column,
-    /// What of it is compared.
+    /// The part of the column that is compared.
     pub(super) place: Place,
-    /// How; IN compares for equality with each value.
+    /// The comparison; IN compares each value for equality.
     pub(super) comparison: Comparison,
-    /// With what.
+    /// The values it is compared with.
     pub(super) values: Values,
 }
 
-/// What of a column a condition is about.
+/// The part of a column that a condition is on.
 #[derive(Debug)]
 pub(super) enum Place {
     /// All of it.
     Whole,
     /// The element of a list at this index, or of a map under this key.
     Element(Term),
-    /// The field of a user-defined type, by its number, and its type.
+    /// The field of a user-defined type: its index and its type.
     Field(usize, CqlType),
 }
 
-/// What a condition compares with.
+/// The values that a condition compares with.
 #[derive(Debug)]
 pub(super) enum Values {
     /// One value.
@@ -124,12 +124,12 @@ pub(super) enum Values {
 }
 
 impl Condition {
-    /// Whether it asks what a collection contains.
+    /// Whether it is CONTAINS or CONTAINS KEY.
     pub(super) fn contains(&self) -> bool {
         matches!(self.comparison, Comparison::Contains | Comparison::ContainsKey)
     }
 
-    /// Whether it is about a static column.
+    /// Whether it is on a static column.
     pub(crate) fn is_static(&self) -> bool {
         self.column.kind == ColumnKind::Static
     }
@@ -240,7 +240,7 @@ fn values(
     }
 }
 
-/// Refuses order where there is none (`validateOperationOnDurations`).
+/// Rejects order comparisons of types without an order (`validateOperationOnDurations`).
 fn check_order(ty: &CqlType, comparison: Comparison) -> Result<()> {
     let is_slice = matches!(
         comparison,

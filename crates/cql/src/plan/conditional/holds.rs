@@ -1,4 +1,4 @@
-//! Whether a condition holds for a row that was read (`ColumnCondition.Bound`).
+//! Evaluates a condition on a row that was read (`ColumnCondition.Bound`).
 
 use super::condition::{Condition, Place, Values};
 use crate::analysis::selection::Source;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 /// A condition with the values of one execution.
 pub(super) struct BoundCondition<'a> {
     condition: &'a Condition,
-    /// Index or key, for a condition on an element; `None` for null.
+    /// The index or key of a condition on an element; `None` for null.
     element: Option<Cow<'a, [u8]>>,
-    /// What is compared with; null is `None`.
+    /// The values to compare with; null is `None`.
     values: Vec<Option<Cow<'a, [u8]>>>,
-    /// Whether the value is unset, which is refused when it is compared, not before.
+    /// Whether the value is unset; this is an error only when it is compared, not before.
     is_unset: bool,
 }
 
-/// The collection that was last put together of a row's cells: conditions on one column need it again and again.
+/// The collection last assembled from a row's cells, kept because several conditions may be on one column.
 #[derive(Default)]
 pub(super) struct Assembled {
     column: Option<Arc<str>>,
@@ -32,7 +32,7 @@ pub(super) struct Assembled {
 }
 
 impl Assembled {
-    /// The value of a multi-cell column of `row`, which is always the same row.
+    /// The value of a multi-cell column of `row`. All calls must pass the same row.
     fn value(&mut self, row: &RowAt<'_>, column: &Column) -> Option<&[u8]> {
         if self.column.as_ref() != Some(&column.name) {
             let mut scratch = Vec::new();
@@ -48,12 +48,12 @@ fn invalid<T>(message: String) -> Result<T> {
 }
 
 impl<'a> BoundCondition<'a> {
-    /// With the values of a request.
+    /// Binds a condition to the values of a request.
     pub(super) fn bind(condition: &'a Condition, bindings: &Bindings<'a>) -> Result<BoundCondition<'a>> {
         let element = match &condition.place {
             Place::Element(term) => match term.bind(bindings)? {
                 Bound::Bytes(bytes) => Some(bytes),
-                // A key that no map has.
+                // A key that is in no map.
                 Bound::Unset if matches!(condition.column.ty, CqlType::Map { .. }) => {
                     return Ok(BoundCondition {
                         condition,
@@ -71,7 +71,7 @@ impl<'a> BoundCondition<'a> {
             Values::One(term) => match term.bind(bindings)? {
                 Bound::Bytes(bytes) => values.push(Some(bytes)),
                 Bound::Null => values.push(None),
-                // Nothing contains it.
+                // No collection contains an unset value.
                 Bound::Unset if condition.contains() && condition.column.ty.is_multi_cell() => {}
                 Bound::Unset => is_unset = true,
             },
@@ -80,7 +80,7 @@ impl<'a> BoundCondition<'a> {
                     match term.bind(bindings)? {
                         Bound::Bytes(bytes) => values.push(Some(bytes)),
                         Bound::Null => values.push(None),
-                        // Left out, as if it were not there.
+                        // Ignored, as if it were not in the list.
                         Bound::Unset => {}
                     }
                 }
@@ -90,7 +90,7 @@ impl<'a> BoundCondition<'a> {
         Ok(BoundCondition { condition, element, values, is_unset })
     }
 
-    /// Whether it holds for the row.
+    /// Whether the condition is met by the row.
     pub(super) fn holds(&self, row: &RowAt<'_>, assembled: &mut Assembled, work: &Work<'_>) -> Result<bool> {
         if self.is_unset {
             return invalid("Invalid 'unset' value in condition".into());
@@ -127,7 +127,8 @@ impl<'a> BoundCondition<'a> {
                         .find(|(found, _)| key.compare(found, wanted) == Ordering::Equal)
                         .map(|(_, value)| value)
                 });
-                // Cassandra compares the values by the type of the keys. Where they are too short for that, it breaks.
+                // Cassandra compares the values by the type of the keys, and fails internally on values too short for
+                // that type.
                 let least = key.fixed_length().unwrap_or(0);
                 let is_key = |value: &[u8]| value.len() >= least;
                 let all_keys = found.is_none_or(is_key) && self.values.iter().flatten().all(|v| is_key(v));
@@ -147,7 +148,7 @@ impl<'a> BoundCondition<'a> {
         }
     }
 
-    /// Whether the found value compares with one of the values.
+    /// Whether the comparison with any of the values is true.
     fn any(&self, ty: &CqlType, found: Option<&[u8]>) -> Result<bool> {
         for value in &self.values {
             if self.compare(ty, value.as_deref(), found)? {
@@ -160,7 +161,7 @@ impl<'a> BoundCondition<'a> {
     fn compare(&self, ty: &CqlType, value: Option<&[u8]>, found: Option<&[u8]>) -> Result<bool> {
         let comparison = self.condition.comparison;
         let contains = self.condition.contains();
-        // An empty collection of several cells is none at all.
+        // An empty multi-cell collection is null.
         let is_multi_cell = ty.is_multi_cell() && !matches!(ty, CqlType::Udt(_));
         let is_empty = is_multi_cell && !contains && value.is_some_and(|value| count(value) == 0);
         let Some(value) = value.filter(|_| !is_empty) else {
@@ -187,7 +188,7 @@ impl<'a> BoundCondition<'a> {
             Comparison::Contains | Comparison::ContainsKey => {
                 contained(ty, found, value, comparison == Comparison::ContainsKey)
             }
-            // The grammar has no LIKE behind IF.
+            // The grammar allows no LIKE in IF.
             Comparison::Like => false,
         })
     }
@@ -216,7 +217,7 @@ fn collection_word(ty: &CqlType) -> &'static str {
     }
 }
 
-/// Whether a collection has a value, or a map a key.
+/// Whether a collection contains a value, or a map a key.
 fn contained(ty: &CqlType, collection: &[u8], value: &[u8], is_key: bool) -> bool {
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {

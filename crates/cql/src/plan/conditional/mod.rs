@@ -1,9 +1,9 @@
 //! Conditional statements: IF of INSERT, UPDATE, DELETE and of batches.
 //!
-//! `condition` is what stands behind IF, typed; `holds` asks it of a row that was read; `request` brings the conditions of a
-//! statement or batch together, says what is to be read for them and whether they hold; `result` is the answer to those
-//! that do not. Rules, texts and results are those of `CQL3CasRequest`, `ColumnCondition` and
-//! `ModificationStatement.buildCasResultSet`. What is read and written in between is the way of every write that reads
+//! `condition` is the typed IF clause; `holds` evaluates it on a row that was read. `request` collects the conditions
+//! of a statement or batch, computes which rows they need, and decides whether they are met. `result` is the answer.
+//! Rules, texts and results are those of `CQL3CasRequest`, `ColumnCondition` and
+//! `ModificationStatement.buildCasResultSet`. Locking, reading and writing are the same as for every write that reads
 //! first (`plan/modify/prior.rs`).
 
 mod condition;

@@ -1,4 +1,4 @@
-//! The conditions of a statement or batch, brought together by the row that they are about (`CQL3CasRequest`).
+//! The conditions of a statement or batch, grouped by row (`CQL3CasRequest`).
 
 use super::condition::{Condition, Conditions};
 use super::holds::{Assembled, BoundCondition};
@@ -13,22 +13,22 @@ use helenus_model::schema::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is asked of one row.
+/// The conditions on one row.
 enum RowCondition<'a> {
     NotExists,
     Exists,
     Columns(Vec<BoundCondition<'a>>),
 }
 
-/// Which columns a refusal shows.
+/// The columns in the answer of a request that was not applied.
 pub(super) enum Shown<'a> {
     /// All of them.
     All,
-    /// Those that conditions are about, each once.
+    /// The columns that have conditions, each once.
     Conditions(Vec<&'a Condition>),
 }
 
-/// The conditions of one execution; all are about one partition.
+/// The conditions of one execution; all are on one partition.
 pub(crate) struct CasRequest<'a> {
     pub(super) table: &'a Arc<Table>,
     pub(super) key: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) struct CasRequest<'a> {
     pub(super) shown: Shown<'a>,
     /// All conditions on columns.
     pub(super) asked: Vec<&'a Condition>,
-    /// Whether regular columns are looked at, and static ones: all of them, or those that conditions are about.
+    /// Whether regular columns, and whether static columns, are read: all of them, or those with conditions.
     pub(super) updates_regulars: bool,
     pub(super) updates_statics: bool,
     static_condition: Option<RowCondition<'a>>,
@@ -44,12 +44,12 @@ pub(crate) struct CasRequest<'a> {
     rows: BTreeMap<Vec<u8>, RowCondition<'a>>,
 }
 
-/// Whether the conditions of a request hold.
+/// The result of evaluating the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// All of them.
+    /// All conditions are met.
     Applies,
-    /// One does not.
+    /// A condition is not met.
     Refused,
 }
 
@@ -57,7 +57,7 @@ fn invalid<T>(message: &str) -> Result<T> {
     Err(CqlError::Invalid(message.into()))
 }
 
-/// Refuses a batch with conditions over several tables (`BatchStatement.validate`).
+/// Rejects a batch with conditions over several tables (`BatchStatement.validate`).
 pub(crate) fn check_together<'p>(
     mut statements: impl Iterator<Item = &'p ModifyPlan> + Clone,
 ) -> Result<bool> {
@@ -72,8 +72,8 @@ pub(crate) fn check_together<'p>(
     Ok(true)
 }
 
-/// Leaves out what a batch writes to rows that it deletes as well: all of it happens at one time, at which a deletion
-/// stands above what is written.
+/// Removes a batch's writes to rows that the same batch deletes. All of its changes have one timestamp, at which a
+/// deletion wins over a write.
 pub(crate) fn without_deleted_rows(mutation: &mut Mutation) {
     for update in &mut mutation.updates {
         let columns = update.table.clustering.len();
@@ -101,10 +101,10 @@ pub(crate) fn without_deleted_rows(mutation: &mut Mutation) {
 }
 
 impl<'a> CasRequest<'a> {
-    /// Of the statements of a batch, or of one that stands alone.
+    /// Collects the conditions of a batch's statements, or of one statement outside a batch.
     ///
     /// # Errors
-    /// What is wrong with the values; statements that do not go together.
+    /// Invalid values; statements that cannot be combined.
     pub(crate) fn new(statements: &[Statement<'a>], is_batch: bool) -> Result<CasRequest<'a>> {
         let mut request: Option<CasRequest<'a>> = None;
         let mut shows_all = false;
@@ -115,7 +115,7 @@ impl<'a> CasRequest<'a> {
                 Some(_) => return invalid("Batch with conditions cannot span multiple partitions"),
                 none => none.insert(CasRequest::of(plan, key, is_batch)),
             };
-            // Whether partitions go together is looked at before their rows.
+            // As in Cassandra, the partitions are checked before the rows.
             let clustering = plan.conditional_row(bindings)?;
             request.updates_regulars |= plan.updates_regulars();
             if plan.conditions.is_none() {
@@ -220,8 +220,8 @@ impl<'a> CasRequest<'a> {
         }
     }
 
-    /// What must be read: the rows of conditions, or with static conditions alone the first of the partition, which tells a
-    /// partition without static values from none at all.
+    /// Adds the rows to read: the rows of conditions or, if there are only static conditions, the first row of the
+    /// partition, which distinguishes a partition without static values from an absent one.
     pub(crate) fn want(&self, wanted: &mut Wanted) {
         let partition = wanted.partition(self.table, &self.key);
         partition.statics = true;
@@ -229,10 +229,10 @@ impl<'a> CasRequest<'a> {
         partition.rows.extend(self.rows.keys().cloned());
     }
 
-    /// Whether the conditions hold.
+    /// Evaluates the conditions.
     ///
     /// # Errors
-    /// A value that cannot be compared; the request has gone on for too long.
+    /// A value that cannot be compared; the request took too long.
     pub(crate) fn verdict(&self, prior: &Prior, now_s: i64, work: &Work<'_>) -> Result<Verdict> {
         let all = self.static_condition.iter().map(|condition| (None, condition));
         for (row, condition) in all.chain(self.rows.iter().map(|(key, condition)| (Some(key), condition))) {
@@ -272,7 +272,7 @@ impl<'a> CasRequest<'a> {
         }
     }
 
-    /// The words for a statement that names several rows by IN.
+    /// The error for a statement that names several rows by IN.
     pub(crate) fn refuse_in(kind: ModifyKind, what: &str) -> CqlError {
         let word = if kind == ModifyKind::Update { "updates" } else { "deletions" };
         CqlError::Invalid(format!("IN on the {what} is not supported with conditional {word}"))

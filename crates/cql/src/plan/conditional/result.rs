@@ -1,4 +1,4 @@
-//! The answer to a conditional statement: `[applied]`, and where it was not, what the conditions found
+//! The answer to a conditional statement: `[applied]` and, if it was not applied, the rows that the conditions found
 //! (`ModificationStatement.buildCasResultSet`).
 
 use super::request::{CasRequest, Shown};
@@ -20,7 +20,7 @@ impl CasRequest<'_> {
         columns
     }
 
-    /// Writes the answer to one that was not: a row for each that was found.
+    /// Writes the answer to a statement that was not applied: one row for each row found.
     pub(crate) fn write_refused(
         &self,
         prior: &Prior,
@@ -65,7 +65,7 @@ impl CasRequest<'_> {
 
     /// Whether Cassandra reads the column for these conditions (`CQL3CasRequest.columnsToRead`).
     fn is_read(&self, column: &Column) -> bool {
-        // Those of conditions are read in a batch with IF EXISTS too, which shows all columns.
+        // Columns of conditions are read in a batch with IF EXISTS too, which shows all columns.
         let is_asked = || self.asked.iter().any(|one| one.column.id == column.id);
         match column.kind {
             ColumnKind::PartitionKey | ColumnKind::Clustering => true,

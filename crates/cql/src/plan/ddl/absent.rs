@@ -1,5 +1,6 @@
-//! Statements about views, functions, aggregates and triggers, which no keyspace has yet: what Cassandra answers where there is
-//! none of the name. Statements that make one are refused by `plan::analysed`, but for triggers, whose classes nobody can load.
+//! Statements about views, functions, aggregates and triggers, of which no keyspace has any: answers as Cassandra does
+//! if the named object does not exist. Statements that create one are rejected by `plan::analysed`, except triggers,
+//! whose classes cannot be loaded.
 
 use super::create_table::invalid;
 use crate::analysis::Scope;
@@ -9,7 +10,8 @@ use crate::syntax::print_type;
 use helenus_engine::{SchemaChange, SchemaChangeKind};
 use helenus_model::schema::Schema;
 
-/// What such a statement would change, and the permission it needs; `None`: it is another, or makes what is not built.
+/// The change and the permission of such a statement; `None`: it is another statement, or creates an unsupported
+/// object.
 pub(super) fn change_of(
     statement: &StatementKind<'_>,
     scope: &Scope<'_>,
@@ -39,10 +41,10 @@ pub(super) fn change_of(
     }
 }
 
-/// Runs it: there is nothing to change.
+/// Runs the statement, which changes nothing.
 ///
 /// # Errors
-/// There is none of that name, unless IF EXISTS allows that.
+/// The named object does not exist, unless there is an IF EXISTS.
 pub(super) fn run(statement: &StatementKind<'_>, in_keyspace: &str, schema: &Schema) -> Result<()> {
     let view = |name: &QualifiedName<'_>, may_be_absent| match may_be_absent {
         true => Ok(()),

@@ -15,7 +15,7 @@ use helenus_model::types::{CqlType, quote_identifier};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// ALTER TABLE. `now_us` is when dropped columns are gone, if the statement does not say.
+/// ALTER TABLE. `now_us` is the time of the drop for dropped columns, if the statement gives none.
 pub(super) fn alter(
     statement: &AlterTable<'_>,
     keyspace: &str,
@@ -121,7 +121,8 @@ fn set_mask(
     Ok(())
 }
 
-/// `DROP COMPACT STORAGE`: what the table has added by itself becomes visible, and rows are as those of other tables.
+/// `DROP COMPACT STORAGE`: the columns that the table added implicitly become visible, and its rows become ordinary
+/// rows.
 fn drop_compact_storage(enabled: bool, table: &mut Table) -> Result<()> {
     if !enabled {
         return invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
@@ -203,7 +204,7 @@ fn add(
     Ok(())
 }
 
-/// Drops a column, which is put into `gone`; the caller takes all of them out together.
+/// Drops a column: its name is added to `gone`; the caller removes all of these columns at once.
 fn drop(
     name: &Ident<'_>,
     if_exists: bool,
@@ -232,7 +233,7 @@ fn drop(
         ));
     }
     if table.compact_value().is_some_and(|value| value.name == column.name) {
-        // Cassandra breaks over it inside: the table would have no value.
+        // Cassandra fails with this internal error: the table would have no value.
         return Err(CqlError::Server("java.lang.AssertionError".into()));
     }
     gone.insert(column.name.clone());
@@ -245,7 +246,7 @@ fn drop(
 
 fn rename(from: &Ident<'_>, to: &Ident<'_>, _if_exists: bool, table: &mut Table) -> Result<()> {
     let (from, to) = (from.as_str(), to.as_str());
-    // Cassandra looks the column up in a way that fails before IF EXISTS is asked for.
+    // Cassandra's lookup of the column fails before IF EXISTS is considered.
     let column = table.column(from).filter(|column| !table.is_hidden(column));
     let Some(column) = column else { return Err(undefined_column(table, from)) };
     if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {

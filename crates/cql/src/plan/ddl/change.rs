@@ -1,7 +1,7 @@
 //! Runs a statement that changes the schema.
 //!
-//! A plan keeps the statement's text: what it means depends on the schema of the moment it runs, under the lock of
-//! schema changes, and it runs seldom.
+//! A plan keeps only the statement's text, because its meaning depends on the schema at the time it runs, under the
+//! lock of schema changes. Such statements are rare, so parsing again is cheap enough.
 
 use super::create_table::invalid;
 use super::replication::{more_replicas, too_many_replicas};
@@ -18,19 +18,19 @@ use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What schema changes need to know of the server.
+/// The server's settings that schema changes depend on.
 pub(crate) struct DdlSettings {
     /// The server's datacenter.
     pub(crate) datacenter: Arc<str>,
-    /// Options of a new table.
+    /// The default options of a new table.
     pub(crate) table_options: TableOptions,
-    /// Makes the identity of a new table: a time UUID.
+    /// Makes the id of a new table: a time UUID.
     pub(crate) new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
     /// Whether columns may be masked (`dynamic_data_masking_enabled`).
     pub(crate) masks_columns: bool,
     /// Whether tables may lose COMPACT STORAGE (`drop_compact_storage_enabled`).
     pub(crate) drops_compact_storage: bool,
-    /// What may not be made.
+    /// The guardrails on schemas.
     pub(crate) guarded: Arc<Guarded>,
 }
 
@@ -44,13 +44,13 @@ impl fmt::Debug for DdlSettings {
 #[derive(Debug)]
 pub(crate) struct DdlPlan {
     text: String,
-    /// What it tells clients when it has changed something; its keyspace is where it looks.
+    /// The event for clients when it has changed something; its keyspace is the keyspace that is changed.
     event: SchemaChange,
     /// The permission it needs.
     pub(crate) permission: ast::Permission,
 }
 
-/// Refuses type classes that are none (`check_class`).
+/// Rejects names of classes that are not types (`check_class`).
 fn check_classes(statement: &StatementKind<'_>) -> Result<()> {
     use ast::{TableChange, TypeChange};
     let types: Vec<&ast::DataType<'_>> = match statement {
@@ -69,24 +69,24 @@ fn check_classes(statement: &StatementKind<'_>) -> Result<()> {
     types.into_iter().try_for_each(check_class)
 }
 
-/// A change of the schema that CQL has no words for; with the timestamp that the change is written at.
+/// A change of the schema that CQL cannot express; takes the timestamp of the change.
 pub(crate) type SchemaEdit<'a> = dyn Fn(&mut Schema, i64) -> Result<()> + 'a;
 
-/// What running one did.
+/// The result of running a schema statement.
 pub(crate) struct DdlOutcome {
-    /// What the answer tells; `None` if nothing changed.
+    /// The change for the answer; `None` if nothing changed.
     pub(crate) event: Option<SchemaChange>,
-    /// Everything that changed, for listeners.
+    /// All changes, for listeners.
     pub(crate) changes: Vec<SchemaChange>,
     pub(crate) ticket: Ticket,
     pub(crate) warnings: Vec<String>,
 }
 
 impl DdlPlan {
-    /// Takes a statement, if it is one that changes the schema.
+    /// Makes a plan of a statement, if it is one that changes the schema.
     ///
     /// # Errors
-    /// What Cassandra refuses when it prepares such a statement; kinds that are not supported yet.
+    /// Errors that Cassandra reports when such a statement is prepared; unsupported kinds.
     pub(crate) fn prepare(statement: &ast::Statement<'_>, scope: &Scope<'_>) -> Result<Option<DdlPlan>> {
         use SchemaChangeKind::{Created, Dropped, Updated};
         use ast::Permission as P;
@@ -111,7 +111,7 @@ impl DdlPlan {
             StatementKind::AlterType(alter) => (&alter.name, Updated, P::Alter, true),
             StatementKind::DropType(drop) => (&drop.name, Dropped, P::Drop, true),
             StatementKind::CreateIndex(create) => (&create.table, Updated, P::Alter, false),
-            // The table is known when it is found by the index.
+            // The table is found by the index when the statement runs.
             StatementKind::DropIndex(drop) => (&drop.name, Updated, P::Alter, false),
             other => {
                 let change = absent::change_of(other, scope)?;
@@ -139,15 +139,15 @@ impl DdlPlan {
         &self.event.keyspace
     }
 
-    /// The table it changes, if it is one.
+    /// The table it changes, if it changes one.
     pub(crate) fn table(&self) -> Option<&str> {
         self.event.name.as_deref().filter(|_| !self.event.is_type)
     }
 
-    /// Runs it. `beyond` goes on with the schema it makes, in the same step.
+    /// Runs the statement. `beyond` then changes the resulting schema further, in the same step.
     ///
     /// # Errors
-    /// What is wrong with it under the present schema; the errors of a write.
+    /// The statement is not valid under the current schema; the errors of a write.
     pub(crate) fn execute(
         &self,
         database: &Database,
@@ -156,7 +156,7 @@ impl DdlPlan {
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<DdlOutcome> {
         let mut statement =
-            parse_within(&self.text, work).map_err(|error| work.look().err().unwrap_or(error.into()))?;
+            parse_within(&self.text, work).map_err(|error| work.parse_error(error))?;
         check_classes(&statement.kind)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
@@ -176,7 +176,7 @@ impl DdlPlan {
             if let Some(guardrails) = &guardrails {
                 warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);
             }
-            // The last moment at which it can end with nothing done.
+            // The last point at which the statement can end without effect.
             work.look()?;
             Ok(next)
         });
@@ -184,7 +184,7 @@ impl DdlPlan {
             DdlError::Refused(error) => error,
             DdlError::Engine(error) => CqlError::from(error),
         })?;
-        // An ALTER is checked, and warned of, though it changes nothing (`KeyspaceParams.validate`).
+        // An ALTER is checked, and gives warnings, even if it changes nothing (`KeyspaceParams.validate`).
         if changes.is_empty() && self.event.kind != SchemaChangeKind::Updated {
             warnings.clear();
         }
@@ -198,10 +198,10 @@ impl DdlPlan {
         Ok(DdlOutcome { event, changes, ticket, warnings })
     }
 
-    /// Applies it to a schema that another statement has made, in the step of that one. Its warnings are nobody's.
+    /// Applies the statement to a schema that another statement has made, in the same step. Its warnings are dropped.
     ///
     /// # Errors
-    /// What is wrong with it under that schema.
+    /// The statement is not valid under that schema.
     pub(crate) fn apply_after(
         &self,
         schema: &mut Schema,
@@ -213,7 +213,7 @@ impl DdlPlan {
         self.apply(&statement.kind, schema, (settings, timestamp_us), &mut Vec::new())
     }
 
-    /// What goes with a keyspace that is dropped: listeners hear of it first (`SchemaChangeNotifier`).
+    /// The tables and types of a keyspace that is dropped: listeners get these first (`SchemaChangeNotifier`).
     fn dropped_within(&self, schema: &Schema) -> Vec<SchemaChange> {
         let drops_keyspace = self.event.name.is_none() && self.event.kind == SchemaChangeKind::Dropped;
         let Some(keyspace) = schema.keyspaces.get(&self.event.keyspace).filter(|_| drops_keyspace) else {
@@ -232,7 +232,7 @@ impl DdlPlan {
         let name = &*self.event.keyspace;
         let creates_keyspace = self.event.name.is_none() && self.event.kind == SchemaChangeKind::Created;
         match name {
-            // Creating a keyspace is a permission on all keyspaces, so it gets past the check of permissions.
+            // Creating a keyspace needs a permission on all keyspaces, so the check of permissions does not reject it.
             "system" | "system_schema" if creates_keyspace => {
                 return invalid(format!("System keyspace '{name}' is not user-modifiable"));
             }
@@ -243,7 +243,7 @@ impl DdlPlan {
             "system" | "system_schema" | "system_virtual_schema" | "system_views" => {
                 return Err(CqlError::Unauthorized(format!("{name} keyspace is not user-modifiable.")));
             }
-            // How they are replicated is the operator's choice.
+            // Their replication may be altered by the operator.
             _ if is_system_keyspace(name)
                 && self.event.name.is_none()
                 && self.permission == ast::Permission::Alter => {}
@@ -276,10 +276,10 @@ impl DdlPlan {
         Ok(())
     }
 
-    /// Applies it to a schema that need not be the database's.
+    /// Applies the statement to a schema, which may be another than the database's.
     ///
     /// # Errors
-    /// What is wrong with it under that schema.
+    /// The statement is not valid under that schema.
     pub(crate) fn apply(
         &self,
         statement: &StatementKind<'_>,
@@ -325,7 +325,7 @@ impl DdlPlan {
         }
     }
 
-    /// What to warn of after a keyspace was created or altered.
+    /// The warnings after a keyspace was created or altered.
     fn warnings(&self, before: &Schema, after: &Schema, settings: &DdlSettings) -> Vec<String> {
         let name = &self.event.keyspace;
         let Some(now) = after.keyspaces.get(name).filter(|_| self.event.name.is_none()) else {
@@ -337,5 +337,5 @@ impl DdlPlan {
     }
 }
 
-/// Longest name of a keyspace (`SchemaConstants.NAME_LENGTH`).
+/// The greatest length of a keyspace's name (`SchemaConstants.NAME_LENGTH`).
 const KEYSPACE_NAME_MAX: usize = 48;

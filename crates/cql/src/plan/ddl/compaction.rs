@@ -14,7 +14,7 @@ fn config<T>(message: String) -> Result<T> {
     Err(CqlError::Config(message))
 }
 
-/// What is stored for what a statement gives.
+/// The stored form of the options that a statement gives.
 pub(super) fn compaction(given: &Options) -> Result<Options> {
     let mut options = given.clone();
     let Some(class) = options.remove("class") else {
@@ -50,7 +50,7 @@ pub(super) fn compaction(given: &Options) -> Result<Options> {
     Ok(options)
 }
 
-/// What every strategy takes.
+/// The options that every strategy accepts.
 const COMMON: &[&str] = &[
     "tombstone_threshold",
     "tombstone_compaction_interval",
@@ -323,7 +323,7 @@ fn check_unified_sizes(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What Java's exception says of a size.
+/// The text of Java's exception for a wrong size.
 fn wrong_size(text: &str) -> String {
     if text.ends_with('B') { "null".into() } else { format!("{text} does not end in unit B") }
 }

@@ -10,7 +10,7 @@ fn config<T>(message: String) -> Result<T> {
     Err(CqlError::Config(message))
 }
 
-/// What is stored for what a statement gives.
+/// The stored form of the options that a statement gives.
 pub(super) fn compression(given: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
     let disabled = || Ok(BTreeMap::from([("enabled".to_owned(), "false".to_owned())]));
     let mut options = given.clone();
@@ -112,7 +112,7 @@ fn check_compressor(class: &str, options: &BTreeMap<String, String>) -> Result<(
     }
 }
 
-/// Levels that Zstd takes: from -131072 to 22.
+/// Checks a Zstd level: from -131072 to 22.
 fn check_zstd_level(text: &str) -> Result<()> {
     const PREFIX: &str = "ZstdCompressor.create() threw an error:";
     match text.parse::<i32>() {

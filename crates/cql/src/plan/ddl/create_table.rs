@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Longest name of a table: a file name less a dash and the id (`SchemaConstants.TABLE_NAME_LENGTH`).
+/// The greatest length of a table's name: a file name without a dash and the id (`SchemaConstants.TABLE_NAME_LENGTH`).
 const TABLE_NAME_MAX: usize = 255 - 32 - 1;
 
 pub(super) fn invalid<T>(message: impl Into<String>) -> Result<T> {
     Err(CqlError::Invalid(message.into()))
 }
 
-/// What `CreateTableStatement.Raw` refuses before there is a schema to look at.
+/// The checks of `CreateTableStatement.Raw`, which need no schema.
 pub(super) fn check_raw(statement: &CreateTable<'_>) -> Result<()> {
     let table = name_text(statement);
     if let Some(name) = repeated(statement.columns.iter().map(|column| column.name.as_str())) {
@@ -49,18 +49,18 @@ pub(super) fn check_raw(statement: &CreateTable<'_>) -> Result<()> {
     }
 }
 
-/// Clustering columns that a table can have. Every comparison of two rows may walk all of them; no schema comes near it.
+/// The most clustering columns of a table. Comparing two rows may compare all of them; real schemas have far fewer.
 const CLUSTERING_MAX: usize = u8::MAX as usize;
 
-/// The first name that was there before.
+/// The first name that occurs a second time.
 pub(super) fn repeated<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let mut seen = HashSet::new();
     names.find(|name| !seen.insert(*name))
 }
 
-/// Refuses more columns than a table can number. Cassandra has no bound, and warns of a hundred.
+/// Rejects more columns than a table can number. Cassandra has no limit, and warns above a hundred.
 pub(super) fn check_count(count: usize, table: &str) -> Result<()> {
-    // A compact table has up to two more than were named.
+    // A compact table has up to two columns more than were named.
     if count + 2 > Table::COLUMNS_MAX {
         return invalid(format!(
             "Table '{table}' cannot have {count} columns; the most are {}",
@@ -103,7 +103,7 @@ pub(super) fn create(
     }
     let table = Builder { statement, keyspace: present, settings, schema }.table()?;
     check_name(keyspace, name)?;
-    // In place, where nobody else has the keyspace: a text of many tables makes them one after another.
+    // Changed in place if the keyspace is not shared, because a script may create many tables one after another.
     if let Some(present) = schema.keyspaces.get_mut(keyspace) {
         Arc::make_mut(present).tables.insert(table.name.clone(), Arc::new(table));
     }
@@ -216,7 +216,7 @@ impl Builder<'_> {
         Ok(types)
     }
 
-    /// `is_family`: the old interface made such a table, and compares durations as bytes.
+    /// `is_family`: the table was made through Thrift, which compares durations as bytes.
     fn check_key(
         &self,
         key: &PrimaryKey<'_>,
@@ -291,7 +291,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Refuses what compact tables have no place for (`validateCompactTable`).
+    /// Rejects columns that a compact table cannot have (`validateCompactTable`).
     fn check_compact(&self, key: &PrimaryKey<'_>, types: &BTreeMap<String, CqlType>) -> Result<()> {
         let keys = names_of(key);
         let others: Vec<&str> =
@@ -392,8 +392,8 @@ pub(crate) fn compact_flags(clustering: usize, has_counters: bool) -> Vec<String
     words.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| (*word).to_owned()).collect()
 }
 
-/// Adds the columns that a compact table has without having been told: a clustering and a value for names that nobody
-/// declared, or the value that a row of keys alone has (`fixupCompactTable`, `DefaultNames`).
+/// Adds the implicit columns of a compact table: a clustering column and a value for undeclared names, or the value of
+/// rows that have only key columns (`fixupCompactTable`, `DefaultNames`).
 pub(crate) fn complete_compact(table: &mut Table) {
     let free = |table: &Table, first: &str, rest: &dyn Fn(u32) -> String| {
         let mut names = std::iter::once(first.to_owned()).chain((1_u32..).map(rest));

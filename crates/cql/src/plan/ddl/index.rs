@@ -1,4 +1,4 @@
-//! CREATE INDEX and DROP INDEX, with Cassandra's rules and words (`CreateIndexStatement`, `StorageAttachedIndex`).
+//! CREATE INDEX and DROP INDEX, with Cassandra's rules and texts (`CreateIndexStatement`, `StorageAttachedIndex`).
 
 use super::create_table::invalid;
 use super::java_class;
@@ -16,17 +16,17 @@ use helenus_model::types::{CqlType, quote_identifier};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The default of `default_secondary_index`, as a name for USING.
+/// The default of `default_secondary_index`, as a class for USING.
 const LEGACY: &str = "legacy_local_table";
-/// The name for USING of an index of the kind that the old interface makes, so that its statement makes it again. Cassandra knows
-/// no such name: there only that interface made them.
+/// The class for USING of the kind of index that Thrift makes, so that a described statement makes the same kind again.
+/// Cassandra has no such class, because only Thrift could make these indexes there.
 pub(crate) const KEYS: &str = "KEYS";
-/// Longest name of a column that a custom index may be of (`SchemaConstants.NAME_LENGTH`).
+/// The greatest length of the name of a custom index's column (`SchemaConstants.NAME_LENGTH`).
 const NAME_LENGTH: usize = 48;
 
 const VECTOR_WARNING: &str = "SAI ANN indexes on vector columns are experimental and are not recommended for production use.\nThey don't yet support SELECT queries with:\n * Consistency level higher than ONE/LOCAL_ONE.\n * Paging.\n * No LIMIT clauses.\n * PER PARTITION LIMIT clauses.\n * GROUP BY clauses.\n * Aggregation functions.\n * Filters on columns without a SAI index.";
 
-/// CREATE INDEX. `made_us` is the timestamp of the change; `warnings` takes what the client is to be told.
+/// CREATE INDEX. `made_us` is the timestamp of the change; `warnings` receives the warnings for the client.
 pub(super) fn create(
     statement: &CreateIndex<'_>,
     keyspace: &str,
@@ -88,11 +88,11 @@ pub(super) fn create(
     Ok(())
 }
 
-/// Refuses an index that CREATE INDEX would not make: one of one column, which a definition of the old interface asks for. No copy of
-/// the table could have it.
+/// Rejects an index on one column, requested through Thrift, that CREATE INDEX would reject. Otherwise a copy of the
+/// table could not be made with CQL.
 ///
 /// # Errors
-/// As CREATE INDEX has them.
+/// The same as for CREATE INDEX.
 pub fn check_index(table: &Table, index: &Index) -> Result<()> {
     let (part, name) = index.part();
     let column = table.column(&name).ok_or_else(|| undefined_column(table, &name))?;
@@ -100,7 +100,7 @@ pub fn check_index(table: &Table, index: &Index) -> Result<()> {
     if index.kind == IndexKind::Custom { check_class(index, table, &[(part, column)]) } else { Ok(()) }
 }
 
-/// What Cassandra warns of when it looks at a table's indexes, one by one: when one is made, and when columns are added.
+/// The warnings about a table's vector indexes, one each: when an index is created, and when columns are added.
 pub(super) fn vector_warnings(table: &Table) -> Vec<String> {
     let is_vector = |column: &Column| matches!(column.ty, CqlType::Vector { .. });
     let indexes = table.indexes.values();
@@ -126,14 +126,14 @@ pub(super) fn drop(name: &str, if_exists: bool, keyspace: &str, schema: &mut Sch
     Ok(())
 }
 
-/// The indexes of a column, as texts that refuse to change the column name them.
+/// The names of a column's indexes, for errors that forbid changing the column.
 pub(super) fn dependents(table: &Table, column: &str) -> Option<String> {
     let names: Vec<&str> =
         table.indexes.values().filter(|index| index.part().1 == column).map(|index| &*index.name).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Kind and options as USING and WITH say (`IndexAttributes`).
+/// The kind and options from USING and WITH (`IndexAttributes`).
 fn attributes(statement: &CreateIndex<'_>) -> Result<(IndexKind, BTreeMap<String, String>)> {
     let properties = Properties::new(&statement.properties);
     let class = statement.using.as_ref().map_or(LEGACY, |class| &class.text);
@@ -185,7 +185,7 @@ fn targets<'t>(statement: &CreateIndex<'_>, kind: IndexKind, table: &'t Table) -
     Ok(found)
 }
 
-/// A target's part and column; of a collection the values, if it does not say.
+/// A target's part and column; of a collection its values, if no part is given.
 fn target_of<'t>(target: &IndexTarget<'_>, table: &'t Table) -> Result<Target<'t>> {
     let name = target.column.as_str();
     let column = table.column(name).filter(|column| !table.is_hidden(column));
@@ -280,7 +280,7 @@ fn check_target(table: &Table, kind: IndexKind, part: IndexPart, column: &Column
     Ok(())
 }
 
-/// A name that no index of the keyspace has, without what may not stand in one.
+/// A name that no index of the keyspace has, without characters that are not allowed.
 fn generated_name(keyspace: &Keyspace, table: &str, targets: &[Target<'_>]) -> String {
     let base = match targets {
         [(_, column)] => format!("{table}_{}_idx", column.name),
@@ -294,7 +294,7 @@ fn generated_name(keyspace: &Keyspace, table: &str, targets: &[Target<'_>]) -> S
     names.into_iter().find(|name| !has_index(keyspace, name)).unwrap_or(base)
 }
 
-/// What the class of a custom index says of it.
+/// The checks that the class of a custom index makes.
 fn check_class(index: &Index, table: &Table, targets: &[Target<'_>]) -> Result<()> {
     let class = index.options.get(CLASS_OPTION).map_or("", String::as_str);
     if index_class(class) != SAI_CLASS {
@@ -353,7 +353,7 @@ fn check_class(index: &Index, table: &Table, targets: &[Target<'_>]) -> Result<(
     Ok(())
 }
 
-/// Whether another index holds the same part of the same column: plain and `values` are one.
+/// Whether another index is on the same part of the same column; a plain column counts as `values`.
 fn same_target(other: &Index, part: IndexPart, column: &Column) -> bool {
     let plain = |part| if part == IndexPart::Simple { IndexPart::Values } else { part };
     let (other_part, name) = other.part();
@@ -435,7 +435,7 @@ fn check_vector_options(index: &Index, column: &Column) -> Result<()> {
     Ok(())
 }
 
-/// `SUPPORTED_TYPES`, and whatever is frozen.
+/// `SUPPORTED_TYPES`, and every frozen type.
 fn is_supported(ty: &CqlType) -> bool {
     match ty {
         CqlType::Ascii

@@ -1,12 +1,12 @@
-//! A class that a statement names for a task: `FBUtilities.classForNameWithoutInitialization` tells one that does not exist
-//! from one that has another task.
+//! Errors for a class that a statement names. `FBUtilities.classForNameWithoutInitialization` distinguishes a class
+//! that does not exist from one of another kind.
 
 use crate::error::CqlError;
 use helenus_model::types::CqlType;
 
 const PACKAGE: &str = "org.apache.cassandra.";
 
-/// Classes of Cassandra that statements name, by package.
+/// The classes of Cassandra that statements may name, by package.
 const CLASSES: [(&str, &[&str]); 5] = [
     ("locator", &["SimpleStrategy", "NetworkTopologyStrategy", "LocalStrategy"]),
     (
@@ -26,7 +26,7 @@ const CLASSES: [(&str, &[&str]); 5] = [
     ("index.sasi", &["SASIIndex"]),
 ];
 
-/// Whether Cassandra has a class of this full name, as far as statements name classes.
+/// Whether Cassandra has a class of this full name, among those that statements may name.
 fn exists(class: &str) -> bool {
     let Some((package, name)) = class.strip_prefix(PACKAGE).and_then(|rest| rest.rsplit_once('.')) else {
         return false;
@@ -35,7 +35,7 @@ fn exists(class: &str) -> bool {
     CLASSES.iter().any(is_listed) || (package == "db.marshal" && CqlType::from_class_name(class).is_ok())
 }
 
-/// The error for a class that is not one of `base`'s, or that does not exist. `role` is the noun of the task.
+/// The error for a class that does not implement `base`, or that does not exist. `role` is the noun for its kind.
 pub(super) fn refused(class: &str, role: &str, base: &str) -> CqlError {
     CqlError::Config(match exists(class) {
         true => format!("Invalid {role} class '{class}': must extend or implement {PACKAGE}{base}"),
@@ -43,7 +43,7 @@ pub(super) fn refused(class: &str, role: &str, base: &str) -> CqlError {
     })
 }
 
-/// The same of a compressor, whose absence has words of its own (`CompressionParams.parseCompressorClass`).
+/// The same for a compressor, with another text if it does not exist (`CompressionParams.parseCompressorClass`).
 pub(super) fn refused_compressor(class: &str) -> CqlError {
     match exists(class) {
         true => refused(class, "compression", "io.compress.ICompressor"),

@@ -1,7 +1,7 @@
-//! What the extensions of a CREATE TABLE say of a table that CQL has no words for: a column family of the old interface.
+//! Reads the extensions of a CREATE TABLE that describe what CQL cannot express: column families made through Thrift.
 //!
-//! DESCRIBE and each `schema.cql` write such statements (`plan::describe::layout`), so that a copy of any table comes back as it
-//! was. All columns stand in them, those that statements never see as well.
+//! DESCRIBE and each `schema.cql` write such statements (`plan::describe::layout`), so that any table can be restored
+//! exactly. The statements declare all columns, including those that are hidden from other statements.
 
 use super::create_table::invalid;
 use super::options::extension;
@@ -15,20 +15,20 @@ use helenus_model::schema::{
 };
 use helenus_model::types::CqlType;
 
-/// What `system_schema.tables` may have as flags (`TableMetadata.Flag`).
+/// The possible flags in `system_schema.tables` (`TableMetadata.Flag`).
 const FLAGS: [&str; 4] = ["super", "compound", "dense", "counter"];
 
-/// What the extensions say.
+/// The content of the extensions.
 #[derive(Default)]
 pub(super) struct Layout {
     /// The table's flags.
     pub(super) flags: Option<Vec<String>>,
-    /// The column of the statement that has no name.
+    /// The declared column that stands for the column without a name.
     unnamed: Option<String>,
     dropped: Vec<DroppedColumn>,
 }
 
-/// Whether an extension is one of those that are read here.
+/// Whether an extension is read by this file.
 pub(super) fn is_layout(name: &str) -> bool {
     name == FLAGS_EXTENSION || name == UNNAMED_COLUMN_EXTENSION || name.starts_with(DROPPED_COLUMN_EXTENSION)
 }
@@ -37,7 +37,7 @@ impl Layout {
     /// Takes the extensions out of the properties of a CREATE TABLE.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// An extension is not valid.
     pub(super) fn take(properties: &mut Properties, types: &Resolver<'_>) -> Result<Layout> {
         let mut layout = Layout::default();
         for (name, value) in properties.take_from_map("extensions", is_layout) {
@@ -53,10 +53,10 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Puts what was said into the table that the statement's columns made.
+    /// Applies the extensions to the table that the statement's columns made.
     ///
     /// # Errors
-    /// The flags are of no such table.
+    /// The table cannot have these flags.
     pub(super) fn apply(self, table: &mut Table) -> Result<()> {
         if let Some(unnamed) = &self.unnamed {
             let columns =
@@ -94,7 +94,7 @@ fn flags(text: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Reads `MICROSECONDS static|regular TYPE`.
+/// Parses `MICROSECONDS static|regular TYPE`.
 fn dropped_column(name: &str, value: &str, types: &Resolver<'_>) -> Result<DroppedColumn> {
     let wrong = || {
         CqlError::Config(format!(
@@ -113,7 +113,7 @@ fn dropped_column(name: &str, value: &str, types: &Resolver<'_>) -> Result<Dropp
     Ok(DroppedColumn { name: name.into(), ty: types.resolved(&written)?, kind, dropped_us })
 }
 
-/// Refuses a compact table that no row could be written to.
+/// Rejects a compact table to which no row could be written.
 fn check(table: &Table) -> Result<()> {
     let problem = match (table.is_super(), &table.clustering[..], &table.regulars[..]) {
         (_, [], _) => Some("a compact table has clustering columns"),

@@ -1,7 +1,7 @@
-//! Masks of columns (`ColumnMask.Raw`): the function that is meant, and the rest of its arguments.
+//! Masks of columns (`ColumnMask.Raw`): resolves the function and its further arguments.
 //!
-//! Masks stand in the schema and hide nothing yet: who has UNMASK sees values as they are, and without roles everybody has
-//! it, as in Cassandra with its AllowAllAuthorizer.
+//! Masks are kept in the schema but have no effect yet: a user with UNMASK sees unmasked values, and without roles
+//! every user has it, as in Cassandra with AllowAllAuthorizer.
 
 use super::create_table::invalid;
 use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable, term_text};
@@ -14,10 +14,10 @@ use helenus_model::types::{Assignment, CqlType, to_cql_literal};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Refuses masks where they are switched off, which they are unless `dynamic_data_masking_enabled` says otherwise.
+/// Rejects masks unless `dynamic_data_masking_enabled` is true; the default is false.
 ///
 /// # Errors
-/// They are.
+/// Masks are disabled.
 pub(super) fn ensure_enabled(enabled: bool) -> Result<()> {
     if enabled {
         return Ok(());
@@ -31,7 +31,7 @@ pub(super) fn ensure_enabled(enabled: bool) -> Result<()> {
 /// The mask of a column of a table of `keyspace`.
 ///
 /// # Errors
-/// There is no such function, it is made for something else, or gives something else than the column holds.
+/// There is no such function, it is not a masking function, or its result has another type than the column.
 pub(super) fn prepare(
     mask: &Mask<'_>,
     (column, ty): (&str, &CqlType),
@@ -100,7 +100,7 @@ fn argument(term: &Syntax<'_>, ty: &CqlType, keyspace: &str, scope: &Scope<'_>) 
     Ok(MaskArgument { ty: ty.clone(), value })
 }
 
-/// What `MASKED WITH DEFAULT` means.
+/// The function of `MASKED WITH DEFAULT`.
 fn default_function() -> FunctionName<'static> {
     let ident = |text: &'static str| Ident { name: text.into(), pos: Pos(0) };
     FunctionName { keyspace: Some(ident("system")), name: ident("mask_default") }
@@ -112,7 +112,7 @@ fn shown(name: &FunctionName<'_>, arguments: &[Syntax<'_>]) -> String {
     format!("{}{}({})", keyspace.unwrap_or_default(), name.name.as_str(), arguments.join(", "))
 }
 
-/// The column's value, as an argument of the function.
+/// The column's value as an argument of the function.
 struct OfType<'t>(&'t CqlType);
 
 impl Testable for OfType<'_> {

@@ -1,9 +1,9 @@
-//! CREATE, ALTER and DROP: each turns the present schema into the next.
+//! CREATE, ALTER and DROP: each makes a new schema from the current one.
 //!
-//! `change` runs a statement; `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements, `mask` and
-//! `layout` parts of those of tables; `properties` reads WITH, `options`, `compaction`, `compression`, `replication`, `retry` and
-//! `java_class` check what it gives; `readded` compares a new column with a dropped one of its name. `absent`
-//! is of kinds that are not built.
+//! `change` runs a statement. `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements;
+//! `mask` and `layout` are parts of those for tables. `properties` reads WITH; `options`, `compaction`, `compression`,
+//! `replication`, `retry` and `java_class` check its values. `readded` compares a new column with a dropped one of the
+//! same name. `absent` handles kinds that are not supported.
 
 mod absent;
 mod alter_table;

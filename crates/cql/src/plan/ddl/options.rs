@@ -1,4 +1,4 @@
-//! Table options: what WITH gives, checked and put into the stored form (`TableAttributes`, `TableParams`,
+//! Table options: checks the properties of WITH and converts them to the stored form (`TableAttributes`, `TableParams`,
 //! `CachingParams`).
 
 use super::compaction::compaction;
@@ -11,7 +11,7 @@ use crate::plan::modify::TTL_SECONDS_MAX;
 use helenus_model::schema::{ROW_INDEX_GRANULARITY, TableOptions, row_index_granularity};
 use std::collections::BTreeMap;
 
-/// Every option of a table, and `id`.
+/// All options of a table, and `id`.
 pub(super) const NAMES: &[&str] = &[
     "additional_write_policy",
     "allow_auto_snapshot",
@@ -36,14 +36,14 @@ pub(super) const NAMES: &[&str] = &[
     "speculative_retry",
 ];
 
-/// Smallest `bloom_filter_fp_chance` (`BloomCalculations.minSupportedBloomFilterFpChance`).
+/// The smallest `bloom_filter_fp_chance` (`BloomCalculations.minSupportedBloomFilterFpChance`).
 const BLOOM_CHANCE_MIN: f64 = 6.71e-5;
 
 fn config<T>(message: String) -> Result<T> {
     Err(CqlError::Config(message))
 }
 
-/// The options that follow from `base` and what a statement gives.
+/// The options `base`, changed by those that a statement gives.
 pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Result<TableOptions> {
     if properties.has("auto_repair") {
         return config(
@@ -116,8 +116,8 @@ pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Res
     Ok(options)
 }
 
-/// The options of a new table. A leveled one gets a larger chance of false positives unless one is given
-/// (`CompactionParams.defaultBloomFilterFbChance`); an altered one keeps what it has.
+/// The options of a new table. With leveled compaction the default false positive chance is larger
+/// (`CompactionParams.defaultBloomFilterFbChance`); an altered table keeps its own.
 pub(super) fn new_table_options(properties: &Properties, base: &TableOptions) -> Result<TableOptions> {
     let mut options = table_options(properties, base)?;
     let class = options.compaction.get("class").map_or("", String::as_str);
@@ -138,7 +138,7 @@ fn read_repair(text: &str) -> Result<String> {
     }
 }
 
-/// Refuses extensions of Helenus itself that it does not know or cannot read; those of others are kept as they are.
+/// Rejects unknown or invalid extensions of Helenus itself; other extensions are kept unchanged.
 fn check_own_extensions(extensions: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     for (name, value) in extensions.iter().filter(|(name, _)| name.starts_with("helenus.")) {
         if is_layout(name) {
@@ -159,7 +159,7 @@ fn check_own_extensions(extensions: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of an extension: written as a blob, or as text.
+/// The bytes of an extension, given as a blob or as text.
 pub(super) fn extension(text: &str) -> Vec<u8> {
     let hex = text.strip_prefix("0x").filter(|hex| hex.len().is_multiple_of(2) && hex.is_ascii());
     let bytes = hex.and_then(|hex| {
@@ -242,7 +242,7 @@ fn check(options: &TableOptions) -> Result<()> {
     at_least("memtable_flush_period_in_ms", options.memtable_flush_period_in_ms, 0)
 }
 
-/// Refuses what is no option of a table.
+/// Rejects names that are not table options.
 pub(super) fn check_names(properties: &Properties) -> Result<()> {
     properties.check_names(NAMES)?;
     if properties.has("id") && properties.text("id")?.is_none() {

@@ -1,4 +1,4 @@
-//! Properties behind WITH as texts and maps (`PropertyDefinitions`).
+//! The properties after WITH, as texts and maps (`PropertyDefinitions`).
 
 use crate::error::{CqlError, Result};
 use crate::syntax::SyntaxError;
@@ -15,13 +15,13 @@ enum Value {
     Map(BTreeMap<String, String>),
 }
 
-/// An error that Cassandra calls a syntax error though the grammar is content.
+/// An error that Cassandra reports as a syntax error although the grammar accepts the text.
 pub(super) fn syntax_error(message: String) -> CqlError {
     CqlError::Syntax(SyntaxError { line: 0, column: -1, offset: 0, message })
 }
 
 impl Properties {
-    /// Of a statement.
+    /// The properties of a statement.
     pub(super) fn new(properties: &[Property<'_>]) -> Properties {
         let value = |value: &PropertyValue<'_>| match value {
             PropertyValue::Literal(literal) => Value::Text(literal.text.to_string()),
@@ -34,7 +34,7 @@ impl Properties {
         Properties { values }
     }
 
-    /// Takes entries out of a property that is a map; the property as well, if nothing is left of it.
+    /// Removes entries from a property that is a map, and the property itself if none is left.
     pub(super) fn take_from_map(
         &mut self,
         name: &str,
@@ -50,7 +50,7 @@ impl Properties {
         taken
     }
 
-    /// Refuses names that are not among `known`.
+    /// Rejects names that are not in `known`.
     pub(super) fn check_names(&self, known: &[&str]) -> Result<()> {
         match self.values.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(syntax_error(format!("Unknown property '{name}'"))),

@@ -1,6 +1,6 @@
-//! Whether a column may take the name of one that was dropped: values of the old type must be readable as the new one
-//! (`AbstractType.isSerializationCompatibleWith` and its overrides, as of Cassandra 5.0.9). What was dropped is of no
-//! user-defined type: Cassandra keeps a tuple of its fields (`AbstractType.expandUserTypes`).
+//! Decides whether a new column may have the name of a dropped one: values of the old type must be readable as the new
+//! one (`AbstractType.isSerializationCompatibleWith` and its overrides, as of Cassandra 5.0.9). A dropped column never
+//! has a user-defined type: Cassandra keeps a tuple of its fields (`AbstractType.expandUserTypes`).
 
 use crate::analysis::compatible;
 use helenus_model::types::{Assignment, CqlType};
@@ -53,7 +53,7 @@ fn reads_values_of(new: &CqlType, old: &CqlType) -> bool {
     }
 }
 
-/// `isCompatibleWith`: the order is the same too.
+/// `isCompatibleWith`: the order must be the same too.
 fn sorts_as(new: &CqlType, old: &CqlType) -> bool {
     match (new, old) {
         (CqlType::Text, CqlType::Ascii) | (CqlType::Blob, CqlType::Ascii | CqlType::Text) => true,
@@ -70,7 +70,7 @@ fn sorts_as(new: &CqlType, old: &CqlType) -> bool {
     }
 }
 
-/// The types in a tuple or a user-defined type, which is one with names.
+/// The types of a tuple's elements or of a user-defined type's fields.
 fn fields(ty: &CqlType) -> Option<Vec<&CqlType>> {
     match ty {
         CqlType::Tuple(types) => Some(types.iter().collect()),
@@ -79,7 +79,7 @@ fn fields(ty: &CqlType) -> Option<Vec<&CqlType>> {
     }
 }
 
-/// Fields may have been added at the end.
+/// Fields may be added at the end.
 fn starts_with(new: &[&CqlType], old: &[&CqlType], of_field: fn(&CqlType, &CqlType) -> bool) -> bool {
     old.len() <= new.len() && new.iter().zip(old).all(|(new, old)| of_field(new, old))
 }

@@ -1,6 +1,6 @@
-//! Replication of a keyspace: strategies and their options (`ReplicationParams`, `SimpleStrategy`,
-//! `NetworkTopologyStrategy`). One server holds every replica; what is said here matters to drivers and to a later move to
-//! a cluster.
+//! The replication of a keyspace: strategies and their options (`ReplicationParams`, `SimpleStrategy`,
+//! `NetworkTopologyStrategy`). One server holds every replica; the settings matter to drivers and to a later move to a
+//! cluster.
 
 use super::java_class;
 use crate::error::{CqlError, Result};
@@ -14,8 +14,8 @@ fn config<T>(message: String) -> Result<T> {
     Err(CqlError::Config(message))
 }
 
-/// The replication that is stored for what a statement gives. `previous` is the present one of a keyspace that is altered;
-/// `datacenter` is the server's own.
+/// The stored form of the replication that a statement gives. `previous` is the current one of a keyspace that is
+/// altered; `datacenter` is the server's own.
 pub(super) fn replication(
     given: &BTreeMap<String, String>,
     previous: &BTreeMap<String, String>,
@@ -71,7 +71,7 @@ fn check_simple(options: &BTreeMap<String, String>, keyspace: &str) -> Result<()
     }
 }
 
-/// `replication_factor` stands for every datacenter that is not named.
+/// `replication_factor` applies to every datacenter that is not named.
 fn prepare_datacenters(
     options: &mut BTreeMap<String, String>,
     previous: BTreeMap<String, String>,
@@ -82,7 +82,7 @@ fn prepare_datacenters(
         options.insert(FACTOR.into(), factor);
     }
     if let Some(factor) = options.remove(FACTOR) {
-        // Cassandra stops here over a factor that is no number, and then misses the datacenters.
+        // Cassandra stops here if the factor is not a number, and then reports that the datacenters are missing.
         if check_factor(&factor).is_err() {
             return;
         }
@@ -94,10 +94,10 @@ fn prepare_datacenters(
     options.retain(|_, factor| factor != "0");
 }
 
-/// Any datacenter may be named: a schema comes as it stands where it is in use, and this one server holds every replica
-/// of each. (Cassandra knows the datacenters there are and refuses others.)
+/// Any datacenter may be named, so that a schema from a cluster can be created unchanged; this one server holds every
+/// replica of each. (Cassandra knows its datacenters and rejects others.)
 fn check_datacenters(options: &BTreeMap<String, String>) -> Result<()> {
-    // In other letters it is no word for all datacenters, and no datacenter is called so.
+    // In another case it does not mean all datacenters, and no datacenter may have this name.
     if options.keys().any(|name| name.eq_ignore_ascii_case(FACTOR)) {
         return config(format!(
             "{FACTOR} should not appear as an option at construction time for NetworkTopologyStrategy"
@@ -125,13 +125,13 @@ fn check_factor(text: &str) -> Result<()> {
     }
 }
 
-/// All replicas of a keyspace, over its datacenters.
+/// The number of replicas of a keyspace, over all its datacenters.
 fn replicas(replication: &BTreeMap<String, String>) -> i64 {
     let factors = replication.iter().filter(|(name, _)| *name != CLASS);
     factors.filter_map(|(_, factor)| factor.parse::<i64>().ok()).sum()
 }
 
-/// The warning for an alteration that asks for more replicas than before.
+/// The warning for an ALTER that increases the number of replicas.
 pub(super) fn more_replicas(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
@@ -141,7 +141,7 @@ pub(super) fn more_replicas(
     (replicas(before) < replicas(after)).then(|| text.to_owned())
 }
 
-/// The warning for more replicas than there are nodes; of a datacenter without nodes nothing is said
+/// The warning if there are more replicas than nodes. There is none for datacenters without nodes
 /// (`NetworkTopologyStrategy.maybeWarnOnOptions`).
 pub(super) fn too_many_replicas(
     replication: &BTreeMap<String, String>,

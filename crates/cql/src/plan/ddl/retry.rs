@@ -1,4 +1,4 @@
-//! Speculative retry policies and read repair, kept for clusters: their texts in Cassandra's canonical form
+//! Speculative retry policies and read repair, which only matter in clusters: their texts in Cassandra's canonical form
 //! (`SpeculativeRetryPolicy` and its kinds, `ReadRepairStrategy`).
 
 use crate::error::{CqlError, Result};

@@ -85,7 +85,7 @@ pub(super) fn alter(statement: &AlterType<'_>, keyspace: &str, schema: &mut Sche
     Ok(())
 }
 
-/// Refuses a type that could stand in no column: with a collection around it, as user-defined types mostly stand.
+/// Rejects a type that would be too large for a column. It is checked inside a collection, the usual use of such types.
 fn check_bounds(ty: &UserType, keyspace: &Keyspace, changed: &UserType) -> Result<()> {
     let element = CqlType::Udt(Arc::new(ty.clone()));
     if (CqlType::List { element: Arc::new(element), frozen: true }).is_bounded() {
@@ -141,7 +141,7 @@ fn add_field(
     Ok(())
 }
 
-/// A type's text with the keyspace before each user-defined type.
+/// A type's text with the keyspace in front of each user-defined type.
 fn full_text(written: &DataType<'_>, keyspace: &str) -> String {
     match &written.kind {
         DataTypeKind::User(name) => format!("{keyspace}.{}", name.name.as_str()),
@@ -214,7 +214,7 @@ pub(super) fn drop(name: &str, if_exists: bool, keyspace: &str, schema: &mut Sch
     Ok(())
 }
 
-/// Whether a type is or holds a user-defined type of this name.
+/// Whether a type is or contains a user-defined type of this name.
 fn references(ty: &CqlType, name: &str) -> bool {
     match ty {
         CqlType::Udt(udt) => {
@@ -229,7 +229,7 @@ fn references(ty: &CqlType, name: &str) -> bool {
     }
 }
 
-/// The keyspace with a user-defined type replaced, wherever it is used.
+/// The keyspace with a user-defined type replaced wherever it is used.
 fn with_type(keyspace: &Keyspace, new: Arc<UserType>) -> Keyspace {
     let mut changed = keyspace.clone();
     for ty in changed.types.values_mut() {

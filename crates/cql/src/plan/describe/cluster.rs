@@ -1,13 +1,13 @@
-//! DESCRIBE CLUSTER: name, partitioner, snitch, and with a keyspace in use, who holds which range.
+//! DESCRIBE CLUSTER: name, partitioner, snitch and, with a keyspace in use, the owners of the token ranges.
 
 use crate::virtual_table::{NodeInfo, ring_tokens};
 use helenus_model::types::pack;
 
-/// Cassandra's answer for its default snitch, which wraps every other.
+/// The name of Cassandra's default snitch, which wraps every other.
 const SNITCH: &str = "DynamicEndpointSnitch";
 const PARTITIONER: &str = "Murmur3Partitioner";
 
-/// The row's values; the fourth, only with a keyspace in use, is a map from the ends of ranges to lists of nodes.
+/// The values of the row. The fourth, only with a keyspace in use, is a map from the ends of ranges to lists of nodes.
 pub(super) fn row(node: &NodeInfo, with_ranges: bool) -> Vec<Vec<u8>> {
     let mut row = vec![
         node.cluster_name.as_bytes().to_vec(),

@@ -1,4 +1,4 @@
-//! The statements that make things of the schema again (`TableMetadata.toCqlString` and its like).
+//! Writes the statements that create the objects of a schema again (`TableMetadata.toCqlString` and similar methods).
 
 use super::layout::Layout;
 use crate::plan::ddl::KEYS;
@@ -29,7 +29,7 @@ pub(super) fn keyspace(keyspace: &Keyspace) -> String {
     for (key, value) in keyspace.replication.iter().filter(|(key, _)| *key != "class") {
         _ = write!(replication, ", {}: {}", quoted(key), quoted(value));
     }
-    // Two spaces, as Cassandra writes it.
+    // Two spaces, as in Cassandra.
     format!(
         "CREATE KEYSPACE {name} WITH replication = {replication}}}  AND durable_writes = {};",
         keyspace.durable_writes
@@ -43,7 +43,7 @@ pub(super) fn user_type(ty: &UserType) -> String {
     format!("CREATE TYPE {}.{} (\n{}\n);", identifier(&ty.keyspace), identifier(&ty.name), fields.join(",\n"))
 }
 
-/// CREATE TABLE. `internals`: with its id, and what brings its dropped columns back.
+/// CREATE TABLE. `internals`: with its id, and with what restores its dropped columns.
 pub(super) fn table(keyspace: &Keyspace, table: &Table, internals: bool) -> String {
     let is_virtual = is_virtual_keyspace(&table.keyspace);
     let name = full_name(table);
@@ -87,7 +87,7 @@ pub(super) fn index(table: &Table, index: &Index) -> String {
     let custom = if index.kind == IndexKind::Custom { "CUSTOM " } else { "" };
     let (part, column) = index.part();
     let target = match (table.column(&column), part) {
-        // Of several columns.
+        // An index on several columns.
         (None, _) => index.target().to_owned(),
         (Some(_), IndexPart::Simple) => identifier(&column).into_owned(),
         (Some(_), part) => format!("{part}({})", identifier(&column)),
@@ -110,7 +110,8 @@ pub(super) fn index(table: &Table, index: &Index) -> String {
     out
 }
 
-/// A name as a statement can have it. Cassandra leaves `true` and durations such as `p1d` without quotes, and refuses them so.
+/// A name as a statement can contain it. Cassandra does not quote `true` and durations such as `p1d`, and rejects them
+/// unquoted.
 fn identifier(name: &str) -> Cow<'_, str> {
     let quoted = quote_identifier(name);
     let is_word = |name: &str| parse(&format!("DROP TABLE {name}")).is_ok();
@@ -156,7 +157,7 @@ fn definition(layout: &Layout<'_>, (name, ty): (&str, &CqlType), is_static: bool
     format!("{} {}{is_static}", identifier(layout.name(name)), layout.ty(ty))
 }
 
-/// What hides a column's values, if something does.
+/// The mask of a column, if it has one.
 fn masked(table: &Table, column: &str) -> String {
     table.masks.get(column).map_or_else(String::new, |mask| format!(" MASKED WITH {mask}"))
 }
@@ -211,7 +212,7 @@ fn dropped(table: &Table, layout: &Layout<'_>, out: &mut String) {
     }
 }
 
-/// Tells the user-defined types that stand in a type, not those within them.
+/// Calls `tell` with the user-defined types in a type, but not with those nested in them.
 pub(super) fn names_within<'t>(ty: &'t CqlType, tell: &mut impl FnMut(&'t str)) {
     match ty {
         CqlType::Udt(udt) => tell(&udt.name),

@@ -1,11 +1,11 @@
-//! Things that DESCRIBE shows.
+//! The objects that DESCRIBE shows.
 
 use super::create;
 use helenus_model::schema::{Index, Keyspace, Table};
 use helenus_model::types::{UserType, quote_identifier};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// A thing of the schema.
+/// An object of the schema.
 #[derive(Clone, Copy)]
 pub(super) enum Element<'s> {
     Keyspace(&'s Keyspace),
@@ -24,7 +24,7 @@ impl<'s> Element<'s> {
         }
     }
 
-    /// Keyspace, kind and name, as a listing shows them.
+    /// Keyspace, kind and name, the columns of a listing.
     pub(super) fn listed(self) -> [String; 3] {
         let (keyspace, kind) = match self {
             Element::Keyspace(keyspace) => (&keyspace.name, "keyspace"),
@@ -35,7 +35,7 @@ impl<'s> Element<'s> {
         [quote_identifier(keyspace).into_owned(), kind.to_owned(), quote_identifier(self.name()).into_owned()]
     }
 
-    /// The statement that makes it again. `internals`: with id and dropped columns.
+    /// The statement that creates it again. `internals`: with id and dropped columns.
     pub(super) fn statement(self, internals: bool) -> String {
         match self {
             Element::Keyspace(keyspace) => create::keyspace(keyspace),
@@ -46,7 +46,7 @@ impl<'s> Element<'s> {
     }
 }
 
-/// In the order of listings: by name, whatever its case.
+/// Sorts for listings: by name, ignoring case.
 pub(super) fn sorted<'s>(elements: impl Iterator<Item = Element<'s>>) -> Vec<Element<'s>> {
     let mut elements: Vec<Element<'s>> = elements.collect();
     elements.sort_by_cached_key(|element| element.name().to_lowercase());
@@ -63,11 +63,11 @@ pub(super) fn types(keyspace: &Keyspace) -> Vec<Element<'_>> {
     sorted(keyspace.types.values().map(|ty| Element::Type(keyspace, ty)))
 }
 
-/// The types of a keyspace, each behind those it uses, otherwise by name (`Types.sortedStream`).
+/// The types of a keyspace, each after those it uses, otherwise by name (`Types.sortedStream`).
 fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let types: Vec<&UserType> = keyspace.types.values().map(|ty| &**ty).collect();
     let numbers: HashMap<&str, usize> = types.iter().enumerate().map(|(at, ty)| (&*ty.name, at)).collect();
-    // How many types each waits for, and who waits for each.
+    // For each type, the number of types it waits for, and the types that wait for it.
     let mut awaited = vec![0_usize; types.len()];
     let mut waiting = vec![Vec::new(); types.len()];
     for (number, ty) in types.iter().enumerate() {
@@ -83,7 +83,7 @@ fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut free: BTreeSet<usize> = (0..types.len()).filter(|number| awaited[*number] == 0).collect();
     let mut left: BTreeSet<usize> = (0..types.len()).collect();
     let mut done = Vec::with_capacity(types.len());
-    // Types that use each other cannot be made; should they be there, they are shown in the order of their names.
+    // Types that use each other cannot be created. If there are any, they are shown in the order of their names.
     while let Some(number) = free.pop_first().or_else(|| left.first().copied()) {
         if !left.remove(&number) {
             continue;
@@ -99,7 +99,7 @@ fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
     done.into_iter().filter_map(|number| types.get(number)).map(|ty| Element::Type(keyspace, ty)).collect()
 }
 
-/// A keyspace and all it holds.
+/// A keyspace and all objects in it.
 pub(super) fn whole(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_by_use(keyspace));
@@ -107,12 +107,12 @@ pub(super) fn whole(keyspace: &Keyspace) -> Vec<Element<'_>> {
     elements
 }
 
-/// The statements that make a keyspace and all it holds again, with ids and dropped columns.
+/// The statements that create a keyspace and all objects in it again, with ids and dropped columns.
 pub(crate) fn statements_of_keyspace(keyspace: &Keyspace) -> Vec<String> {
     whole(keyspace).into_iter().map(|element| element.statement(true)).collect()
 }
 
-/// The statements that make a table again, with the types it uses and its indexes.
+/// The statements that create a table again, with the types it uses and its indexes.
 pub(crate) fn statements_of_table(keyspace: &Keyspace, table: &Table) -> Vec<String> {
     let (mut used, mut unseen) = (HashSet::new(), Vec::new());
     let columns = table.columns().map(|column| &column.ty);
@@ -140,7 +140,7 @@ pub(super) fn with_indexes(element: Element<'_>) -> Vec<Element<'_>> {
     elements
 }
 
-/// An index of a keyspace.
+/// Finds an index of a keyspace by name.
 pub(super) fn find_index<'s>(keyspace: &'s Keyspace, name: &str) -> Option<Element<'s>> {
     let found = |table: &'s Table| table.indexes.get(name).map(|index| Element::Index(table, index));
     keyspace.tables.values().find_map(|table| found(table))

@@ -1,8 +1,8 @@
-//! How a CREATE TABLE tells what a table is: by its columns, by COMPACT STORAGE, or by extensions where CQL has no words for it,
-//! which is so for many column families of the old interface. `ddl::layout` reads the extensions.
+//! Chooses how a CREATE TABLE describes a table: by its columns, by COMPACT STORAGE, or by extensions if CQL cannot
+//! express it, as for many column families made through Thrift. `ddl::layout` reads the extensions.
 //!
-//! Cassandra describes compact tables in a comment, from which nothing can be made again; these statements can be run, here and,
-//! unless there is a super family, there.
+//! Cassandra describes compact tables in a comment, from which they cannot be created again. These statements can be
+//! run, here and, except for super column families, in Cassandra.
 
 use crate::analysis::{Resolver, references_duration};
 use crate::plan::ddl::{compact_flags, complete_compact, reads_cells_of};
@@ -14,31 +14,31 @@ use helenus_model::schema::{
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
 
-/// How the statement of one table is written.
+/// The form of one table's statement.
 pub(super) struct Layout<'t> {
     table: &'t Table,
     resolver: Resolver<'t>,
     form: Form,
-    /// What the column without a name is called, if there is one.
+    /// The name that stands for the column without a name, if there is one.
     stand_in: String,
-    /// Columns that the statement declares and an ALTER TABLE behind it drops, and adds again.
+    /// The columns that the statement declares and a following ALTER TABLE drops, and possibly adds again.
     pub(super) dropped: Vec<&'t DroppedColumn>,
-    /// Dropped columns that an extension tells of.
+    /// The dropped columns that an extension describes.
     told: Vec<&'t DroppedColumn>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// The columns say it all.
+    /// The columns describe the table completely.
     Columns,
     /// `WITH COMPACT STORAGE`, which adds columns that are not declared.
     CompactStorage,
-    /// All columns are declared, and an extension has the flags.
+    /// All columns are declared, and an extension contains the flags.
     Flags,
 }
 
 impl<'t> Layout<'t> {
-    /// Of a table, with the columns that were dropped from it if `internals`.
+    /// The layout of a table, with its dropped columns if `internals`.
     pub(super) fn new(keyspace: &'t Keyspace, table: &'t Table, internals: bool) -> Layout<'t> {
         let dropped = || table.dropped.values().filter(|_| internals);
         let gone: Vec<&DroppedColumn> = dropped()
@@ -52,9 +52,9 @@ impl<'t> Layout<'t> {
                     Form::Columns => {
                         table.column(&column.name).is_none_or(|again| is_addable(column, again, table))
                     }
-                    // To a compact table nothing can be added.
+                    // No columns can be added to a compact table.
                     Form::CompactStorage => is_gone,
-                    // It has one regular column, unless it is a super family.
+                    // The table has one regular column, unless it is a super column family.
                     Form::Flags => is_gone && (column.kind == ColumnKind::Static || table.is_super()),
                 }
         };
@@ -74,7 +74,8 @@ impl<'t> Layout<'t> {
         self.form == Form::CompactStorage
     }
 
-    /// The columns that the statement declares but for those that are dropped behind it, each with whether it is static there.
+    /// The columns that the statement declares, except those that are dropped after it; each with whether it is
+    /// declared static.
     pub(super) fn columns(&self) -> impl Iterator<Item = (&'t Column, bool)> {
         let (table, form) = (self.table, self.form);
         let columns =
@@ -98,14 +99,14 @@ impl<'t> Layout<'t> {
         if column.is_empty() { &self.stand_in } else { column }
     }
 
-    /// A type as the statement writes it: by its class, where what CQL calls it is another type or none.
+    /// A type as the statement writes it: by its class name if its CQL name denotes another type or none.
     pub(super) fn ty(&self, ty: &CqlType) -> String {
         let text = ty.to_string();
         let read = parse_type(&text).ok().and_then(|written| self.resolver.resolved(&written).ok());
         if read.is_some_and(|read| read.is_stored_as(ty)) { text } else { format!("'{}'", ty.class_name()) }
     }
 
-    /// The extensions that the statement has beside those of the table, as texts.
+    /// The extensions that the statement adds to those of the table, as texts.
     pub(super) fn extensions(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         if self.form == Form::Flags {
@@ -123,7 +124,7 @@ impl<'t> Layout<'t> {
     }
 }
 
-/// Whether a column that was dropped can be added again as it is now; the old interface does not ask.
+/// Whether a dropped column can be added again with its current definition; Thrift does not check this.
 fn is_addable(dropped: &DroppedColumn, again: &Column, table: &Table) -> bool {
     reads_cells_of(&again.ty, &dropped.ty) && dropped.kind == again.kind && !table.is_counter()
 }
@@ -140,7 +141,7 @@ fn form(table: &Table, gone: &[&DroppedColumn]) -> Form {
     }
 }
 
-/// Whether CREATE TABLE takes these columns, without flags. `gone`: columns that the statement declares as well.
+/// Whether CREATE TABLE accepts these columns, without flags. `gone`: dropped columns that the statement declares too.
 fn is_taken(table: &Table, gone: &[&DroppedColumn]) -> bool {
     let has_counters = table.columns().any(|column| column.ty == CqlType::Counter);
     let is_mixed = |ty: &CqlType| has_counters != (*ty == CqlType::Counter);
@@ -160,8 +161,8 @@ fn has_flags<'f>(table: &Table, expected: impl Iterator<Item = &'f str>) -> bool
     found == expected
 }
 
-/// Whether COMPACT STORAGE makes the very table of those of its columns that statements see. `gone`: columns that the statement
-/// declares as well.
+/// Whether COMPACT STORAGE makes exactly this table from its visible columns. `gone`: dropped columns that the
+/// statement declares too.
 fn is_of_compact_storage(table: &Table, gone: &[&DroppedColumn]) -> bool {
     let is_static = table.is_static_compact();
     let mut shown = table.clone();

@@ -1,7 +1,7 @@
-//! DESCRIBE: what cqlsh asks of the schema, answered in CQL (`DescribeStatement`).
+//! DESCRIBE: describes the schema in CQL, mostly for cqlsh (`DescribeStatement`).
 //!
-//! `plan` decides what is described, `element` is one thing that can be, `create` writes the statements that would make
-//! it again, `layout` chooses how they tell what a table is, `cluster` answers DESCRIBE CLUSTER.
+//! `plan` decides what is described. `element` is an object that can be described, `create` writes the statements that
+//! create it again, and `layout` chooses how a table's statement describes it. `cluster` answers DESCRIBE CLUSTER.
 
 mod cluster;
 mod create;

@@ -1,4 +1,4 @@
-//! What is described, and the rows of it.
+//! Which objects a DESCRIBE shows, and the rows of its answer.
 
 use super::cluster;
 use super::element::{Element, find_index, sorted, tables, types, whole, with_indexes};
@@ -16,7 +16,7 @@ use helenus_model::types::CqlType;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// An analysed DESCRIBE. It depends on nothing but its text until it runs: it may describe what is made meanwhile.
+/// An analysed DESCRIBE. Until it runs it depends only on its text, so it may describe objects that are created later.
 #[derive(Debug)]
 pub(crate) struct DescribePlan {
     what: What,
@@ -24,7 +24,7 @@ pub(crate) struct DescribePlan {
     columns: Arc<ResultColumns>,
 }
 
-/// A name, perhaps with its keyspace.
+/// A name, possibly with its keyspace.
 #[derive(Debug)]
 struct Name {
     keyspace: Option<String>,
@@ -51,7 +51,7 @@ enum What {
     Index(Name),
     /// Functions and aggregates: there are none.
     Nothing,
-    /// Of a kind that does not exist here; the text says so, with the names in it.
+    /// An object of a kind that does not exist here; the function makes the error text from keyspace and name.
     Missing(Name, fn(&str, &str) -> String),
     Any(Name),
 }
@@ -109,7 +109,7 @@ impl DescribePlan {
     /// Runs the statement.
     ///
     /// # Errors
-    /// What is to be described does not exist; a paging state that is of no use.
+    /// The object to describe does not exist; an invalid paging state.
     pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Outcome> {
         let (schema, request) = (described(execution), execution.request);
         out.columns(&self.columns);
@@ -150,7 +150,7 @@ impl DescribePlan {
 
     fn elements<'s>(&self, schema: &'s Schema, session: Option<&str>) -> Result<Vec<Element<'s>>> {
         let all = || schema.keyspaces.values().map(|keyspace| &**keyspace);
-        // A listing is of the keyspace in use, or of all.
+        // A listing covers the keyspace in use, or all keyspaces.
         let listed = |of: fn(&'s Keyspace) -> Vec<Element<'s>>| match session {
             Some(keyspace) => find_keyspace(schema, keyspace).map(of),
             None => Ok(all().flat_map(of).collect()),
@@ -222,7 +222,8 @@ impl DescribePlan {
     }
 }
 
-/// The present schema with virtual tables, and with super families as they are stored: what statements see of them makes none.
+/// The current schema with virtual tables, and with super column families as they are stored, because the view that
+/// other statements see could not recreate them.
 fn described(execution: &Execution<'_>) -> Arc<Schema> {
     let stored = execution.database.schema();
     let shown = execution.virtuals.shown_in(&stored);
@@ -275,8 +276,8 @@ fn column(name: &str, ty: CqlType) -> ResultColumn {
     ResultColumn { keyspace: "system".into(), table: "describe".into(), name: name.into(), ty }
 }
 
-/// What the key of a paging state of DESCRIBE begins with; then Cassandra's version, the schema's (16 bytes) and the number of
-/// rows given (8 bytes; `DescribeStatement.getPagingState`).
+/// The beginning of the key in a paging state of DESCRIBE. It is followed by Cassandra's version, the schema's version
+/// (16 bytes) and the number of rows returned (8 bytes; `DescribeStatement.getPagingState`).
 const STATE_VERSION: [u8; 2] = [0, 1];
 
 fn state(rows: usize, version: Uuid) -> Vec<u8> {
@@ -308,11 +309,11 @@ fn offset(state: &[u8], version: Uuid) -> Result<usize> {
             "The schema has changed since the previous page of the DESCRIBE statement result. Please retry the DESCRIBE statement.",
         );
     }
-    // Behind the last row there is nothing, however far.
+    // A position after the last row is valid and has no rows.
     Ok(usize::try_from(u64::from_be_bytes(*rows)).unwrap_or(usize::MAX))
 }
 
-/// A text behind its length in two bytes.
+/// A text preceded by its length in two bytes.
 fn short_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))

@@ -1,5 +1,4 @@
-//! What a person might do about a statement: a sentence where something is costly that a schema, a bound or a limit
-//! would make cheap. Says nothing where there is nothing to say.
+//! The advice of EXPLAIN: one sentence for each cost that a better schema, a bound or a limit would avoid. Often none.
 
 use super::step::{Step, counted};
 use super::writing::Written;
@@ -7,18 +6,18 @@ use crate::plan::select::{Foreseen, ReadKind};
 use helenus_engine::read::{Partitions, Probe};
 use helenus_model::types::quote_identifier;
 
-/// Partitions of an IN from which on separate statements are better.
+/// The number of partitions in an IN from which separate statements are better.
 const KEYS_MANY: usize = 10;
-/// SSTables asked for one partition from which on they are many.
+/// The number of SSTables read for one partition from which advice is given.
 const SOURCES_MANY: u64 = 4;
-/// Tombstones from which on they are worth a word.
+/// The number of tombstones from which advice is given.
 const TOMBSTONES_MANY: u64 = 100;
 
 fn advice(target: &'static str, detail: impl Into<String>) -> Step {
     Step::new("advice", target, detail)
 }
 
-/// About a SELECT. `probe` is what is foreseen, or, if it `ran`, what was counted.
+/// Advice about a SELECT. `probe` holds the forecast or, if the statement `ran`, its counts.
 pub(crate) fn advise_read(foreseen: &Foreseen<'_>, probe: &Probe, ran: bool) -> Vec<Step> {
     let Some(command) = &foreseen.command else { return Vec::new() };
     let mut steps = Vec::new();
@@ -79,7 +78,7 @@ fn advise_ran(probe: &Probe) -> Vec<Step> {
     steps
 }
 
-/// About a write.
+/// Advice about a write.
 pub(crate) fn advise_write(written: &Written) -> Vec<Step> {
     let mut steps = Vec::new();
     if written.range_deletions > 0 {

@@ -1,13 +1,13 @@
-//! What a run has touched and how long its stages took: a line a counter, the time at the first line of each stage.
+//! The counts of a run: one line for each counter, with the time of a stage at the stage's first line.
 
 use super::step::{Step, bytes_text, counted};
 use helenus_engine::read::{Probe, SkipReason, Stage};
 
-/// How a run went, besides what its probe knows.
+/// The results of a run that its probe does not hold.
 pub(crate) struct Ran {
     /// From binding the values to the last row, or to the acknowledgement of a write, nanoseconds.
     pub(crate) total_ns: u64,
-    /// Waiting until the log was as safe as its mode says, nanoseconds.
+    /// The wait until the log was as safe as its mode requires, nanoseconds.
     pub(crate) acknowledge_ns: Option<u64>,
     /// Rows of the answer.
     pub(crate) rows: u64,
@@ -52,7 +52,7 @@ fn reading(probe: &Probe) -> Vec<Step> {
     let considered = probe.sstables + probe.sstables_skipped;
     let sources = format!("{} asked, {} skipped{}", probe.sstables, probe.sstables_skipped, reasons(probe));
     steps.push(Step::new("sources", "sstables", sources).count(considered).time(us(Stage::Sources)));
-    // An SSTable may have been looked into and found not to have the partition.
+    // An SSTable may have been searched and found not to contain the partition.
     if probe.sstables > 0 || touched.index_nodes > 0 {
         steps.extend(files(probe));
     }

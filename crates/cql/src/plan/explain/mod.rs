@@ -1,8 +1,9 @@
 //! EXPLAIN and EXPLAIN ANALYZE: what a statement does, as rows or JSON.
 //!
-//! `plan` is the analysed EXPLAIN. `reading` says what a SELECT will read, `writing` what a write will write, `prior` what it reads first, `sources`
-//! which memtables and SSTables have a part in it, `counts` what a run has touched, `advice` what a person might do
-//! about it. All of them make the lines of `step`. `local::explain` puts them together, and runs what is analysed.
+//! `plan` is the analysed EXPLAIN. `reading` describes what a SELECT will read, `writing` what a write will write, and
+//! `prior` what the write reads first. `sources` lists the memtables and SSTables that take part. `counts` lists what a
+//! run touched, and `advice` suggests improvements. All of them produce the lines of `step`. `local::explain` combines
+//! the lines, and runs the statement for ANALYZE.
 
 mod advice;
 mod counts;

@@ -5,7 +5,7 @@ use crate::backend::{ResultColumns, RowsOut};
 use crate::plan::Plan;
 use std::sync::Arc;
 
-/// What is explained, and how.
+/// The statement to explain, and the form of the answer.
 #[derive(Debug)]
 pub(crate) struct ExplainPlan {
     /// The plan of the statement: SELECT, INSERT, UPDATE, DELETE or BATCH.
@@ -15,13 +15,13 @@ pub(crate) struct ExplainPlan {
 }
 
 impl ExplainPlan {
-    /// Of a statement's plan.
+    /// Makes one from the plan of a statement.
     pub(crate) fn new(statement: Plan, analyzed: bool, json: bool) -> ExplainPlan {
         let form = Form { analyzed, json };
         ExplainPlan { statement, form, columns: form.columns() }
     }
 
-    /// Whether the statement is run.
+    /// Whether the statement is run (ANALYZE).
     pub(crate) fn is_analyzed(&self) -> bool {
         self.form.analyzed
     }

@@ -1,4 +1,4 @@
-//! What a write reads before it writes: conditions, operations on lists, counters.
+//! What a write reads before it writes: rows for conditions and list operations, and counters.
 
 use super::step::{Step, counted};
 use super::writing::key_text;
@@ -7,7 +7,7 @@ use crate::plan::modify::Wanted;
 /// Partitions that get a line of their own.
 const PARTITIONS_SHOWN_MAX: usize = 24;
 
-/// The lines of a write that reads rows first; `is_conditional` tells whether what it finds decides if it writes.
+/// The lines of a write that reads rows first. If `is_conditional`, the rows decide whether it writes.
 pub(crate) fn prior_steps(word: &'static str, wanted: &Wanted, is_conditional: bool) -> Vec<Step> {
     let detail = if is_conditional {
         "if what it reads first lets it"
@@ -30,12 +30,12 @@ pub(crate) fn prior_steps(word: &'static str, wanted: &Wanted, is_conditional: b
     steps
 }
 
-/// The line of a write of counters.
+/// The line of a write to counters.
 pub(crate) fn counter_step() -> Step {
     Step::new("read first", "counters", "each in the turn of its partition; what it comes to is logged")
 }
 
-/// Whether the conditions held.
+/// Whether the conditions were met.
 pub(crate) fn verdict_step(applied: bool) -> Step {
     let (target, detail) = match applied {
         true => ("applied", "what was read let it"),

@@ -1,4 +1,4 @@
-//! What a SELECT reads: its kind, its bounds, its order, its filter and its limits.
+//! What a SELECT reads: its kind, bounds, order, filter and limits.
 
 use super::step::{Step, counted};
 use crate::plan::select::{Foreseen, ReadKind};
@@ -7,7 +7,7 @@ use helenus_model::filter::ClusteringFilter;
 use helenus_model::index::IndexLookup;
 use helenus_model::types::quote_identifier;
 
-/// The lines before the sources.
+/// The lines that precede the sources.
 pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
     let table = foreseen.table;
     let about = match foreseen.kind {

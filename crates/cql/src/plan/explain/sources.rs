@@ -1,13 +1,13 @@
-//! Which memtables and SSTables have a part in a read, and why the others have none.
+//! The memtables and SSTables that take part in a read, and why the others do not.
 
 use super::step::{Step, bytes_text, counted};
 use crate::plan::select::{Foreseen, ReadKind};
 use helenus_engine::read::{Probe, TableSeen};
 
-/// SSTables that get a line of their own, asked or left out; of more, the rest is summed.
+/// The most SSTables that get a line each, asked or skipped; the rest is summed.
 const TABLES_SHOWN_MAX: usize = 24;
 
-/// The lines of the sources, from what is foreseen or what a run has counted. `memtables` is how many there are.
+/// The lines of the sources, from the forecast or from the counts of a run. `memtables` is the number of memtables.
 pub(crate) fn source_steps(foreseen: &Foreseen<'_>, memtables: usize, probe: &Probe) -> Vec<Step> {
     let Some(command) = &foreseen.command else { return Vec::new() };
     let scans = matches!(foreseen.kind, ReadKind::RangeScan | ReadKind::TokenRange);

@@ -1,4 +1,4 @@
-//! The lines of an explanation, and how they become rows or JSON.
+//! The lines of an explanation, and their encoding as rows or JSON.
 //!
 //! Operation and target of a line are words that programs may rely on (docs/book/explain.md lists them); its detail is
 //! for people.
@@ -9,11 +9,11 @@ use helenus_model::types::{CqlType, write_json_string};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Most lines of an explanation: it is never paged, and cqlsh shows one page of what is no SELECT.
+/// The most lines of an explanation: it is never paged, and cqlsh shows one page of a statement that is not a SELECT.
 pub(crate) const STEPS_MAX: usize = 99;
-/// Characters of a target or detail in rows, so that a line fits a terminal; JSON has `JSON_CHARS_MAX`.
+/// The most characters of a target or detail in rows, so that a line fits a terminal.
 const ROW_CHARS_MAX: usize = 96;
-/// Characters of a target or detail in JSON.
+/// The most characters of a target or detail in JSON.
 const JSON_CHARS_MAX: usize = 8192;
 
 /// One line.
@@ -32,18 +32,18 @@ impl Step {
         Step { operation, target: target.into(), detail: detail.into(), count: None, time_us: None }
     }
 
-    /// With how many it were.
+    /// Sets the count.
     pub(crate) fn count(self, count: u64) -> Step {
         Step { count: Some(count), ..self }
     }
 
-    /// With how long it took, microseconds.
+    /// Sets the time, in microseconds.
     pub(crate) fn time(self, time_us: u64) -> Step {
         Step { time_us: Some(time_us), ..self }
     }
 }
 
-/// How an explanation is shown.
+/// The form in which an explanation is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// With counts and times.
@@ -76,7 +76,7 @@ impl Form {
         result_columns(columns, |_| false)
     }
 
-    /// Writes the lines.
+    /// Writes the lines of an explanation.
     pub(crate) fn write(self, steps: &[Step], columns: &Arc<ResultColumns>, out: &mut dyn RowsOut) {
         out.columns(columns);
         let steps = steps.iter().take(STEPS_MAX).zip(1_i32..);
@@ -130,7 +130,7 @@ fn cut(text: &str, chars: usize) -> String {
     }
 }
 
-/// Bytes as a person reads them.
+/// A number of bytes in human-readable form.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

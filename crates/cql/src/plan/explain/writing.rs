@@ -1,4 +1,4 @@
-//! What a write writes that reads no rows first.
+//! What a write that reads no rows first will write.
 
 use super::step::{Step, bytes_text, counted};
 use helenus_model::cell::Cell;
@@ -10,10 +10,10 @@ use helenus_model::schema::{Column, Table};
 use helenus_model::token::KeyHash;
 use helenus_model::types::{quote_identifier, to_cql_literal};
 
-/// Partitions that get a line of their own.
+/// The most partitions that get a line each.
 const PARTITIONS_SHOWN_MAX: usize = 24;
 
-/// The changes of a mutation, counted.
+/// The number of changes of each kind in a mutation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
     pub(crate) partitions: u64,
@@ -65,7 +65,7 @@ impl Written {
     }
 }
 
-/// The lines of a write, and what it is in numbers. `word` says which statement it is, `reads` what it reads.
+/// The lines of a write, and the counts of its changes. `word` names the statement, `reads` describes what it reads.
 pub(crate) fn write_steps(word: &'static str, mutation: &Mutation, reads: &str) -> (Vec<Step>, Written) {
     let mut all = Written::default();
     let mut lines = Vec::new();
@@ -106,7 +106,7 @@ pub(super) fn key_text(table: &Table, key: &[u8]) -> String {
     if let [column] = table.partition_key.as_slice() {
         return one(column, key);
     }
-    // As `CompositeType` puts keys together: length, value, a zero.
+    // In the encoding of `CompositeType`: length, value, a zero byte.
     let mut parts = Vec::new();
     let mut rest = key;
     for column in &table.partition_key {

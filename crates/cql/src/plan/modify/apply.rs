@@ -1,4 +1,4 @@
-//! A plan run against values: its changes go into a collector.
+//! Runs a plan with values: adds its changes to a collector.
 
 use super::attributes::{check_timestamp, expires_s, timestamp_of};
 use super::cells::{changes_nothing, complex_deletions, rounds, write};
@@ -25,15 +25,15 @@ use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 
-/// When a write happens.
+/// The timestamp and the clock time of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Timestamp of the request or batch, microseconds.
+    /// The timestamp of the request or batch, microseconds.
     pub(crate) timestamp_us: i64,
-    /// The time, seconds.
+    /// The clock time, seconds.
     pub(crate) now_s: i64,
-    /// Whether conditions decide it. All its deletions but those of single cells are then a microsecond older than what
-    /// it writes (`PartitionUpdate.updateAllTimestamp`).
+    /// Whether the write has conditions. Its deletions, except those of single cells, are then one microsecond older
+    /// than its other changes (`PartitionUpdate.updateAllTimestamp`).
     pub(crate) is_conditional: bool,
     /// Whether the client gave the timestamp, with the request or the batch.
     pub(crate) is_clients: bool,
@@ -46,21 +46,21 @@ impl Moment {
     }
 }
 
-/// What every cell of one execution shares.
+/// The values that all cells of one execution share.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteContext<'a> {
     /// Timestamp of the write.
     pub(crate) timestamp_us: i64,
-    /// Timestamp of its deletions, those of single cells left out.
+    /// The timestamp of its deletions, except those of single cells.
     pub(crate) deletion_us: i64,
-    /// The moment of the write.
+    /// The clock time of the write, seconds.
     pub(crate) now_s: i64,
-    /// TTL, 0 for none, and when what is written expires.
+    /// The TTL in seconds, 0 for none, and the time of expiry in seconds.
     pub(crate) ttl_s: i32,
     pub(crate) expires_s: i64,
     /// The values.
     pub(crate) bindings: Bindings<'a>,
-    /// What was read before, for statements that need it.
+    /// The rows that were read before, for statements that need them.
     pub(crate) prior: Option<&'a Prior>,
     /// The table.
     pub(crate) table: &'a Table,
@@ -82,11 +82,11 @@ impl WriteContext<'_> {
 }
 
 impl ModifyPlan {
-    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `prior` is what `want`
-    /// asked for.
+    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `prior` holds the
+    /// rows that `want` asked for.
     ///
     /// # Errors
-    /// What is wrong with the values. The collector then holds part of the changes and must be dropped.
+    /// Invalid values. The collector then holds a part of the changes and must be dropped.
     pub(crate) fn apply<'a>(
         &'a self,
         bindings: &Bindings<'a>,
@@ -154,8 +154,8 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// Looks at the partitions alone: those of all statements of a batch are found before anything else of one is looked at
-    /// (`BatchStatement.getMutations`).
+    /// Checks the partition keys alone. The keys of all statements of a batch are checked before anything else in any
+    /// of them (`BatchStatement.getMutations`).
     ///
     /// # Errors
     /// Null, unset, empty or too long keys.
@@ -163,7 +163,7 @@ impl ModifyPlan {
         self.filter.partition_keys(&self.table, bindings).map(drop)
     }
 
-    /// Says what an execution must read before it writes.
+    /// Adds the rows that an execution must read before it writes.
     pub(crate) fn want(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
         if !self.reads_first() || self.filter.is_range {
             return Ok(());
@@ -181,7 +181,7 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// Says which partitions an execution must lock, whether or not it reads them.
+    /// Adds the partitions that an execution must lock, whether or not it reads them.
     pub(crate) fn want_locked(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
         for key in self.filter.partition_keys(&self.table, bindings)? {
             wanted.partition(&self.table, &key);
@@ -189,10 +189,10 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// The partition that a statement of a conditional request names.
+    /// The partition of a statement in a conditional request.
     ///
     /// # Errors
-    /// It names several.
+    /// The statement names several partitions.
     pub(crate) fn conditional_partition(&self, bindings: &Bindings<'_>, is_batch: bool) -> Result<Vec<u8>> {
         let keys = self.filter.partition_keys(&self.table, bindings)?;
         if self.filter.keys.iter().any(Restriction::is_in) {
@@ -209,10 +209,10 @@ impl ModifyPlan {
         first.ok_or_else(|| CqlError::Invalid("Some partition key parts are missing".into()))
     }
 
-    /// The row that it names, by its ordered clustering; `None`: the static row, or no single one.
+    /// The row that the statement names, by its ordered clustering; `None`: the static row, or no single row.
     ///
     /// # Errors
-    /// It names several.
+    /// The statement names several rows.
     pub(crate) fn conditional_row(&self, bindings: &Bindings<'_>) -> Result<Option<Vec<u8>>> {
         if self.filter.clustering.iter().any(Restriction::is_in) {
             return Err(CasRequest::refuse_in(self.kind, "clustering key columns"));
@@ -223,7 +223,7 @@ impl ModifyPlan {
         let row = self.filter.rows(bindings)?.into_iter().next().unwrap_or_default();
         match row.len() == self.table.clustering.len() {
             true => row_key(&self.table, &row).map(Some),
-            // A DELETE of the whole partition, which has no conditions.
+            // A DELETE of a whole partition, which has no conditions.
             false => Ok(None),
         }
     }
@@ -236,14 +236,15 @@ impl ModifyPlan {
         })
     }
 
-    /// Cassandra looks at a null end of a range last (`SliceRestriction.appendBoundTo`): ranges of columns are refused before,
-    /// and where an IN leaves no partition nobody looks.
+    /// Whether an error is about a null end of a range. Cassandra checks such an end last
+    /// (`SliceRestriction.appendBoundTo`): deleting columns over a range is rejected first, and if an IN leaves no
+    /// partition the end is never checked.
     pub(crate) fn is_null_end(&self, error: &CqlError) -> bool {
         let end = self.filter.clustering.last().and_then(Restriction::single_slice);
         end.is_some_and(|name| matches!(error, CqlError::Invalid(text) if *text == null_text(name)))
     }
 
-    /// What a null end of a range is refused with.
+    /// The error for a null end of a range.
     fn refused_range(&self, error: CqlError) -> CqlError {
         let names_columns = !self.operations.regular.is_empty() || !self.operations.statics.is_empty();
         if names_columns { no_ranges_of_columns() } else { error }
@@ -266,7 +267,7 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// Deletes a row; in a compact table its one value, which is the same there.
+    /// Deletes a row; in a compact table its one value, which has the same effect.
     fn delete_row(&self, row: &Clustering<'_>, context: &WriteContext<'_>, changes: &mut Changes) {
         let values = row.iter().map(|value| Some(&**value));
         let value = self.table.compact_value();
@@ -332,7 +333,7 @@ impl ModifyPlan {
     }
 }
 
-/// What was read of a partition.
+/// The rows of a partition that were read before.
 struct Present<'a> {
     prior: &'a Prior,
     table: &'a Table,
@@ -360,7 +361,7 @@ fn row_key(table: &Table, row: &Clustering<'_>) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-/// Refuses an empty clustering where a compact table has but one (`UpdateParameters.newRow`).
+/// Rejects an empty value of the only clustering column of a compact table (`UpdateParameters.newRow`).
 fn check_compact(table: &Table, row: &Clustering<'_>) -> Result<()> {
     match (&row[..], &table.clustering[..]) {
         ([value], [column]) if value.is_empty() => {
@@ -370,7 +371,7 @@ fn check_compact(table: &Table, row: &Clustering<'_>) -> Result<()> {
     }
 }
 
-/// What a statement names in each of its partitions.
+/// The rows or ranges that a statement names in each of its partitions.
 enum Targets<'a> {
     Rows(Vec<Clustering<'a>>),
     Ranges(Vec<RowRange<'a>>),
@@ -389,7 +390,7 @@ fn no_ranges_of_columns() -> CqlError {
     CqlError::Invalid("Range deletions are not supported for specific columns".into())
 }
 
-/// Writes one row. A row of an UPDATE that changes nothing is left out.
+/// Writes one row. A row of an UPDATE that changes nothing is not written.
 fn write_row(
     (clustering, present): (&Clustering<'_>, Option<RowView<'_>>),
     mut liveness: Liveness,
@@ -397,7 +398,7 @@ fn write_row(
     context: &WriteContext<'_>,
     changes: &mut Changes,
 ) -> Result<()> {
-    // A row of a compact table may have less than all of its clustering.
+    // A row of a compact table may have fewer values than there are clustering columns.
     let width = context.table.clustering.len();
     let values = || clustering.iter().map(|value| Some(&**value)).chain(std::iter::repeat(None)).take(width);
     if operations.is_empty() {
@@ -476,7 +477,7 @@ fn has_lists_that_only_shrink(operations: &[Operation]) -> bool {
         || lists().all(|operation| by_value(&operation.action))
 }
 
-/// A row as an operation finds it: as it was read, and with what earlier operations of its statement have done to it
+/// A row as an operation sees it: as it was read, merged with the changes of earlier operations of the statement
 /// (`UpdateParameters.getPrefetchedRow`).
 enum Pending<'a> {
     Read(Option<RowView<'a>>),
@@ -495,10 +496,10 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// Adds the change that begins at byte `start`.
+    /// Merges the changes that begin at byte `start`.
     fn add(&mut self, changes: &Changes, start: usize, table: &Table) {
         let bytes = changes.as_bytes().get(start..).unwrap_or_default();
-        // Our own bytes, written a moment ago.
+        // The server wrote these bytes itself a moment ago, so they can be decoded.
         let last = Changes::from_bytes(bytes.to_vec());
         let mut new = RowBuf::default();
         let mut merged = Box::new(RowBuf::default());

@@ -1,4 +1,4 @@
-//! USING TIMESTAMP and TTL: their values and limits (`Attributes`, `ExpirationDateOverflowHandling`).
+//! The values and limits of USING TIMESTAMP and TTL (`Attributes`, `ExpirationDateOverflowHandling`).
 
 use crate::analysis::{Bindings, Bound, Markers, Receiver, Scope, Term};
 use crate::error::{CqlError, Result};
@@ -8,13 +8,13 @@ use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// Longest TTL: 20 years of 365 days.
+/// The greatest TTL: 20 years of 365 days.
 pub(crate) const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
-/// Latest moment of expiry that files can hold, seconds.
+/// The latest time of expiry that files can hold, seconds.
 pub(crate) const EXPIRY_SECONDS_MAX: i64 = TIME_OF_DAY_MAX_S;
 
-/// USING of a statement.
+/// The USING clause of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) timestamp: Option<Term>,
@@ -22,7 +22,7 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Types the two terms. `names` are keyspace and table for drivers, `[batch]` for a batch.
+    /// Types the two terms. For drivers, `names` are keyspace and table; for a batch the table is `[batch]`.
     pub(crate) fn prepare(
         using: (Option<&ast::Term<'_>>, Option<&ast::Term<'_>>),
         names: (&Arc<str>, &Arc<str>),
@@ -72,7 +72,7 @@ impl Attributes {
     }
 }
 
-/// The timestamp that USING gives; `now_us` without one.
+/// The timestamp of USING; `now_us` without one.
 pub(crate) fn timestamp_of(term: Option<&Term>, now_us: i64, bindings: &Bindings<'_>) -> Result<i64> {
     let Some(term) = term else { return Ok(now_us) };
     let timestamp_us = match term.bind(bindings)? {
@@ -86,7 +86,7 @@ pub(crate) fn timestamp_of(term: Option<&Term>, now_us: i64, bindings: &Bindings
     Ok(timestamp_us)
 }
 
-/// Refuses `i64::MIN`, which stands for no timestamp (`UpdateParameters`).
+/// Rejects `i64::MIN`, which means no timestamp (`UpdateParameters`).
 pub(crate) fn check_timestamp(timestamp_us: i64) -> Result<()> {
     if timestamp_us == i64::MIN {
         return Err(CqlError::Invalid(format!(
@@ -111,7 +111,7 @@ fn check_expiry(table: &Table, ttl_s: i32, now_s: i64, which: &str) -> Result<()
     )))
 }
 
-/// When what is written at `now_s` with this TTL expires.
+/// The time at which data written at `now_s` with this TTL expires.
 pub(crate) fn expires_s(now_s: i64, ttl_s: i32) -> i64 {
     now_s.saturating_add(i64::from(ttl_s)).min(EXPIRY_SECONDS_MAX)
 }

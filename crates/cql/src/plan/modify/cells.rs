@@ -1,8 +1,8 @@
-//! Operations with values: cells written into a packed row.
+//! Writes the cells of operations into a packed row.
 //!
-//! A row is written in rounds: each round has at most one operation a column, since the cells of a row stand in order of
-//! column and path. Statements that touch a column twice (`SET m['a'] = 1, m['b'] = 2`) need more than one; the memtable
-//! merges them.
+//! A row is written in rounds. A round has at most one operation on each column, because the cells of a row are ordered
+//! by column and path. Statements that change a column twice (`SET m['a'] = 1, m['b'] = 2`) need several rounds; the
+//! memtable merges them.
 
 use super::apply::WriteContext;
 use super::list::{DeletedElements, LIST_ELEMENTS_A_STEP, PresentList, change_list, discard_values};
@@ -18,10 +18,15 @@ use helenus_model::row::RowView;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
 
+<<<<<<< HEAD
 /// Bytes of a cell under construction, its path of 16 bytes and its packed form, beside those of its value.
 const CELL_BYTES: usize = size_of::<Cell>() + 64;
+=======
+/// The number of list elements that take about as long as one step of the statement's work.
+const LIST_ELEMENTS_A_STEP: usize = 64;
+>>>>>>> words
 
-/// Splits operations, which are in order of columns, into rounds.
+/// Splits operations, which are in column order, into rounds.
 pub(super) fn rounds(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
     let mut rest = operations;
     std::iter::from_fn(move || {
@@ -49,7 +54,7 @@ pub(super) fn changes_nothing(operation: &Operation, bindings: &Bindings<'_>) ->
     };
     match &operation.action {
         Action::Set(term) | Action::Replace(term) | Action::SetField(_, term) => is(term, false),
-        // A key that is none is refused whatever the value.
+        // An invalid key is rejected whatever the value.
         Action::PutEntry(key, term) => Ok(matches!(key.bind(bindings)?, Bound::Bytes(_)) && is(term, false)?),
         Action::Append(term) | Action::Prepend(term) | Action::Discard(term) => is(term, true),
         Action::Count(term, _) => is(term, false),
@@ -60,8 +65,8 @@ pub(super) fn changes_nothing(operation: &Operation, bindings: &Bindings<'_>) ->
     }
 }
 
-/// The deletions of whole multi-cell columns that these operations make. Replacing leaves a tombstone just older than
-/// the new cells.
+/// The deletions of whole multi-cell columns that these operations make. A replacement writes a tombstone just older
+/// than the new cells.
 pub(super) fn complex_deletions(
     operations: &[Operation],
     context: &WriteContext<'_>,
@@ -80,7 +85,7 @@ pub(super) fn complex_deletions(
     Ok(deletions)
 }
 
-/// Writes the cells of one operation. `present` is the row as it was read, for operations that need it.
+/// Writes the cells of one operation. `present` is the row that was read, for operations that need it.
 pub(super) fn write(
     operation: &Operation,
     (present, deleted): (Option<RowView<'_>>, &mut DeletedElements),
@@ -152,7 +157,7 @@ pub(super) fn write(
             Bound::Null => return invalid("Invalid null value for counter increment"),
             Bound::Unset => {}
         },
-        // A multi-cell column's deletion stands before the cells.
+        // The deletion of a multi-cell column is already written in front of the cells.
         Action::Delete if operation.ty.is_multi_cell() => {}
         Action::Delete => cells.tombstone(None),
         Action::DeleteElement(term) => match (&operation.ty, term.bind(bindings)?) {
@@ -188,7 +193,7 @@ fn invalid<T>(message: &str) -> Result<T> {
     Err(CqlError::Invalid(message.into()))
 }
 
-/// What a counter is to count by. An update logs this until the engine has put the count in its place.
+/// The increment of a counter. An update holds the increment until the engine replaces it with the count.
 fn count_of(by: &[u8], direction: Direction) -> Result<i64> {
     let Some(by) = by.first_chunk::<8>().map(|by| i64::from_be_bytes(*by)) else {
         return invalid("Invalid empty value for counter increment");
@@ -228,7 +233,7 @@ impl Cells<'_, '_, '_> {
         self.row.cell(&cell, path, value);
     }
 
-    /// The cells of a whole value: sets and maps come in order of their paths, lists get new ones.
+    /// The cells of a whole value: those of sets and maps in the order of their paths, those of lists with new paths.
     fn elements(&mut self, ty: &CqlType, value: &[u8]) {
         match ty {
             CqlType::List { .. } => {
@@ -257,8 +262,8 @@ impl Cells<'_, '_, '_> {
         }
     }
 
-    /// The cells of elements before a list's first. Paths before all others: times mirrored at 2010, so that a later
-    /// prepend comes first (`Lists.PrecisionTime`).
+    /// The cells of elements that are prepended to a list. Their paths sort before all others: times mirrored at 2010,
+    /// so that a later prepend comes first (`Lists.PrecisionTime`).
     fn prepend(&mut self, value: &[u8]) {
         let elements: Vec<&[u8]> = Elements::of_list(value).flatten().collect();
         let calls = self.context.bindings.calls;

@@ -1,7 +1,7 @@
-//! Brings the changes of a statement or batch together: one update a partition, one mutation in all.
+//! Collects the changes of a statement or batch: one update for each partition, one mutation in all.
 //!
-//! A thread that writes statement after statement leaves the memory of each to the next one, with its hold of the table: two
-//! threads that took and gave it back for every statement would wait for each other's count of holders.
+//! A thread reuses the memory of a statement's mutation for the next one, together with its reference to the table. If
+//! two threads dropped and took that reference for every statement, they would contend for the reference count.
 
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Updates from which on they are looked up by hash instead of one by one.
+/// The number of updates from which they are looked up by hash instead of one by one.
 const HASHED_FROM: usize = 8;
 
-/// Bytes of a mutation up to which its memory is kept.
+/// The most bytes of a mutation whose memory is kept.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
-    /// What the thread's last mutation of one partition left: its update, without key and changes.
+    /// The update of the thread's last mutation of one partition, without key and changes.
     static LEFT: Cell<Vec<PartitionUpdate>> = const { Cell::new(Vec::new()) };
 }
 
@@ -25,14 +25,14 @@ thread_local! {
 pub(crate) struct Collector {
     updates: Vec<PartitionUpdate>,
     by_key: HashMap<(TableId, Vec<u8>), usize>,
-    /// The serialised key of the partition at hand, for those who write straight.
+    /// The serialised key of the current partition, for `straight`.
     pub(super) key: Vec<u8>,
-    /// Memory for the first update.
+    /// Reused memory for the first update.
     left: Option<PartitionUpdate>,
 }
 
 impl Collector {
-    /// A collector that uses what this thread has kept.
+    /// A collector that reuses the memory that this thread has kept.
     pub(crate) fn of_thread() -> Collector {
         let mut updates = LEFT.take();
         let mut left = updates.pop();
@@ -40,7 +40,7 @@ impl Collector {
         Collector { updates, key, left, ..Collector::default() }
     }
 
-    /// Keeps the memory of a written mutation for this thread's next one, unless there is much of it.
+    /// Keeps the memory of a written mutation for this thread's next one, unless it is large.
     pub(crate) fn keep(mut mutation: Mutation) {
         let [update] = &mut mutation.updates[..] else { return };
         if update.key.capacity() + update.changes.capacity() > KEPT_BYTES_MAX {
@@ -51,7 +51,7 @@ impl Collector {
         LEFT.set(mutation.updates);
     }
 
-    /// Where the changes of a partition go.
+    /// The changes of a partition, to be added to.
     pub(crate) fn changes(&mut self, table: &Arc<Table>, key: Vec<u8>) -> &mut Changes {
         let index = match self.find(table, &key) {
             Some(index) => index,
@@ -60,12 +60,12 @@ impl Collector {
         &mut self.updates[index].changes
     }
 
-    /// Whether the last change went to the partition of `key`.
+    /// Whether the last change was made to the partition of `key`.
     pub(super) fn is_last_key(&self, table: &Table) -> bool {
         self.updates.last().is_some_and(|update| update.key == self.key && update.table.id == table.id)
     }
 
-    /// Where the changes of the partition of `key` go; room for `bytes` of them is made where there are none yet.
+    /// The changes of the partition of `key`, to be added to; a new one reserves `bytes`.
     pub(super) fn changes_of_key(&mut self, table: &Arc<Table>, bytes: usize) -> &mut Changes {
         let key = std::mem::take(&mut self.key);
         let index = match self.find(table, &key) {
@@ -82,7 +82,7 @@ impl Collector {
         &mut self.updates[index].changes
     }
 
-    /// The mutation, without partitions that nothing changes.
+    /// The mutation, without partitions that have no changes.
     pub(crate) fn finish(mut self) -> Mutation {
         self.updates.retain(|update| !update.changes.is_empty());
         Mutation { updates: self.updates }
@@ -90,7 +90,7 @@ impl Collector {
 
     fn find(&self, table: &Table, key: &[u8]) -> Option<usize> {
         let is_it = |update: &PartitionUpdate| update.table.id == table.id && update.key == key;
-        // Batches go to the same partition again and again.
+        // Batches often change the same partition repeatedly.
         if let Some(last) = self.updates.len().checked_sub(1).filter(|last| is_it(&self.updates[*last])) {
             return Some(last);
         }

@@ -1,7 +1,7 @@
-//! The WHERE of a statement that writes: which partitions, and which rows or range of each.
+//! The WHERE clause of a write: which partitions, and which rows or ranges in each.
 //!
-//! Rules and texts are those of `StatementRestrictions` and the restrictions of `cql3/restrictions` for statements that
-//! may not filter.
+//! Rules and texts are those of `StatementRestrictions` and of the restrictions in `cql3/restrictions`, for statements
+//! that may not filter.
 
 use super::filter_text::relation_text;
 use super::prepare::ModifyKind;
@@ -15,19 +15,19 @@ use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// What a statement's key columns must be.
+/// The restrictions of a statement's key columns.
 #[derive(Debug)]
 pub(super) struct Filter {
     /// One for each partition key column, in order; only `Equal` and `In`.
     pub(super) keys: Vec<Restriction>,
     /// In order of their columns, without gaps; only the last may be a slice.
     pub(super) clustering: Vec<Restriction>,
-    /// Whether the clustering names ranges of rows instead of rows.
+    /// Whether the clustering restrictions select ranges of rows instead of rows.
     pub(super) is_range: bool,
 }
 
 impl Filter {
-    /// Analyses a WHERE. `statics_only`: the statement changes nothing but static columns.
+    /// Analyses a WHERE clause. `statics_only`: the statement changes nothing but static columns.
     pub(super) fn prepare(
         relations: &[Relation<'_>],
         kind: ModifyKind,
@@ -68,7 +68,7 @@ impl Filter {
 }
 
 impl Filter {
-    /// Whether every column of the primary key must equal something (`hasAllPKColumnsRestrictedByEqualities`).
+    /// Whether every column of the primary key is restricted by equality (`hasAllPKColumnsRestrictedByEqualities`).
     pub(super) fn names_one_row(&self, table: &Table) -> bool {
         let restricted: usize = self.clustering.iter().map(|restriction| restriction.names.len()).sum();
         restricted == table.clustering.len()
@@ -80,7 +80,7 @@ impl Filter {
     }
 }
 
-/// What has been gathered of a WHERE.
+/// The parts of a WHERE clause that have been analysed so far.
 #[derive(Default)]
 struct Parts {
     keys: Vec<Restriction>,
@@ -119,7 +119,7 @@ impl Parts {
                     kind.as_str()
                 ));
             }
-            // A row of a compact table may have less than all of its clustering.
+            // A row of a compact table may have fewer values than there are clustering columns.
             let may_be_partial = table.is_compact() && !self.clustering.is_empty() && !is_super(table);
             if !statics_only && !missing.is_empty() && !may_be_partial {
                 return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
@@ -140,7 +140,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds a restriction of clustering columns where it belongs, merged with what is there.
+    /// Adds a restriction of clustering columns at its position, merged with an existing one.
     fn add_clustering(&mut self, new: Restriction, table: &Table) -> Result<()> {
         let last = self.clustering.last().map(|last| (last.first, matches!(last.test, Test::Slice(..))));
         let (first, is_slice) = (new.first, matches!(new.test, Test::Slice(..)));
@@ -262,7 +262,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The column of a relation of one column, if it may be restricted at all (`SingleColumnRelation.toReceivers`).
+    /// The column of a single-column relation, if it may be restricted at all (`SingleColumnRelation.toReceivers`).
     fn single(&self, name: &Ident<'_>, element: Option<&ast::Term<'_>>, operator: &str) -> Result<&Column> {
         let column = existing_column(self.table, name)?;
         let (name, ty) = (&column.name, &column.ty);
@@ -297,7 +297,7 @@ impl Builder<'_> {
         Ok(column)
     }
 
-    /// The columns of a relation of several (`MultiColumnRelation.receivers`).
+    /// The columns of a multi-column relation (`MultiColumnRelation.receivers`).
     fn several(&self, names: &[Ident<'_>]) -> Result<Vec<&Column>> {
         let mut columns: Vec<&Column> = Vec::with_capacity(names.len());
         for name in names {

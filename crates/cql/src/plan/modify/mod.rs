@@ -1,9 +1,10 @@
 //! INSERT, UPDATE and DELETE.
 //!
-//! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` the key it names, `operation` what happens to each column.
-//! `apply` runs a plan against values: `position` makes keys, rows and ranges of the filter, `cells` writes the cells,
-//! both into the `Changes` that the log takes; `straight` does the same for the commonest statements, without steps between; `list` those of operations that read their list first, `sum` what
-//! is added to. `prior` is what such statements read. `collector` brings the updates of a statement or batch together.
+//! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` select its keys, `operation` is the
+//! change of each column. `apply` runs a plan with values: `position` makes keys, rows and ranges of the filter,
+//! `cells` and `list` write the cells into the `Changes` that are logged, and `sum` adds to values that were read.
+//! `straight` is a fast path for the commonest statements. `prior` reads the rows that a write depends on. `collector`
+//! combines the updates of a statement or batch.
 
 mod apply;
 mod attributes;

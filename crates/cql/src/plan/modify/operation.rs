@@ -1,4 +1,4 @@
-//! What a statement does to one column, typed (`Operation` and its kinds).
+//! The change that a statement makes to one column, typed (`Operation` and its kinds).
 
 use super::prepare::Reads;
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column, term_text};
@@ -13,40 +13,40 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) column: ColumnId,
-    /// Type of the column, for taking apart what is written to several cells.
+    /// The type of the column, for splitting values of several cells.
     pub(super) ty: CqlType,
     pub(super) action: Action,
-    /// When a column of this name was dropped; `i64::MIN` if none was. What is written at or before that is not seen, so it
-    /// is not written.
+    /// When a column of this name was dropped; `i64::MIN` if none was. Data with this timestamp or an older one is
+    /// invisible, so it is not written.
     pub(super) dropped_us: i64,
 }
 
-/// What is done to a column.
+/// The kinds of changes of a column.
 #[derive(Debug)]
 pub(super) enum Action {
     /// A column of one cell gets this value; null deletes it.
     Set(Term),
-    /// A column of several cells is replaced whole.
+    /// A multi-cell column is replaced whole.
     Replace(Term),
-    /// Elements are added: behind a list, into a set, into a map.
+    /// Elements are added: to the end of a list, to a set, to a map.
     Append(Term),
-    /// Elements are put before a list's first.
+    /// Elements are prepended to a list.
     Prepend(Term),
     /// An entry of a map gets a value; null deletes it.
     PutEntry(Term, Term),
-    /// Elements are taken out of a set, or entries of a map by their keys.
+    /// Elements are removed from a set, or entries from a map by their keys.
     Discard(Term),
     /// A field of a user-defined type, by its path, gets a value; null deletes it.
     SetField([u8; 2], Term),
     /// The element of a list at an index, which is read first, gets a value; null deletes it.
     SetIndex(Term, Term),
-    /// Elements of a list, which is read first, are taken out by their values.
+    /// Elements of a list, which is read first, are removed by their values.
     DiscardValues(Term),
     /// The element of a list at an index, which is read first, is deleted.
     DeleteIndex(Term),
-    /// A number is added to the one that is there, or a text put behind it; in conditional statements alone.
+    /// A number is added to the present one, or a text appended; in conditional statements only.
     Add(Term),
-    /// A counter counts up by this, or down.
+    /// A counter is increased or decreased by this value.
     Count(Term, Direction),
     /// The column is deleted whole.
     Delete,
@@ -56,7 +56,7 @@ pub(super) enum Action {
     DeleteField([u8; 2]),
 }
 
-/// Which way a counter counts.
+/// Whether a counter is increased or decreased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Up,
@@ -64,7 +64,7 @@ pub(super) enum Direction {
 }
 
 impl Action {
-    /// Whether it needs what is there (`Operation.requiresRead`). Counters read in the engine.
+    /// Whether it depends on the present value (`Operation.requiresRead`). Counters are read by the engine instead.
     fn reads(&self) -> bool {
         matches!(
             self,
@@ -73,7 +73,7 @@ impl Action {
     }
 }
 
-/// The operations of a statement, regular and static apart, each in order of columns.
+/// The operations of a statement, regular and static ones separately, each in column order.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     pub(super) regular: Vec<Operation>,
@@ -81,13 +81,13 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// What must be read before they are done.
+    /// Which rows must be read before the operations.
     pub(super) fn reads(&self) -> Reads {
         let any = |operations: &[Operation]| operations.iter().any(|operation| operation.action.reads());
         Reads { regulars: any(&self.regular), statics: any(&self.statics) }
     }
 
-    /// Whether one puts elements behind or before those of a list.
+    /// Whether any operation appends or prepends elements to a list.
     pub(super) fn add_to_lists(&self) -> bool {
         let adds = |operation: &Operation| match operation.action {
             Action::Append(_) => matches!(operation.ty, CqlType::List { .. }),
@@ -104,7 +104,7 @@ impl Operations {
         list.push(operation);
     }
 
-    /// Brings them into the order of columns; those of one column stay as they came. Called once all are there.
+    /// Sorts them by column; those of one column keep their order. Called once all have been added.
     pub(super) fn arrange(&mut self) {
         self.regular.sort_by_key(|operation| operation.column);
         self.statics.sort_by_key(|operation| operation.column);
@@ -133,7 +133,7 @@ pub(super) fn set_value(
     Ok(if column.ty.is_multi_cell() { Action::Replace(term) } else { Action::Set(term) })
 }
 
-/// Types one assignment of an UPDATE; `is_conditional` says whether the statement has conditions.
+/// Types one assignment of an UPDATE; `is_conditional` is whether the statement has conditions.
 pub(super) fn assign(
     (table, is_conditional): (&Table, bool),
     assignment: &Assignment<'_>,
@@ -195,7 +195,7 @@ pub(super) fn assign(
     Ok((name.clone(), action))
 }
 
-/// What `+` does to a column.
+/// The meaning of `+` for a column.
 enum Addition {
     Append,
     Count,
@@ -212,7 +212,7 @@ impl Addition {
     }
 }
 
-/// What `+` does to a column, if it makes sense. Numbers and texts are added to only under a condition.
+/// The meaning of `+` for a column, or an error. Numbers and texts are added to only in conditional statements.
 fn check_addable(column: &Column, text: &str, is_conditional: bool) -> Result<Addition> {
     let name = &column.name;
     let ty = &column.ty;
@@ -233,7 +233,7 @@ fn check_addable(column: &Column, text: &str, is_conditional: bool) -> Result<Ad
     }
 }
 
-/// Cassandra's `NumberType` and `StringType`.
+/// Whether Cassandra's type is a `NumberType` or `StringType`.
 fn is_addable(ty: &CqlType) -> bool {
     matches!(
         ty,
@@ -373,7 +373,7 @@ pub(super) fn delete(
     Ok((name.clone(), action))
 }
 
-/// A field's cell path, its position as two bytes, and its type.
+/// A field's cell path, which is its index in two bytes, and its type.
 fn field_of<'u>(udt: &'u UserType, column: &str, field: &Ident<'_>) -> Result<([u8; 2], &'u CqlType)> {
     let found = udt.fields.iter().enumerate().find(|(_, (name, _))| **name == *field.name);
     match found {

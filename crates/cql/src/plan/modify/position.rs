@@ -1,4 +1,4 @@
-//! A filter with values: the partition keys it names, the rows, the ranges.
+//! A filter with values: the partition keys, rows and ranges that it selects.
 
 use super::filter::Filter;
 use super::restriction::{Choices, Restriction, Test, Values};
@@ -12,13 +12,13 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Longest serialised partition key and longest clustering, bytes: both carry lengths of 16 bits in files.
+/// The most bytes of a serialised partition key and of a clustering: files store both lengths in 16 bits.
 pub(crate) const KEY_BYTES_MAX: usize = 65_535;
 
 /// Serialised clustering values.
 pub(super) type Clustering<'a> = Vec<Cow<'a, [u8]>>;
 
-/// A range of rows: a prefix and the side of it, at either end.
+/// A range of rows: each end is a prefix, and which side of the prefix's rows the end is on.
 #[derive(Debug)]
 pub(super) struct RowRange<'a> {
     pub(super) start: (Clustering<'a>, bool),
@@ -30,7 +30,7 @@ fn invalid<T>(message: String) -> Result<T> {
 }
 
 impl Filter {
-    /// The serialised keys of the partitions, each once.
+    /// The serialised keys of the partitions, without duplicates.
     pub(super) fn partition_keys(&self, table: &Table, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
         let mut keys = Vec::new();
         if let [Restriction { test: Test::Equal(Values::One(term)), names, .. }] = &self.keys[..] {
@@ -39,7 +39,7 @@ impl Filter {
             keys.push(value.into_owned());
         } else {
             let mut rows = product(&self.keys, bindings)?;
-            // Of keys that are equal though their bytes differ, such as 1.0 and 1, the first counts.
+            // Of equal keys with different bytes, such as 1.0 and 1, the first counts.
             if rows.len() > 1 {
                 rows.sort_by(|a, b| compare_keys(table, a, b));
                 rows.dedup_by(|a, b| compare_keys(table, a, b).is_eq());
@@ -58,7 +58,7 @@ impl Filter {
         Ok(keys)
     }
 
-    /// The clusterings of the rows; empty when an IN is, one without values when nothing is restricted.
+    /// The clusterings of the rows; none if an IN is empty, a single one without values if nothing is restricted.
     pub(super) fn rows<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
         let mut rows = product(&self.clustering, bindings)?;
         for row in &rows {
@@ -75,7 +75,7 @@ impl Filter {
         Ok(rows)
     }
 
-    /// The ranges of rows, those left out that hold nothing.
+    /// The ranges of rows, without empty ones.
     pub(super) fn ranges<'a>(&'a self, table: &Table, bindings: &Bindings<'a>) -> Result<Vec<RowRange<'a>>> {
         let (slice, prefix) = match self.clustering.split_last() {
             Some((Restriction { test: Test::Slice(start, end), names, first }, prefix)) => {
@@ -104,7 +104,7 @@ impl Filter {
                 );
                 continue;
             };
-            // `> x` is behind the rows of x, `>= x` before them; in a descending column it is an upper end.
+            // `> x` is after the rows of x, `>= x` before them; in a descending column this is an upper end.
             let (start, end) = if reversed {
                 let start = upper.map_or((prefix.clone(), true), |(values, included)| (values, included));
                 let end = lower.map_or((prefix, false), |(values, included)| (values, !included));
@@ -132,37 +132,37 @@ impl RowRange<'_> {
         };
         match (encoded(&self.start), encoded(&self.end)) {
             (Ok(start), Ok(end)) => start >= end,
-            // Values were checked against their types before.
+            // Values have already been checked against their types.
             _ => true,
         }
     }
 }
 
-/// Whether the columns of a slice all descend; `None` if they run both ways.
+/// Whether the columns of a slice all descend; `None` if they have different directions.
 fn direction(table: &Table, first: usize, names: &[Arc<str>]) -> Option<bool> {
     let columns = table.clustering.get(first..first + names.len()).unwrap_or_default();
     let reversed = columns.first().is_some_and(|column| column.reversed);
     columns.iter().all(|column| column.reversed == reversed).then_some(reversed)
 }
 
-/// Either end of a slice: all values from the first clustering column on, and whether they belong to it.
+/// One end of a slice: all values from the first clustering column on, and whether the end is included.
 type End<'a> = Option<(Clustering<'a>, bool)>;
 
-/// A slice over columns that run both ways, which is several ranges: what lies between its ends in the first column, then,
-/// where that equals an end, what lies between them in the next.
+/// A slice over columns of different directions. It consists of several ranges: the values between its ends in the
+/// first column; then, where that column equals an end, the values between the ends in the next column; and so on.
 struct Mixed<'a, 't> {
     columns: &'t [Column],
-    /// Ends by the order of values.
+    /// The ends in the order of values.
     low: End<'a>,
     high: End<'a>,
 }
 
-/// An end in one column: its value, whether the value belongs to the slice, and whether it is the end's last.
+/// An end in one column: its value, whether the value is included, and whether it is the last value of the end.
 type Part<'a> = Option<(Cow<'a, [u8]>, bool, bool)>;
 
 impl<'a> Mixed<'a, '_> {
-    /// Adds the ranges behind `prefix`; `tight` says for both ends whether the prefix equals theirs, so that they still
-    /// bound what follows.
+    /// Adds the ranges below `prefix`. `tight` is, for each end, whether the prefix equals the end so far, so that the
+    /// end still bounds the next columns.
     fn add(&self, prefix: Clustering<'a>, tight: (bool, bool), ranges: &mut Vec<RowRange<'a>>) {
         let at = prefix.len();
         let part = |end: &'_ End<'a>, tight: bool| -> Part<'a> {
@@ -192,7 +192,7 @@ impl<'a> Mixed<'a, '_> {
         if !between.is_empty(self.columns) {
             ranges.push(between);
         }
-        // What equals an end in this column goes on in the next, as long as the other end lets it.
+        // Rows that equal an end in this column are bounded by the next one, unless the other end excludes them.
         let goes_on = |end: &Part<'a>| end.as_ref().filter(|(_, _, last)| !last).cloned();
         if order.is_eq() {
             let lets =
@@ -215,8 +215,8 @@ impl<'a> Mixed<'a, '_> {
     }
 }
 
-/// Whether a range of one column holds nothing because an end of it is null: null comes before every value, in a
-/// descending column too (`ClusteringComparator.compareComponent`), and only a range that holds something is refused for it.
+/// Whether a range of one column is empty because an end is null. Null is before every value, in a descending column
+/// too (`ClusteringComparator.compareComponent`). A null end is an error only if the range is not empty.
 fn is_empty_by_null(
     (lower, upper): (&(Values, bool), &(Values, bool)),
     reversed: Option<bool>,
@@ -252,14 +252,14 @@ fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Orderi
         .unwrap_or(Ordering::Equal)
 }
 
-/// Memory that a row or partition of a write takes besides its values: its key, its change, its place in the lists of both.
+/// The memory for a row or partition of a write besides its values: its key, its change, its entries in two lists.
 pub(super) const COMBINATION_BYTES: usize = 256;
 
-/// Every combination of values that restrictions leave.
+/// All combinations of the values that restrictions allow.
 fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
     let mut rows: Vec<Clustering<'a>> = vec![Vec::with_capacity(restrictions.len())];
     for restriction in restrictions {
-        // An empty IN: Cassandra does not look at the values behind it.
+        // An empty IN: Cassandra does not check the values after it.
         if rows.is_empty() {
             break;
         }
@@ -280,7 +280,7 @@ fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Resu
                     .flat_map(|row| choices.iter().map(|choice| row.iter().chain(choice).cloned().collect()))
                     .collect();
             }
-            // Only the last clustering column may have one, which `ranges` takes off.
+            // Only the last clustering column may have a slice, which `ranges` handles.
             Test::Slice(..) => {}
         }
     }
@@ -294,7 +294,7 @@ fn chosen<'a>(
 ) -> Result<Vec<Clustering<'a>>> {
     match choices {
         Choices::List(list) => {
-            // A null among values of one column is told before one that is not set.
+            // Among the values of one column, a null is reported before an unset value.
             let mut ones = list.iter().filter_map(|values| match values {
                 Values::One(term) => Some(term),
                 _ => None,
@@ -337,7 +337,7 @@ fn chosen<'a>(
     }
 }
 
-/// Appends the values of one restriction. Null and unset cannot be.
+/// Appends the values of one restriction. Null and unset are errors.
 fn push_values<'a>(
     (values, side): (&'a Values, Side),
     names: &[Arc<str>],
@@ -383,7 +383,7 @@ fn value_of<'a>(
     }
 }
 
-/// Where a value stands, alone or in a tuple of columns: Cassandra refuses null and unset in its own words at each.
+/// Where a value is used, alone or in a tuple. Cassandra has a different error text for null and unset in each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Alone,
@@ -392,7 +392,7 @@ enum Side {
     Bound,
 }
 
-/// Refuses null for the column of this number (`MultiColumnRestriction`, `SingleColumnRestriction`).
+/// The error for null in the column of this index (`MultiColumnRestriction`, `SingleColumnRestriction`).
 fn null_value(names: &[Arc<str>], at: usize, side: Side) -> CqlError {
     let name = names.get(at).map_or("", |name| name);
     CqlError::Invalid(match side {
@@ -402,7 +402,7 @@ fn null_value(names: &[Arc<str>], at: usize, side: Side) -> CqlError {
     })
 }
 
-/// How null is refused for a column alone.
+/// The error text for null in a single column.
 pub(super) fn null_text(name: &str) -> String {
     format!("Invalid null value in condition for column {name}")
 }
@@ -411,7 +411,7 @@ fn joined(names: &[Arc<str>]) -> String {
     names.iter().map(|name| &**name).collect::<Vec<_>>().join(", ")
 }
 
-/// A partition key of several columns: each value with its length before it and a zero behind (`CompositeType`).
+/// A partition key of several columns: for each value its length, the value, and a zero byte (`CompositeType`).
 fn serialised_key(values: &[Cow<'_, [u8]>]) -> Result<Vec<u8>> {
     let total: usize = values.iter().map(|value| value.len()).sum();
     for value in values {

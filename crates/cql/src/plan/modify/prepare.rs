@@ -1,4 +1,4 @@
-//! From the statement to its plan.
+//! From a parsed INSERT, UPDATE or DELETE to its plan.
 
 use super::attributes::Attributes;
 use super::filter::Filter;
@@ -18,7 +18,7 @@ use helenus_model::types::CqlType;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Which statement.
+/// The kind of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModifyKind {
     /// INSERT
@@ -30,7 +30,7 @@ pub(crate) enum ModifyKind {
 }
 
 impl ModifyKind {
-    /// The word.
+    /// Its keyword.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             ModifyKind::Insert => "INSERT",
@@ -39,7 +39,7 @@ impl ModifyKind {
         }
     }
 
-    /// The word as EXPLAIN has it.
+    /// Its keyword as EXPLAIN prints it.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             ModifyKind::Insert => "insert",
@@ -60,19 +60,19 @@ pub(crate) struct ModifyPlan {
     pub(crate) conditions: Conditions,
     /// Whether the row, or the static row, must be read before it is written.
     pub(super) reads: Reads,
-    /// Whether elements are put behind or before those of a list.
+    /// Whether elements are appended or prepended to a list.
     pub(super) adds_to_lists: bool,
-    /// The value that a row of a compact table must have and the statement does not give: refused when it is run.
+    /// The value that a row of a compact table must have and the statement lacks; an error when it is run.
     pub(super) missing_value: Option<Arc<str>>,
-    /// Whether its table holds counters.
+    /// Whether the table is a counter table.
     pub(crate) counts: bool,
-    /// Whether its table is one of compact storage.
+    /// Whether the table has compact storage.
     pub(super) is_compact: bool,
-    /// Its short way, if it is of the commonest kind.
+    /// Its fast path, if it is of the commonest kind.
     pub(super) straight: Option<Straight>,
 }
 
-/// What a statement without conditions reads before it writes.
+/// Which rows a statement without conditions reads before it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reads {
     pub(super) regulars: bool,
@@ -235,7 +235,7 @@ impl ModifyPlan {
         .checked()
     }
 
-    /// The plan, unless it is refused as a whole (the constructor of `ModificationStatement`).
+    /// Checks the plan as a whole (the constructor of `ModificationStatement`).
     fn checked(mut self) -> Result<ModifyPlan> {
         (self.counts, self.is_compact) = (self.table.is_counter(), self.table.is_compact());
         self.complete_compact()?;
@@ -264,10 +264,11 @@ impl ModifyPlan {
         Ok(self)
     }
 
-    /// The last look at a statement, of a batch when all of them are there (`ModificationStatement.validate`).
+    /// The last checks of a statement; for a batch they run when all its statements are known
+    /// (`ModificationStatement.validate`).
     ///
     /// # Errors
-    /// Timestamp or TTL of a counter.
+    /// A timestamp or TTL for a counter.
     pub(crate) fn validate(&self) -> Result<()> {
         if self.counts && self.attributes.timestamp.is_some() {
             return invalid("Cannot provide custom timestamp for counter updates");
@@ -278,7 +279,7 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// Gives a row of a compact table the value without which it is none (`UpdateStatement.addUpdateForKey`).
+    /// Adds the value that a row of a compact table needs in order to exist (`UpdateStatement.addUpdateForKey`).
     fn complete_compact(&mut self) -> Result<()> {
         let writes_row = self.kind != ModifyKind::Delete && self.updates_regulars();
         if !writes_row || !self.operations.regular.is_empty() || !self.is_compact || is_super(&self.table) {
@@ -294,32 +295,32 @@ impl ModifyPlan {
         Ok(())
     }
 
-    /// Whether rows are changed, and not only the static one (`updatesRegularRows`).
+    /// Whether rows are changed, not only the static one (`updatesRegularRows`).
     pub(crate) fn updates_regulars(&self) -> bool {
         self.table.clustering.is_empty() || !self.filter.clustering.is_empty()
     }
 
-    /// Whether static columns are.
+    /// Whether static columns are changed.
     pub(crate) fn changes_statics(&self) -> bool {
         !self.operations.statics.is_empty()
     }
 
-    /// Whether it needs nothing but its values: no condition, no row that is read first, no counter.
+    /// Whether it depends only on its values: no condition, no row that is read first, no counter.
     pub(crate) fn is_plain(&self) -> bool {
         self.conditions.is_none() && !self.reads_first() && !self.counts
     }
 
-    /// Whether an operation reads what is there.
+    /// Whether an operation depends on present values.
     pub(crate) fn reads_first(&self) -> bool {
         self.reads != Reads::default()
     }
 
-    /// Whether it puts elements behind or before those of a list.
+    /// Whether it appends or prepends elements to a list.
     pub(crate) fn adds_to_lists(&self) -> bool {
         self.adds_to_lists
     }
 
-    /// The operations on lists that read first, in Cassandra's words (`Lists`).
+    /// Describes the operations on lists that read first, in Cassandra's words (`Lists`).
     pub(crate) fn list_operations(&self) -> impl Iterator<Item = &'static str> {
         let operations = self.operations.statics.iter().chain(&self.operations.regular);
         operations.filter_map(|operation| match operation.action {
@@ -330,26 +331,27 @@ impl ModifyPlan {
         })
     }
 
-    /// Whether it is about the static row alone, and names no other.
+    /// Whether it concerns only the static row and names no other.
     pub(super) fn is_about_statics(&self) -> bool {
         self.filter.clustering.is_empty()
             && applies_to_statics_only(self.kind, &self.operations, &self.conditions)
     }
 }
 
-/// Whether regular columns are changed; a DELETE that names no columns takes whole rows.
+/// Whether regular columns are changed; a DELETE that names no columns deletes whole rows.
 fn applies_to_regulars(kind: ModifyKind, operations: &Operations) -> bool {
     !operations.regular.is_empty() || kind == ModifyKind::Delete && operations.statics.is_empty()
 }
 
-/// Whether something is changed or asked, and nothing but static columns (`appliesOnlyToStaticColumns`).
+/// Whether changes and conditions, of which there is at least one, are on static columns only
+/// (`appliesOnlyToStaticColumns`).
 fn applies_to_statics_only(kind: ModifyKind, operations: &Operations, conditions: &Conditions) -> bool {
     !applies_to_regulars(kind, operations)
         && !conditions.asks_regulars()
         && (!operations.statics.is_empty() || conditions.asks_statics())
 }
 
-/// The table of a statement that writes, if users may write to it.
+/// The table of a write, if users may write to it.
 fn table_to_write(name: &QualifiedName<'_>, scope: &Scope<'_>) -> Result<Arc<Table>> {
     let keyspace = scope.keyspace_of(name)?;
     if is_virtual_keyspace(keyspace) {

@@ -1,7 +1,8 @@
-//! What a write must know before it is made: the rows that its conditions, its operations on lists or its additions are about.
+//! The rows that a write depends on, because of its conditions, list operations or additions.
 //!
-//! Every statement of a request says what it wants (`Wanted`); `local/writing.rs` locks those partitions, reads them through
-//! the path of every read (`Wanted::read`), and keeps the locks until the write that `Prior` decides is logged and visible. Reads may answer `WouldBlock`: nothing is written then.
+//! Every statement of a request adds the rows it needs to `Wanted`. `local/writing.rs` locks those partitions and reads
+//! them like any other read (`Wanted::read`). It keeps the locks until the write that `Prior` determines is logged and
+//! visible. Reads may answer `WouldBlock`: nothing has been written then.
 
 use super::prepare::ModifyPlan;
 use crate::analysis::Bindings;
@@ -17,40 +18,40 @@ use helenus_model::token::Token;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Bytes in hand from which on a row's copy is asked for before it is made.
+/// The size of a row from which memory for its copy is reserved first.
 const LARGE_ROW_BYTES: usize = 64 << 10;
 
 /// A statement with the values of one execution.
 #[derive(Clone)]
 pub(crate) struct Statement<'a> {
-    /// What it does.
+    /// The statement.
     pub(crate) plan: &'a ModifyPlan,
     /// Its values.
     pub(crate) bindings: Bindings<'a>,
 }
 
-/// The rows to be read.
+/// The rows to read, and the partitions to lock.
 #[derive(Default)]
 pub(crate) struct Wanted {
     partitions: Vec<WantedPartition>,
-    /// Where each is.
+    /// The index of each partition in `partitions`.
     places: HashMap<(TableId, Vec<u8>), usize>,
 }
 
-/// What is wanted of a partition.
+/// What to read of a partition.
 pub(crate) struct WantedPartition {
     pub(crate) table: Arc<Table>,
     pub(crate) key: Vec<u8>,
     /// Its static row.
     pub(crate) statics: bool,
-    /// Its first row, whichever that is; not together with `rows`.
+    /// The first row of the partition; not together with `rows`.
     pub(crate) first_row: bool,
-    /// Rows by their ordered clustering.
+    /// The rows to read, by their ordered clustering.
     pub(crate) rows: BTreeSet<Vec<u8>>,
 }
 
 impl Wanted {
-    /// What is wanted of this partition.
+    /// What to read of this partition, to be added to.
     pub(crate) fn partition(&mut self, table: &Arc<Table>, key: &[u8]) -> &mut WantedPartition {
         let place = (table.id, key.to_vec());
         let index = self.places.get(&place).copied().unwrap_or_else(|| {
@@ -67,25 +68,25 @@ impl Wanted {
         &mut self.partitions[index]
     }
 
-    /// What is wanted of each partition.
+    /// What to read of each partition.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = &WantedPartition> {
         self.partitions.iter()
     }
 
-    /// Whether nothing is to be read.
+    /// Whether there is no partition to read or lock.
     pub(crate) fn is_empty(&self) -> bool {
         self.partitions.is_empty()
     }
 
-    /// The partitions to be locked.
+    /// The partitions to lock.
     pub(crate) fn turns(&self) -> impl Iterator<Item = (TableId, Token)> {
         self.partitions.iter().map(|partition| (partition.table.id, Token::of_key(&partition.key)))
     }
 
-    /// Reads them. `now_s` decides what has expired.
+    /// Reads the rows. `now_s` decides what has expired.
     ///
     /// # Errors
-    /// As a read.
+    /// As for a read.
     pub(crate) fn read(
         &self,
         database: &Database,
@@ -106,7 +107,7 @@ impl Wanted {
 }
 
 impl WantedPartition {
-    /// Whether anything of it is to be read; if not, it is locked alone.
+    /// Whether anything of it is to be read; if not, it is only locked.
     fn reads(&self) -> bool {
         self.statics || self.first_row || !self.rows.is_empty()
     }
@@ -155,17 +156,17 @@ impl Prior {
         Some(self.partition(table, key)?.statics.as_ref()?.view())
     }
 
-    /// A row, if it is alive.
+    /// A row, if it is live.
     pub(crate) fn row(&self, table: TableId, key: &[u8], clustering: &[u8]) -> Option<RowView<'_>> {
         Some(self.partition(table, key)?.rows.get(clustering)?.view())
     }
 
-    /// The rows of a partition in order.
+    /// The rows of a partition in clustering order.
     pub(crate) fn rows(&self, table: TableId, key: &[u8]) -> impl Iterator<Item = RowView<'_>> {
         self.partition(table, key).into_iter().flat_map(|found| found.rows.values().map(RowBuf::view))
     }
 
-    /// The greatest timestamp of anything in the rows, deletions included; `i64::MIN` without any.
+    /// The greatest timestamp in the rows, deletions included; `i64::MIN` if there is none.
     pub(crate) fn newest_us(&self) -> i64 {
         let rows = self.partitions.values().flat_map(|found| found.rows.values().chain(&found.statics));
         let times = rows.flat_map(|row| {
@@ -213,7 +214,8 @@ impl RowSink for Keep<'_> {
     }
 
     fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
-        // What is written for what was read is logged behind it, and an answer without a write waits for all of the log.
+        // A write that depends on these rows is logged after them, and an answer without a write waits for the whole
+        // log.
         None
     }
 

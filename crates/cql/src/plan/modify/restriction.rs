@@ -1,4 +1,4 @@
-//! What a WHERE asks of key columns, and how two relations on the same column come together.
+//! The restrictions that a WHERE clause puts on key columns, and how two relations on the same column are merged.
 //!
 //! Rules and texts are those of `SingleColumnRestriction` and `MultiColumnRestriction`.
 
@@ -6,24 +6,24 @@ use crate::analysis::Term;
 use crate::error::{CqlError, Result};
 use std::sync::Arc;
 
-/// What one column, or several together, must be.
+/// A restriction of one column, or of several together.
 #[derive(Clone, Debug)]
 pub(super) struct Restriction {
-    /// Position of the first column among those of its kind.
+    /// The index of the first column among those of its kind.
     pub(super) first: usize,
     /// Names of the columns.
     pub(super) names: Vec<Arc<str>>,
-    /// What they must be.
+    /// The condition on the columns.
     pub(super) test: Test,
 }
 
 impl Restriction {
-    /// Whether it names several values.
+    /// Whether it is an IN.
     pub(super) fn is_in(&self) -> bool {
         matches!(self.test, Test::In(_))
     }
 
-    /// The column, if it is one alone, not in parentheses, and between bounds.
+    /// The name of the column, if this is a slice of one column that is not in parentheses.
     pub(super) fn single_slice(&self) -> Option<&str> {
         let is_alone = |end: &Option<(Values, bool)>| {
             end.as_ref().is_none_or(|(values, _)| matches!(values, Values::One(_)))
@@ -35,14 +35,14 @@ impl Restriction {
     }
 }
 
-/// What is asked of a restricted column.
+/// The condition of a restriction.
 #[derive(Clone, Debug)]
 pub(super) enum Test {
-    /// Equal to this.
+    /// Equal to these values.
     Equal(Values),
-    /// One of these.
+    /// One of these choices.
     In(Choices),
-    /// Between bounds, each with whether it is included.
+    /// Between two bounds; each with whether it is included.
     Slice(Option<(Values, bool)>, Option<(Values, bool)>),
 }
 
@@ -51,16 +51,16 @@ pub(super) enum Test {
 pub(super) enum Values {
     /// For one column.
     One(Term),
-    /// For several, one by one.
+    /// For several columns, a term for each.
     Each(Vec<Term>),
-    /// For several, as one bound tuple.
+    /// For several columns, one bound tuple.
     Tuple(Term),
 }
 
-/// What IN chooses from.
+/// The choices of an IN.
 #[derive(Clone, Debug)]
 pub(super) enum Choices {
-    /// These.
+    /// A list in the text.
     List(Vec<Values>),
     /// The elements of one bound list.
     Marker(Term),
@@ -77,9 +77,9 @@ pub(super) fn chosen(mut values: Vec<Values>) -> Test {
     }
 }
 
-/// Adds a restriction to those of one kind, in order of columns, merged with one that shares a column.
+/// Adds a restriction to those of one kind, in column order, and merges it with one that shares a column.
 pub(super) fn add(restrictions: &mut Vec<Restriction>, new: Restriction) -> Result<()> {
-    // They stand in order and share no column: those before this place end before the new one begins.
+    // The list is in order and shares no columns: the restrictions before `at` end before the new one begins.
     let end = new.first + new.names.len();
     let at = restrictions.partition_point(|r| r.first + r.names.len() <= new.first);
     let Some(found) = restrictions.get_mut(at).filter(|r| r.first < end) else {

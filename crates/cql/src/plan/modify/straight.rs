@@ -1,9 +1,9 @@
-//! The commonest writes, straight from their values into the bytes that are logged: INSERT or UPDATE of one row named by its
-//! whole key, each value a marker or a constant of a type that is stored as it comes.
+//! A fast path for the commonest writes: an INSERT or UPDATE of one row by its whole key, with values that are markers
+//! or constants of types that are stored as received. It encodes the values directly into the bytes that are logged.
 //!
-//! Whether a statement is of this kind is found out once, when it is analysed. An execution looks at all values first and
-//! writes then. Whatever is not plain about them (null, unset, of the wrong type, too long, a refused timestamp) makes it
-//! give way before anything is written: the general way of `apply` knows what that means, and in which words it is refused.
+//! Whether a statement qualifies is decided once, by its analysis. An execution first checks all values and then
+//! writes. If a value is null, unset, of the wrong type or too long, or if the timestamp is invalid, it returns before
+//! anything is written, and `apply` handles the case or reports the error.
 
 use super::apply::Moment;
 use super::attributes::{check_timestamp, expires_s, timestamp_of};
@@ -19,12 +19,12 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::packed::RowWriter;
 use helenus_model::types::CqlType;
 
-/// Bytes of a change besides its values: head, flags, times. Cells have theirs besides.
+/// The bytes of a row's change besides its values and cells: head, flags, times.
 const ROW_BYTES: usize = 48;
-/// Bytes of a cell besides its value: column, flags, timestamp, TTL, expiry, length.
+/// The bytes of a cell besides its value: column, flags, timestamp, TTL, expiry, length.
 const CELL_BYTES: usize = 32;
 
-/// A value as it comes.
+/// A value that is stored as received.
 #[derive(Debug)]
 enum Given {
     Marker(u16, CqlType),
@@ -35,7 +35,7 @@ impl Given {
     fn of(term: &Term) -> Option<Given> {
         match term {
             Term::Value(bytes) => Some(Given::Constant(bytes.clone())),
-            // Collections are brought into order when they are bound.
+            // Collections are sorted when they are bound.
             Term::Marker(
                 _,
                 CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } | CqlType::Vector { .. },
@@ -45,7 +45,7 @@ impl Given {
         }
     }
 
-    /// The value; `None` if it is none.
+    /// The value; `None` if it is null or unset.
     #[inline]
     fn bytes<'a>(&'a self, bindings: &Bindings<'a>) -> Option<&'a [u8]> {
         match self {
@@ -57,7 +57,7 @@ impl Given {
         }
     }
 
-    /// The value, if it is one of its type. Constants were looked at when the statement was analysed.
+    /// The value, if it is valid for its type. Constants were checked by the analysis.
     #[inline]
     fn valid<'a>(&'a self, bindings: &Bindings<'a>) -> Option<&'a [u8]> {
         let bytes = self.bytes(bindings)?;
@@ -76,19 +76,19 @@ struct Assigned {
     value: Given,
 }
 
-/// A statement of this kind.
+/// A statement that can use the fast path.
 #[derive(Debug)]
 pub(super) struct Straight {
     key: Vec<Given>,
     clustering: Vec<Given>,
     regular: Vec<Assigned>,
     statics: Vec<Assigned>,
-    /// Whether the row gets a marker of its own.
+    /// Whether the row gets a row marker (liveness).
     marks_row: bool,
 }
 
 impl Straight {
-    /// What is known of a statement before it runs, if it is of this kind.
+    /// Prepares the fast path of a statement, if it qualifies.
     pub(super) fn of(plan: &ModifyPlan) -> Option<Straight> {
         let table = &plan.table;
         if plan.kind == ModifyKind::Delete || !plan.is_plain() || plan.missing_value.is_some() {
@@ -103,7 +103,7 @@ impl Straight {
             return None;
         }
         let (regular, statics) = (assigned(&plan.operations.regular)?, assigned(&plan.operations.statics)?);
-        // Without clustering there is no row; the general way knows what then.
+        // Without clustering values there is no row; `apply` handles that.
         if !names_row && !regular.is_empty() {
             return None;
         }
@@ -111,7 +111,7 @@ impl Straight {
         Some(Straight { key, clustering, regular, statics, marks_row })
     }
 
-    /// Adds the changes of one execution to `collector`. `false`: nothing was added, and the general way is to be gone.
+    /// Adds the changes of one execution to `collector`. `false`: nothing was added, and the caller must use `apply`.
     pub(super) fn apply<'a>(
         &'a self,
         plan: &'a ModifyPlan,
@@ -138,13 +138,13 @@ impl Straight {
         true
     }
 
-    /// The bytes that the change takes about, if all values but those of the key are right.
+    /// The approximate size of the change in bytes, if all values except the key's are valid.
     fn checked<'a>(&'a self, plan: &ModifyPlan, bindings: &Bindings<'a>) -> Option<usize> {
         let mut clustering_bytes = 0;
         for value in &self.clustering {
             clustering_bytes += value.valid(bindings)?.len();
         }
-        // A compact table with one clustering column refuses an empty one.
+        // A compact table with one clustering column rejects an empty value.
         let is_refused = clustering_bytes == 0 && self.clustering.len() == 1 && plan.is_compact;
         if clustering_bytes > KEY_BYTES_MAX || is_refused {
             return None;
@@ -156,7 +156,8 @@ impl Straight {
         Some(bytes)
     }
 
-    /// Puts the partition's key into the collector's buffer, if it is right. One that equals the last was looked at then.
+    /// Puts the partition's key into the collector's buffer, if it is valid. A key that equals the last one was checked
+    /// then.
     fn put_key<'a>(&'a self, plan: &ModifyPlan, bindings: &Bindings<'a>, collector: &mut Collector) -> bool {
         let key = &mut collector.key;
         key.clear();
@@ -180,7 +181,7 @@ impl Straight {
     }
 }
 
-/// The values of equalities, one a column, in the order of the columns.
+/// The values of equalities, one for each column, in column order.
 fn equal(restrictions: &[Restriction]) -> Option<Vec<Given>> {
     let each = restrictions.iter().enumerate().map(|(at, restriction)| match &restriction.test {
         Test::Equal(Values::One(term)) if restriction.first == at => Given::of(term),
@@ -189,7 +190,7 @@ fn equal(restrictions: &[Restriction]) -> Option<Vec<Given>> {
     each.collect()
 }
 
-/// The new values of columns of one cell, each column once.
+/// The new values of single-cell columns, each column once.
 fn assigned(operations: &[Operation]) -> Option<Vec<Assigned>> {
     if operations.windows(2).any(|pair| matches!(pair, [a, b] if a.column == b.column)) {
         return None;
@@ -205,7 +206,7 @@ fn assigned(operations: &[Operation]) -> Option<Vec<Assigned>> {
     each.collect()
 }
 
-/// The times of all that one execution writes.
+/// The times that all changes of one execution share.
 struct Times {
     timestamp_us: i64,
     ttl_s: i32,
@@ -289,7 +290,7 @@ mod tests {
         (plan, markers)
     }
 
-    /// What a statement makes of values, or how it refuses them.
+    /// The changes that a statement makes of values, or its error.
     fn made(plan: &ModifyPlan, markers: &[ResultColumn], values: &[BoundValue<'_>]) -> String {
         let calls = CallContext {
             now_us: 5_000_000,

@@ -1,12 +1,12 @@
-//! `c = c + value` of a conditional statement: numbers are added, texts put together (`Constants.Adder`).
+//! `c = c + value` in a conditional statement: numbers are added, texts concatenated (`Constants.Adder`).
 
 use crate::error::{CqlError, Result};
 use helenus_model::types::CqlType;
 
-/// The sum of two values of one type, in that type; whole numbers overflow as Java's do.
+/// The sum of two values of one type, in that type; integers overflow as in Java.
 ///
 /// # Errors
-/// A type whose sums are not built.
+/// The type has no sums here.
 pub(super) fn sum(ty: &CqlType, present: &[u8], by: &[u8]) -> Result<Vec<u8>> {
     let added = match ty {
         CqlType::TinyInt => {

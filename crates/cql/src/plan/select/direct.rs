@@ -1,5 +1,5 @@
-//! Rows whose selected columns are values as they stand: no function, no collection, no JSON. Most SELECTs are of that kind,
-//! and their rows go to the answer a few cells at a time, without a look at what each column could have been.
+//! The fast path for selections of plain columns: no function, no collection, no JSON. Most SELECTs are of this kind.
+//! Their rows are copied to the answer a few cells at a time, without a decision for each column.
 
 use super::row::RowAt;
 use crate::analysis::selection::{Leaf, Selected, Selection, Shape, Source};
@@ -9,7 +9,7 @@ use helenus_model::row::RowView;
 use helenus_model::run::{RowRun, RunColumn};
 use helenus_model::schema::Table;
 
-/// The output columns, if each is a value as it stands.
+/// The output columns, if each is a plain stored value.
 #[derive(Debug)]
 pub(super) struct DirectColumns(Vec<DirectColumn>);
 
@@ -17,19 +17,19 @@ pub(super) struct DirectColumns(Vec<DirectColumn>);
 enum DirectColumn {
     Key(usize),
     Clustering(usize),
-    /// The cell of a column of one cell, and where it stands in a row that has all columns.
+    /// A column of one cell, and the position of the cell in a row that has all columns.
     Cell(ColumnId, usize),
     Static(ColumnId),
 }
 
-/// Cells that go to the answer at once.
+/// The number of cells copied to the answer at once.
 const CELLS: usize = 8;
 
-/// Columns that are taken out of runs of rows.
+/// The most columns that can be taken from row batches.
 const RUN_COLUMNS: usize = 16;
 
 impl DirectColumns {
-    /// `None` if anything of the selection has to be computed.
+    /// `None` if any part of the selection has to be computed.
     pub(super) fn of(selection: &Selection, table: &Table) -> Option<DirectColumns> {
         if selection.json.is_some() || selection.combines_rows() {
             return None;
@@ -51,7 +51,7 @@ impl DirectColumns {
         selection.columns.iter().map(column).collect::<Option<Vec<_>>>().map(DirectColumns)
     }
 
-    /// The regular and static columns among them.
+    /// The regular and static columns among the output columns.
     pub(super) fn cells(&self) -> impl Iterator<Item = ColumnId> {
         self.0.iter().filter_map(|column| match column {
             DirectColumn::Cell(id, _) | DirectColumn::Static(id) => Some(*id),
@@ -59,13 +59,13 @@ impl DirectColumns {
         })
     }
 
-    /// Whether rows of a run can be written.
+    /// Whether row batches can be written.
     #[inline]
     pub(super) fn takes_runs(&self) -> bool {
         self.0.len() <= RUN_COLUMNS
     }
 
-    /// Writes the rows of a run of a partition, which `at` knows. There are no more than `RUN_COLUMNS` columns.
+    /// Writes the rows of a row batch of the partition of `at`. There are at most `RUN_COLUMNS` columns.
     pub(super) fn write_run(&self, run: &RowRun<'_>, at: &RowAt<'_>, out: &mut dyn RowsOut) {
         let mut columns = [RunColumn::Fixed(None); RUN_COLUMNS];
         for (taken, column) in columns.iter_mut().zip(&self.0) {
@@ -81,7 +81,7 @@ impl DirectColumns {
         out.rows(run, columns.get(..self.0.len()).unwrap_or(&columns));
     }
 
-    /// Writes a row; `at` makes what is asked for columns of its partition.
+    /// Writes a row. `at` is called only for columns of the partition.
     #[inline]
     pub(super) fn write<'a>(
         &self,

@@ -25,16 +25,16 @@ use helenus_model::token::Token;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Characters of a statement that a warning shows.
+/// The characters of a statement that a warning shows.
 const QUERY_CHARS_MAX: usize = 512;
-/// Rows that Cassandra reads at once for what combines them (`SelectStatement.DEFAULT_PAGE_SIZE`).
+/// The number of rows that Cassandra reads at once for aggregates and groups (`SelectStatement.DEFAULT_PAGE_SIZE`).
 const AGGREGATE_PAGE_ROWS: u64 = 10_000;
 
 impl SelectPlan {
     /// Runs the statement. Rows go to `out`.
     ///
     /// # Errors
-    /// Invalid values, a read that failed, `WouldBlock`.
+    /// Invalid values, a failed read, `WouldBlock`.
     pub(crate) fn execute(&self, execution: &Execution<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
         let (request, bindings) = (execution.request, &execution.bindings);
         let began_ns = execution.began_ns();
@@ -68,7 +68,7 @@ impl SelectPlan {
         }
         let page_rows = request.page_size.filter(|size| *size > 0).map(u64::from);
         warnings.extend(self.guarded(execution, (&partitions, &rows), limit)?);
-        // What is known to be empty is not paged; groups are even then (`SelectStatement.execute`).
+        // A result known to be empty is not paged, unless rows are grouped or aggregated (`SelectStatement.execute`).
         let is_paged = page_rows.is_some() && (self.selection.combines_rows() || reads_any);
         if is_paged && self.sort.is_some() {
             return Err(CqlError::Invalid("Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query".to_owned()));
@@ -82,7 +82,7 @@ impl SelectPlan {
         let (partitions, rest) = self.rest(execution, (partitions, obeys_states), (limit, per_partition))?;
         let limits = GroupLimits {
             rest: &rest,
-            // What is sorted is cut afterwards.
+            // A sorted result is cut at the limit afterwards.
             shown: if self.sort.is_some() { u64::MAX } else { limit },
             page: page_rows.unwrap_or(u64::MAX),
             page_bytes: page_rows.map_or(usize::MAX, |_| PAGE_BYTES),
@@ -130,13 +130,13 @@ impl SelectPlan {
         Ok(self.answer(paging_state, ticket, warnings))
     }
 
-    /// Whether Cassandra would page, and so look at a paging state (`SelectStatement.execute`).
+    /// Whether Cassandra would page, and so obey a paging state (`SelectStatement.execute`).
     fn obeys_states(&self, page_rows: Option<u64>, limit: u64) -> bool {
         let is_paged = page_rows.is_some_and(|rows| self.sort.is_some() || limit > rows);
         self.selection.combines_rows() || is_paged && self.nearest.is_none()
     }
 
-    /// What is to be read: all, or what the request's paging state leaves of it.
+    /// What to read: everything, or what the request's paging state leaves.
     fn rest(
         &self,
         execution: &Execution<'_>,
@@ -158,7 +158,7 @@ impl SelectPlan {
         }
     }
 
-    /// A command for a page: groups are counted by the sink.
+    /// Restricts a command to one page. Groups are counted by the sink instead.
     fn within(&self, rest: &Rest, page_rows: Option<u64>, command: ReadCommand) -> ReadCommand {
         let (limits, resume) = rest.limits(&command.partitions);
         if self.groups().is_none() {
@@ -170,8 +170,9 @@ impl SelectPlan {
         ReadCommand { resume, ..command }
     }
 
-    /// Whether partitions are read though no row of them is named: for their static columns, which Cassandra fetches where
-    /// they are selected, or nothing but columns of the key is (`makeClusteringIndexFilter`, `ColumnFilter.Builder.build`).
+    /// Whether partitions are read although no row of them is named, for their static columns. Cassandra reads these if
+    /// static columns are selected, or if only key columns are (`makeClusteringIndexFilter`,
+    /// `ColumnFilter.Builder.build`).
     fn reads_only_statics(&self, partitions: &PartitionSelection, rows: &RowSelection) -> bool {
         matches!(partitions, PartitionSelection::Read(_))
             && matches!(*rows.filter, ClusteringFilter::Names(_))
@@ -179,7 +180,7 @@ impl SelectPlan {
             && (self.selection.uses_statics() || self.selection.used.iter().all(Source::is_of_key))
     }
 
-    /// Asks the guardrails, where there are some.
+    /// Checks the guardrails, if there are any.
     fn guarded(
         &self,
         execution: &Execution<'_>,
@@ -212,7 +213,7 @@ impl SelectPlan {
         })
     }
 
-    /// What the client is told of a read that passed more than so many tombstones (`ReadCommand.withMetricsRecording`).
+    /// The warning for the client if a read passed more than `most` tombstones (`ReadCommand.withMetricsRecording`).
     fn tombstone_warning(&self, sink: &SelectSink<'_>, most: u64) -> Option<String> {
         let (rows, tombstones) = sink.passed;
         if tombstones <= most || is_system_keyspace(&self.table.keyspace) {
@@ -225,7 +226,7 @@ impl SelectPlan {
         ))
     }
 
-    /// How many tombstones a read may pass. What Cassandra reads in pages of its own is counted page by page
+    /// The number of tombstones that a read may pass. Reads that Cassandra pages internally are counted page by page
     /// (`AggregationQueryPager`).
     fn tombstone_limit(&self, execution: &Execution<'_>, page_rows: Option<u64>) -> Option<TombstoneLimit> {
         let rows = match self.selection.combines_rows() {
@@ -250,7 +251,8 @@ impl SelectPlan {
         }
     }
 
-    /// Writes what waited for the last row. Says where the page ends: that of groups behind the last one.
+    /// Writes what had to wait for the last row. Returns where the page ends; with groups, that is after the last
+    /// group.
     fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<Option<PageEnd>> {
         match sink.target {
             Target::Answer => {}
@@ -258,7 +260,7 @@ impl SelectPlan {
             Target::Folding(mut folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
             Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
             Target::Grouping(mut grouping) => {
-                // A page that ended before a group has finished the one before it.
+                // If the page ended before a group, the group before it is complete.
                 grouping.finish(&self.selection, &sink.computing, sink.out)?;
                 let page_end = grouping.page_end(&*sink.out);
                 if let Some((kept, sort)) = grouping.kept {
@@ -278,17 +280,18 @@ impl SelectPlan {
         })
     }
 
-    /// How rows become groups. DISTINCT leaves one row of each partition, which is a group as it is.
+    /// How rows are grouped. With DISTINCT and no aggregates there is one row in each partition, so no grouping is
+    /// needed.
     fn groups(&self) -> Option<&GroupBy> {
         self.selection.group_by.as_ref().filter(|_| !self.distinct || !self.selection.aggregates.is_empty())
     }
 
-    /// What aggregates, is sorted or measured is read whole, whatever the page and the limit.
+    /// Aggregates, sorting and ANN read everything, whatever the page and the limit.
     fn reads_whole(&self) -> bool {
         self.selection.is_aggregate() || self.sort.is_some() || self.nearest.is_some()
     }
 
-    /// What the engine is asked for, from its start and without pages.
+    /// The engine's command for the whole read, without paging.
     pub(super) fn command(
         &self,
         partitions: Partitions,
@@ -378,7 +381,7 @@ impl SelectPlan {
         execution.virtuals.rows(self.table.id, &cx)
     }
 
-    /// A limit's value; no limit if there is none or it is unset.
+    /// The value of a limit; `u64::MAX` if it is absent or unset.
     pub(super) fn bound_limit(&self, limit: Option<&Term>, execution: &Execution<'_>) -> Result<u64> {
         let Some(term) = limit else { return Ok(u64::MAX) };
         match term.bind(&execution.bindings)? {
@@ -413,7 +416,7 @@ impl SelectPlan {
     }
 }
 
-/// The error of a read; `failure` is what the sink ended it for.
+/// The error of a read; `failure` is the error for which the sink ended it.
 fn read_error(error: EngineError, failure: Option<CqlError>, request: &Request<'_>) -> CqlError {
     let consistency = request.consistency;
     match (failure, error) {

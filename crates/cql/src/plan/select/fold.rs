@@ -1,4 +1,4 @@
-//! Several rows made one by aggregates.
+//! Combines several rows into one with aggregates.
 
 use super::row::{Computing, RowAt};
 use super::sink::write;
@@ -7,7 +7,7 @@ use crate::backend::RowsOut;
 use crate::error::Result;
 use crate::functions::Fold;
 
-/// The aggregates of a selection, as far as they have come.
+/// The state of a selection's aggregates.
 pub(super) struct Folding {
     folds: Vec<Fold>,
     first: Vec<Option<Vec<u8>>>,
@@ -23,7 +23,7 @@ impl Folding {
         }
     }
 
-    /// Whether no row was added yet.
+    /// Whether no row has been added yet.
     pub(super) fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -31,7 +31,7 @@ impl Folding {
     /// Adds a row.
     ///
     /// # Errors
-    /// A function within refuses its arguments.
+    /// A function inside refuses its arguments.
     pub(super) fn add(
         &mut self,
         selection: &Selection,
@@ -54,7 +54,7 @@ impl Folding {
         Ok(())
     }
 
-    /// Writes the row that all rows make, and begins anew.
+    /// Writes the row that all added rows make, and starts over.
     ///
     /// # Errors
     /// A function refuses its arguments.

@@ -1,4 +1,4 @@
-//! What a SELECT will do, without doing it: EXPLAIN's view of a plan.
+//! The forecast of a SELECT, for EXPLAIN: what it will do, computed without running it.
 
 use super::prepare::SelectPlan;
 use crate::analysis::restrictions::{PartitionSelection, Words};
@@ -18,31 +18,31 @@ pub(crate) enum ReadKind {
     Virtual,
     /// One row of one partition.
     Point,
-    /// Rows by their whole primary key.
+    /// Rows named by their whole primary keys.
     Names,
-    /// Ranges of rows of given partitions.
+    /// Ranges of rows in given partitions.
     Slice,
-    /// Given partitions, all of each.
+    /// Given partitions, each whole.
     Partition,
     /// The partitions of a range of tokens.
     TokenRange,
     /// Every partition.
     RangeScan,
-    /// The rows that an index has entries of.
+    /// The rows for which an index has entries.
     Index,
 }
 
-/// What is known of a SELECT under the values of one execution.
+/// What is known of a SELECT with the values of one execution.
 pub(crate) struct Foreseen<'p> {
     /// The table.
     pub(crate) table: &'p Table,
     /// Kind of the read.
     pub(crate) kind: ReadKind,
-    /// Its WHERE clause.
+    /// Its WHERE clause, described in words.
     pub(crate) words: Words,
-    /// What the engine is asked for its first page; `None` where it is asked nothing.
+    /// The engine's command for the first page; `None` if the engine is not asked.
     pub(crate) command: Option<ReadCommand>,
-    /// The indexes that may be asked which rows to read, and for what.
+    /// The indexes that may be searched, and the values searched for.
     pub(crate) indexes: Vec<IndexSearch>,
     /// LIMIT; `u64::MAX` without one.
     pub(crate) limit: u64,
@@ -52,14 +52,14 @@ pub(crate) struct Foreseen<'p> {
     pub(crate) is_aggregate: bool,
     /// Rows are kept and sorted.
     pub(crate) is_sorted: bool,
-    /// The column by whose nearness to a vector rows are chosen.
+    /// The column that ANN orders by.
     pub(crate) nearest: Option<&'p str>,
     /// SELECT DISTINCT.
     pub(crate) is_distinct: bool,
 }
 
 impl SelectPlan {
-    /// What the statement will do.
+    /// Computes the forecast of the statement.
     ///
     /// # Errors
     /// Invalid values, as `execute`.
@@ -110,7 +110,7 @@ impl SelectPlan {
                     ReadKind::Names
                 }
             }
-            // Without clustering columns a partition is a row.
+            // Without clustering columns a partition has one row.
             (Partitions::Keys(keys), _) if self.table.clustering.is_empty() => {
                 if keys.len() == 1 {
                     ReadKind::Point
@@ -123,7 +123,7 @@ impl SelectPlan {
         }
     }
 
-    /// Rows of a page when the statement is run to its end: all where it cannot be paged.
+    /// The page size when EXPLAIN runs the statement to its end; `None`, all rows, if it cannot be paged.
     pub(crate) fn page_rows(&self, asked: Option<u32>) -> Option<u32> {
         const PAGE_ROWS: u32 = 5000;
         let pages = self.sort.is_none() && self.nearest.is_none() && !self.selection.is_aggregate();

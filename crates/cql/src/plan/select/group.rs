@@ -1,7 +1,8 @@
-//! Rows made groups (`GroupMaker`, `DataLimits.CQLGroupByLimits`).
+//! GROUP BY (`GroupMaker`, `DataLimits.CQLGroupByLimits`).
 //!
-//! Rows come in order, so that a group ends where the next begins; LIMIT, PER PARTITION LIMIT and pages count groups. What
-//! a group has in common is kept as bytes: the partition's key, the first clustering values, a function's value.
+//! Rows arrive in order, so a group ends where the next begins. LIMIT, PER PARTITION LIMIT and pages count groups. The
+//! values that identify a group are kept as bytes: the partition key, the first clustering values, the value of a
+//! function.
 
 use super::fold::Folding;
 use super::paging::{PageEnd, Rest};
@@ -14,47 +15,47 @@ use crate::plan::paging_state::{RowMark, write_mark};
 use helenus_engine::read::left_of;
 use helenus_model::types::CqlType;
 
-/// Groups of one execution, the last of them open.
+/// The groups of one execution; the last one is open.
 pub(super) struct Grouping<'a> {
     by: &'a GroupBy,
     folding: Folding,
-    /// Where finished groups go, if they wait to be sorted.
+    /// Where finished groups are kept if they are to be sorted.
     pub(super) kept: Option<(Kept, &'a Sort)>,
-    /// Clustering columns of the table.
+    /// The number of clustering columns of the table.
     clustering_columns: usize,
-    /// How many groups may be given in all, of a partition, and in this page.
+    /// The most groups in all, in a partition, and in this page.
     limits: GroupLimits<'a>,
     /// Groups finished in this page.
     finished: u64,
-    /// The partition at hand, and groups that it may still have.
+    /// The current partition, and the number of groups it may still give.
     partition: Vec<u8>,
     left_in_partition: u64,
-    /// The mark of the last row that was added, where pages may end; empty after a static row alone.
+    /// The mark of the last row that was added, after which a page may end; empty after a static row without rows.
     last_row: Vec<u8>,
     last: Option<Common>,
 }
 
-/// How many groups there may be.
+/// The limits on the number of groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupLimits<'a> {
-    /// In all and of each partition.
+    /// In all and in each partition.
     pub(super) rest: &'a Rest,
     /// In this page.
     pub(super) page: u64,
-    /// Groups of the page that are shown, which the statement's limit says: a state may leave more.
+    /// The most groups of the page that are shown, by the statement's limit; the paging state may allow more.
     pub(super) shown: u64,
     /// Bytes of the answer after which a page ends.
     pub(super) page_bytes: usize,
 }
 
-/// What the rows of a group have in common beside the partition.
+/// The values that the rows of a group share, besides the partition.
 struct Common {
     clustering: Vec<Option<Vec<u8>>>,
     function: Option<Vec<u8>>,
 }
 
 impl Common {
-    /// Whether they are of one group: values that are equal may have other bytes.
+    /// Whether both are of one group. Equal values may have different bytes.
     fn is_of_group(&self, other: &Common, types: &[CqlType]) -> bool {
         let mut values = self.clustering.iter().zip(&other.clustering).zip(types);
         let are_equal = values.all(|((one, other), ty)| match (one, other) {
@@ -65,18 +66,18 @@ impl Common {
     }
 }
 
-/// What is to be done with a row.
+/// The effect of adding a row.
 pub(super) enum Grouped {
-    /// It is in the open group.
+    /// The row is in the open group.
     Added,
-    /// Its partition has all its groups.
+    /// The partition has given all its groups.
     EndPartition,
-    /// It begins a group that is not given now.
+    /// The row begins a group beyond this page.
     EndPage,
 }
 
 impl<'a> Grouping<'a> {
-    /// Groups within these limits.
+    /// Grouping within these limits.
     pub(super) fn new(
         by: &'a GroupBy,
         selection: &Selection,
@@ -96,12 +97,12 @@ impl<'a> Grouping<'a> {
         }
     }
 
-    /// Whether all groups that were asked for have been given.
+    /// Whether all groups that were asked for are complete.
     fn is_done(&self) -> bool {
         self.finished >= self.limits.rest.rows_left
     }
 
-    /// Where the page ends, if it is full. Whether anything follows is not known: a page may come that has no group.
+    /// Where the page ends, if it is full. Whether more follows is not known: the next page may have no group.
     pub(super) fn page_end(&self, out: &dyn RowsOut) -> Option<PageEnd> {
         (self.finished > 0 && self.page_is_full(out)).then(|| PageEnd {
             key: self.partition.clone(),
@@ -118,7 +119,7 @@ impl<'a> Grouping<'a> {
     /// Adds a row to its group.
     ///
     /// # Errors
-    /// A function within refuses its arguments.
+    /// A function inside refuses its arguments.
     pub(super) fn add(
         &mut self,
         selection: &Selection,
@@ -164,7 +165,7 @@ impl<'a> Grouping<'a> {
         Ok(Grouped::Added)
     }
 
-    /// What the row's group has in common; `None` for a static row alone, which is a group of its own.
+    /// The values that identify the row's group; `None` for a static row without rows, which is a group of its own.
     fn common(
         &self,
         row: &RowAt<'_>,
@@ -190,7 +191,7 @@ impl<'a> Grouping<'a> {
     /// Ends the open group, if there is one.
     ///
     /// # Errors
-    /// A function within refuses its arguments.
+    /// A function inside refuses its arguments.
     pub(super) fn finish(
         &mut self,
         selection: &Selection,

@@ -1,9 +1,10 @@
 //! SELECT.
 //!
-//! `prepare` turns a statement into a `SelectPlan`, `execute` runs it: bound values become a `ReadCommand`, whose rows go
-//! to a `sink` that filters them and writes cells straight into the answer (`direct`, where nothing is computed), or to a `fold` over all rows, or of a `group` each,
-//! or are kept for `sort` or as the `nearest` to a vector. `row` takes values out of rows, `paging` is the state that goes to the client and comes back,
-//! `foresee` says what all that would be, for EXPLAIN.
+//! `prepare` turns a statement into a `SelectPlan`; `execute` runs it: it makes a `ReadCommand` from the bound values
+//! and gives the rows to a `sink`. The sink filters them and writes cells directly into the answer (`direct`, if
+//! nothing is computed), aggregates them (`fold`, with `group` for GROUP BY), or keeps them for sorting (`sort`) or ANN
+//! (`nearest`). `row` takes values out of rows. `paging` converts paging states. `foresee` computes the forecast for
+//! EXPLAIN.
 
 mod direct;
 mod execute;

@@ -1,8 +1,8 @@
-//! Rows in the order of their nearness to a vector: `ORDER BY v ANN OF ?` (`SelectStatement`, `VectorTopKProcessor`).
+//! ANN: the rows nearest to a vector, `ORDER BY v ANN OF ?` (`SelectStatement`, `VectorTopKProcessor`).
 //!
-//! The answer is exact: all rows that the WHERE clause leaves are measured with the function of the index, and the nearest
-//! are kept, LIMIT of them. Cassandra walks a graph and may miss some. Of rows equally near the first in the table's order
-//! stay, and stand first. Rows without a vector are in no index and so in no answer.
+//! The answer is exact: all rows that satisfy the WHERE clause are measured with the similarity function of the index,
+//! and the nearest LIMIT rows are kept. Cassandra walks a graph and may miss some. Of equally near rows those that are
+//! first in the table's order are kept and come first. Rows without a vector are in no index and so in no answer.
 
 use super::row::RowAt;
 use crate::analysis::selection::Source;
@@ -17,10 +17,10 @@ use helenus_model::types::CqlType;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Most rows that may be asked for (`SAI_VECTOR_SEARCH_MAX_TOP_K`).
+/// The greatest LIMIT allowed (`SAI_VECTOR_SEARCH_MAX_TOP_K`).
 const ROWS_MAX: u64 = 1000;
 
-/// By what rows are measured.
+/// The column and the vector by which rows are measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Nearest {
     source: Source,
@@ -34,10 +34,10 @@ fn invalid<T>(text: impl Into<String>) -> Result<T> {
 }
 
 impl Nearest {
-    /// Types `column ANN OF vector`; whether there is an index, the WHERE clause's rules say.
+    /// Types `column ANN OF vector`. The rules of the WHERE clause check that there is an index.
     ///
     /// # Errors
-    /// The term is no value of the column.
+    /// The term is not a value of the column's type.
     pub(super) fn prepare(
         (table, column): (&Table, &Column),
         vector: &ast::Term<'_>,
@@ -56,7 +56,7 @@ impl Nearest {
         })
     }
 
-    /// Judges what the request asks for besides; warnings for its client.
+    /// Checks the rest of the request; returns warnings for its client.
     ///
     /// # Errors
     /// Aggregates, serial consistency, no LIMIT, PER PARTITION LIMIT.
@@ -103,7 +103,7 @@ impl Nearest {
         Ok(warnings)
     }
 
-    /// Ready to take rows, `limit` of them.
+    /// Prepares to receive rows and keep `limit` of them.
     ///
     /// # Errors
     /// The vector is null or unset; too many rows are asked for.
@@ -123,12 +123,12 @@ impl Nearest {
     }
 }
 
-/// Whether vectors of a type can be in an index (`ANN_ONLY_SUPPORTED_ON_VECTOR_MESSAGE`).
+/// Whether vectors of this type can be indexed (`ANN_ONLY_SUPPORTED_ON_VECTOR_MESSAGE`).
 pub(super) fn is_of_floats(ty: &CqlType) -> bool {
     matches!(ty, CqlType::Vector { element, .. } if **element == CqlType::Float)
 }
 
-/// The nearest rows so far, the farthest of them on top.
+/// The nearest rows so far; the farthest of them is on top of the heap.
 pub(super) struct Nearby<'a> {
     nearest: &'a Nearest,
     vector: Vec<f32>,
@@ -137,7 +137,7 @@ pub(super) struct Nearby<'a> {
     seen: u64,
 }
 
-/// A row: how near, the how manieth, what it shows.
+/// A row: its similarity, its number in the order of arrival, and its output cells.
 struct Near {
     score: f32,
     number: u64,
@@ -145,7 +145,7 @@ struct Near {
 }
 
 impl Ord for Near {
-    /// What is farther is greater.
+    /// A farther row is greater.
     fn cmp(&self, other: &Near) -> Ordering {
         other.score.total_cmp(&self.score).then(self.number.cmp(&other.number))
     }
@@ -166,7 +166,7 @@ impl PartialEq for Near {
 impl Eq for Near {}
 
 impl Nearby<'_> {
-    /// Measures a row, and if it is near enough has `write` write it. Whether it has a vector.
+    /// Measures a row, and calls `write` if it is near enough. Returns whether it has a vector.
     ///
     /// # Errors
     /// Those of `write`.

@@ -1,10 +1,10 @@
-//! Where a page begins and ends: paging states made of positions of the read, and the other way round.
+//! Where a page begins and ends: converts read positions to paging states and back.
 //!
-//! What a state means, the statement says that it comes back with (`SinglePartitionPager`, `MultiPartitionPager`,
-//! `PartitionRangeQueryPager`). A read of one partition goes on behind the state's row, whatever its key. One of several
-//! keys goes on in the partition of the state's key, at its start if the state has no row, and finds nothing if that key is
-//! none of its own. One of a range goes on behind the row in the partition of that key, or behind the partition. Limits are
-//! those of the state.
+//! The meaning of a state depends on the statement with which it comes (`SinglePartitionPager`, `MultiPartitionPager`,
+//! `PartitionRangeQueryPager`). A read of one partition continues after the state's row and ignores its key. A read of
+//! several keys continues in the partition of the state's key, at its start if the state has no row, and finds nothing
+//! if it does not read that key. A read of a range continues after the row in the partition of that key, or after the
+//! partition. The limits are those of the state.
 
 use crate::error::{CqlError, Result};
 use crate::plan::paging_state::{PagingState, RowMark};
@@ -12,41 +12,41 @@ use helenus_engine::read::{KeyRange, PartitionKey, Partitions, Resume};
 use helenus_model::filter::Limits;
 use helenus_model::schema::Table;
 
-/// Rows of a partition that are counted though nothing limits them.
+/// The number of rows of a partition that are counted although nothing limits them.
 const COUNTED_MAX: u64 = i32::MAX as u64;
 
-/// The part of a statement's answer that begins with a page.
+/// The part of a statement's result that begins with this page.
 #[derive(Debug)]
 pub(super) struct Rest {
-    /// The row behind which the first partition goes on, as an ordered position.
+    /// The row, as an ordered position, after which the first partition continues.
     behind: Option<Vec<u8>>,
-    /// The key of the first partition, if an earlier page has ended in it or before it.
+    /// The key of the first partition, if an earlier page ended in it or before it.
     key: Vec<u8>,
-    /// Rows that are left of the limit. Of all limits `u64::MAX` is none.
+    /// Rows left of the limit. `u64::MAX` means no limit, in all fields.
     pub(super) rows_left: u64,
-    /// Rows that this page may give of the first partition, and rows that the state has left of it.
+    /// The most rows of the first partition that this page may return, and the rows that the state leaves of it.
     first: (u64, u64),
     /// The limit of every other partition.
     per_partition: u64,
-    /// Whether the statement reads one partition by its key: its states do not name it.
+    /// Whether the statement reads one partition by its key: its states contain no key.
     is_single: bool,
 }
 
-/// Where a page has ended: behind a row, or behind a partition.
+/// Where a page ended: after a row, or after a partition.
 #[derive(Debug)]
 pub(super) struct PageEnd {
     /// The partition's key.
     pub(super) key: Vec<u8>,
     /// The row; `None`: the partition is finished.
     pub(super) row: Option<RowMark>,
-    /// Rows that are left of the limit.
+    /// Rows left of the limit.
     pub(super) rows_left: u64,
-    /// Rows that this page could still have given of the partition.
+    /// Rows of the partition that this page could still have returned.
     pub(super) left_in_partition: u64,
 }
 
 impl Rest {
-    /// The whole answer.
+    /// The whole result.
     pub(super) fn whole(partitions: Option<&Partitions>, (limit, per_partition): (u64, u64)) -> Rest {
         Rest {
             behind: None,
@@ -58,10 +58,10 @@ impl Rest {
         }
     }
 
-    /// What is left behind a state, and the partitions of it; `None`: nothing is left.
+    /// What a state leaves, and the partitions to read for it; `None`: nothing is left.
     ///
     /// # Errors
-    /// The state's row can be none of the table; a range is asked for and the state names no partition.
+    /// No row of the table can have the state's mark; a range is read and the state has no key.
     pub(super) fn behind(
         state: PagingState,
         (partitions, is_virtual): (Partitions, bool),
@@ -87,24 +87,24 @@ impl Rest {
             }
         };
         if left == 0 || partitions.is_none() {
-            // The first partition that is left is one that nothing was given of.
+            // The first remaining partition has returned no rows yet.
             return Ok((partitions, rest));
         }
         rest.behind = state.row.map(|row| row.position(table)).transpose()?;
         let most = if has_row { left.min(per_partition) } else { per_partition };
-        // To know how many were given, they are counted.
+        // The rows must be counted, so that the next state can contain the number left.
         rest.first = (if left < u64::MAX { most.min(COUNTED_MAX) } else { most }, left);
         Ok((partitions, rest))
     }
 
-    /// Rows that this page may give of a partition.
+    /// The most rows of a partition that this page may return.
     pub(super) fn limit_of(&self, key: &[u8]) -> u64 {
         if self.key == key { self.first.0 } else { self.per_partition }
     }
 
-    /// What the engine is to give at most, and where it begins, if not at the start.
+    /// The limits for the engine, and where it begins if not at the start.
     pub(super) fn limits(&self, partitions: &Partitions) -> (Limits, Option<Resume>) {
-        // Of a range the key says where it begins; of keys those are read that are left.
+        // In a range the key says where to begin; a list of keys has already been cut.
         let is_begun = matches!(partitions, Partitions::Range(_)) && !self.key.is_empty();
         let resume = (self.behind.is_some() || is_begun).then(|| Resume {
             key: self.key.clone(),
@@ -142,7 +142,7 @@ impl Rest {
     }
 }
 
-/// The keys from that of a state on, without it if it is finished.
+/// The keys from that of a state on, excluding it if it is finished.
 fn rest_of_keys(keys: Vec<PartitionKey>, at: Option<&[u8]>, is_finished: bool) -> Vec<PartitionKey> {
     let first = match (&keys[..], at) {
         ([_], _) => Some(0),
@@ -153,10 +153,10 @@ fn rest_of_keys(keys: Vec<PartitionKey>, at: Option<&[u8]>, is_finished: bool) -
     keys.into_iter().skip(first).collect()
 }
 
-/// What is left of a range at a key, or behind it; `None`: nothing. It may begin before the range, as in Cassandra.
+/// What is left of a range from a key on, or after it; `None`: nothing. It may begin before the range, as in Cassandra.
 fn rest_of_range(range: KeyRange, (key, is_begun): (&[u8], bool), is_virtual: bool) -> Option<KeyRange> {
     if is_virtual {
-        // Partitions of virtual tables come in the order of their keys.
+        // Partitions of virtual tables are in the order of their keys, not of their tokens.
         return Some(range);
     }
     let mut start = PartitionKey::new(key.to_vec()).decorated;

@@ -1,4 +1,4 @@
-//! Parts of values: what a set or map has under a key or between two, values made of others, times by cell.
+//! Parts of values: elements and slices of sets and maps, values composed of others, times of cells.
 
 use crate::syntax::ast::TimeFunction;
 use helenus_model::types::{CqlType, Elements, normalise, pack, put_element, put_value};
@@ -13,7 +13,7 @@ pub(super) fn key_type(ty: &CqlType) -> Option<&CqlType> {
     }
 }
 
-/// Keys and values in order; the elements of a set are both.
+/// The keys and values in order; an element of a set is both.
 fn entries<'v>(ty: &CqlType, value: &'v [u8]) -> Vec<(&'v [u8], &'v [u8])> {
     let mut found = Vec::new();
     if let CqlType::Map { .. } = ty {
@@ -30,19 +30,19 @@ fn entries<'v>(ty: &CqlType, value: &'v [u8]) -> Vec<(&'v [u8], &'v [u8])> {
     found
 }
 
-/// What stands under a key.
+/// The value under a key.
 pub(super) fn element<'v>(ty: &CqlType, value: &'v [u8], key: &[u8]) -> Option<&'v [u8]> {
     let index = index_of(ty, value, key)?;
     entries(ty, value).get(index).map(|(_, value)| *value)
 }
 
-/// Where a key stands.
+/// The index of a key.
 pub(super) fn index_of(ty: &CqlType, value: &[u8], key: &[u8]) -> Option<usize> {
     let of = key_type(ty)?;
     entries(ty, value).iter().position(|(found, _)| of.compare(found, key).is_eq())
 }
 
-/// Which entries stand from one key to another, both included.
+/// The indexes of the entries between two keys, both included.
 pub(super) fn index_range(
     ty: &CqlType,
     value: &[u8],
@@ -55,7 +55,7 @@ pub(super) fn index_range(
     start..end.max(start)
 }
 
-/// A collection of what stands from one key to another; where that is nothing, a collection of several cells is null
+/// The collection of the entries between two keys. If there are none, a multi-cell collection is null
 /// (`CollectionSerializer.getSliceFromSerialized`).
 pub(super) fn slice(ty: &CqlType, value: &[u8], ends: (Option<&[u8]>, Option<&[u8]>)) -> Option<Vec<u8>> {
     if ends == (None, None) {
@@ -74,7 +74,7 @@ pub(super) fn slice(ty: &CqlType, value: &[u8], ends: (Option<&[u8]>, Option<&[u
     Some(out)
 }
 
-/// A value of this type made of its parts: of a map keys and values in turn.
+/// A value of this type composed of its parts; a map's parts are keys and values in turn.
 pub(super) fn made(ty: &CqlType, parts: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut out = Vec::new();
     let values = parts.iter().map(Option::as_deref);
@@ -92,18 +92,18 @@ pub(super) fn made(ty: &CqlType, parts: &[Option<Vec<u8>>]) -> Vec<u8> {
     }
 }
 
-/// Times of a column, or of a part of it.
+/// The times (writetime or TTL) of a column or of a part of it.
 pub(super) enum Times {
     /// There is no value.
     None,
-    /// Of a value of one cell; `None` where it has none, such as a lifetime.
+    /// The time of a value of one cell; `None` where it has none, for example no TTL.
     One(Option<i64>),
-    /// Of each cell.
+    /// The times of the cells.
     Many(Vec<Option<i64>>),
 }
 
 impl Times {
-    /// That of one part. A value of one cell has one time for all its parts.
+    /// The time of one part. All parts of a value of one cell have the same time.
     pub(super) fn at(self, index: usize) -> Times {
         match self {
             Times::Many(times) => times.get(index).map_or(Times::None, |time| Times::One(*time)),
@@ -111,7 +111,7 @@ impl Times {
         }
     }
 
-    /// Those of some parts.
+    /// The times of a range of parts.
     pub(super) fn within(self, range: Range<usize>) -> Times {
         match self {
             _ if range.is_empty() => Times::None,
@@ -120,7 +120,7 @@ impl Times {
         }
     }
 
-    /// The serialised result of a function: a list where there are several times, unless it takes the greatest.
+    /// The serialised result of a function: a list if there are several times, unless the function takes the greatest.
     pub(super) fn of(self, function: TimeFunction) -> Option<Vec<u8>> {
         let one = |time: i64| match function {
             TimeFunction::Ttl => (time as i32).to_be_bytes().to_vec(),

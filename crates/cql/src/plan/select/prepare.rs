@@ -21,21 +21,22 @@ use std::sync::Arc;
 pub(crate) struct SelectPlan {
     pub(super) table: Arc<Table>,
     pub(super) selection: Selection,
-    /// Its columns, if nothing of them is computed.
+    /// The output columns, if none of them is computed.
     pub(super) direct: Option<DirectColumns>,
     pub(super) restrictions: Restrictions,
     pub(super) limit: Option<Term>,
     pub(super) per_partition_limit: Option<Term>,
-    /// Against the clustering order.
+    /// The order is against the clustering order.
     pub(super) reversed: bool,
     pub(super) distinct: bool,
-    /// Rows of several partitions are brought into one order after they were read.
+    /// Rows of several partitions are sorted after they were read.
     pub(super) sort: Option<Sort>,
     /// The rows nearest to a vector are kept.
     pub(super) nearest: Option<Nearest>,
     /// The static row is read.
     pub(super) reads_statics: bool,
-    /// The regular and static columns that are looked at, where they are known to have one value each; `None`: all of the table.
+    /// The regular and static columns that are read, if each is known to have one value; `None`: all columns of the
+    /// table.
     pub(super) cells: Option<Arc<[ColumnId]>>,
     /// The statement, for warnings.
     pub(super) text: Box<str>,
@@ -137,24 +138,24 @@ impl SelectPlan {
         &self.table
     }
 
-    /// How many columns the table's partition key has; 0 for a virtual table.
+    /// The number of columns in the table's partition key; 0 for a virtual table.
     pub(crate) fn key_columns(&self) -> usize {
         self.table.partition_key.len()
     }
 }
 
-/// Whether all tables of a keyspace are virtual: they filter without ALLOW FILTERING.
+/// Whether all tables of a keyspace are virtual: these need no ALLOW FILTERING.
 pub(crate) fn is_virtual_keyspace(name: &str) -> bool {
     matches!(name, "system_views" | "system_virtual_schema")
 }
 
-/// What ORDER BY says.
+/// The content of ORDER BY.
 struct Orderings<'t> {
-    /// The columns, and whether they descend.
+    /// The columns, and whether each is descending.
     columns: Vec<(&'t Column, bool)>,
-    /// The columns whose vectors are measured, and with what.
+    /// The columns ordered by ANN, each with its measure.
     nearest: Vec<(&'t Column, Nearest)>,
-    /// Whether one of the latter is to descend.
+    /// Whether an ANN ordering is descending.
     farthest: bool,
 }
 
@@ -174,7 +175,7 @@ impl<'t> Orderings<'t> {
                 found.farthest |= ordering.descending;
                 continue;
             }
-            // A column named twice counts where it stood first and as it was said last.
+            // A column that is named twice keeps its first position and its last direction.
             match found.columns.iter_mut().find(|(known, _)| known.name == column.name) {
                 Some(known) => known.1 = ordering.descending,
                 None => found.columns.push((column, ordering.descending)),
@@ -183,7 +184,7 @@ impl<'t> Orderings<'t> {
         Ok(found)
     }
 
-    /// The column whose vectors are measured, or why they cannot be (`addOrderingRestrictions`).
+    /// The column ordered by ANN, or why it cannot be (`addOrderingRestrictions`).
     fn nearest_to(&self) -> Option<NearestTo<'t>> {
         let (column, _) = self.nearest.first()?;
         Some(match (&self.nearest[..], self.columns.is_empty()) {
@@ -195,7 +196,7 @@ impl<'t> Orderings<'t> {
     }
 }
 
-/// Whether the order asked for is the clustering order backwards.
+/// Whether the requested order is the reverse of the clustering order.
 fn is_reversed(ordering: &[(&Column, bool)], table: &Table, restrictions: &Restrictions) -> Result<bool> {
     let mut reversed = None;
     let mut next = 0;
@@ -241,7 +242,7 @@ fn check_distinct(
         Source::Cell { id, is_static: false, .. } => table.column_by_id(*id).map(|column| &column.name),
         _ => None,
     };
-    // What rows of several partitions are sorted by is selected too.
+    // The columns by which rows of several partitions are sorted are selected too.
     let sorted = ordering.columns.iter().filter(|_| restrictions.key_has_in());
     let sorted = sorted.map(|(column, _)| Source::of(column));
     let all = selection.used.iter().cloned().chain(sorted);

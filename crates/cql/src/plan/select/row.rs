@@ -1,4 +1,4 @@
-//! Values taken out of a row: of its partition key, its clustering, its cells and its partition's static row.
+//! Takes values out of a row: from its partition key, its clustering, its cells and its partition's static row.
 
 use super::part::{self, Times};
 use crate::analysis::restrictions::Found;
@@ -12,30 +12,30 @@ use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Fields, put_value};
 use std::borrow::Cow;
 
-/// A row with what belongs to its partition.
+/// A row, and what it needs of its partition.
 #[derive(Clone, Copy)]
 pub(crate) struct RowAt<'a> {
     /// The serialised partition key.
     pub(crate) key: &'a [u8],
-    /// How many columns it has.
+    /// The number of columns in the partition key.
     pub(crate) key_columns: usize,
     /// The static row.
     pub(crate) statics: Option<RowView<'a>>,
-    /// The row; `None` where a static row stands alone.
+    /// The row; `None` for a static row without rows.
     pub(crate) row: Option<RowView<'a>>,
-    /// The moment of the read, seconds.
+    /// The time of the read, seconds.
     pub(crate) now_s: i64,
 }
 
-/// What computing a value needs besides the row.
+/// What the computation of a value needs besides the row.
 pub(super) struct Computing<'a> {
     /// The values of the selection's terms.
     pub(super) terms: &'a [Option<Vec<u8>>],
-    /// What functions may ask for.
+    /// The context of function calls.
     pub(super) calls: &'a CallContext<'a>,
-    /// Results of aggregates and leaves of the first row; empty where there are none.
+    /// The results of aggregates; empty where there are none.
     pub(super) folded: &'a [Option<Vec<u8>>],
-    /// See `folded`.
+    /// The leaf values of the first row; empty where there are no aggregates.
     pub(super) first: &'a [Option<Vec<u8>>],
 }
 
@@ -47,7 +47,7 @@ impl Computing<'_> {
 }
 
 impl<'a> RowAt<'a> {
-    /// A column's value. What has to be assembled is, in `scratch`.
+    /// A column's value. A value that must be assembled is built in `scratch`.
     pub(crate) fn value<'s>(&self, source: &Source, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
     where
         'a: 's,
@@ -193,7 +193,7 @@ impl<'a> RowAt<'a> {
         }
     }
 
-    /// The time of a part of a column (`WritetimeOrTTLSelector` over fields, elements and slices).
+    /// The time of a part of a column (`WritetimeOrTTLSelector` for fields, elements and slices).
     fn time_of(
         &self,
         function: TimeFunction,
@@ -230,7 +230,7 @@ impl<'a> RowAt<'a> {
         })
     }
 
-    /// What a set or map stored as cells has under a key; `None` if the column is none.
+    /// The value under a key of a multi-cell set or map; `None` if the column is not one.
     fn element_cell(&self, source: &Source, ty: &CqlType, key: &[u8]) -> Option<Option<&'a [u8]>> {
         let Source::Cell { id, is_static, shape: shape @ (Shape::Set | Shape::Map) } = source else {
             return None;
@@ -243,7 +243,7 @@ impl<'a> RowAt<'a> {
         Some(cell.map(|cell| if *shape == Shape::Set { row.path(cell) } else { row.value(cell) }))
     }
 
-    /// Whatever is selected.
+    /// The value of a selected expression.
     ///
     /// # Errors
     /// A function refuses its arguments.
@@ -322,11 +322,12 @@ impl Found for RowAt<'_> {
     }
 }
 
-/// The sum of a counter context's shards (`CounterContext.total`): a count of header elements (u16), two bytes each,
-/// then shards of id (16), clock (8) and count (8). Contexts that are cut short count what is whole.
+/// The sum of a counter context's shards (`CounterContext.total`). A context has a count of header elements (u16), two
+/// bytes for each element, then shards of id (16), clock (8) and count (8). In a truncated context the complete shards
+/// count.
 fn counter_total(context: &[u8]) -> i64 {
     let Some((count, rest)) = context.split_first_chunk::<2>() else { return 0 };
-    // A negative count marks a context whose local shards are to be cleared: its size all the same.
+    // A negative count marks a context whose local shards are to be cleared; its absolute value is the size.
     let elements = usize::from(i16::from_be_bytes(*count).unsigned_abs());
     let shards = rest.get(elements * 2..).unwrap_or_default();
     let counts = shards.chunks_exact(32).filter_map(|shard| shard.last_chunk::<8>());

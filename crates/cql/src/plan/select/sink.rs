@@ -1,7 +1,7 @@
-//! Takes the rows of a read: drops what the filter refuses, writes the rest into the answer.
+//! Receives the rows of a read: drops those that the filter rejects, writes the rest into the answer.
 //!
-//! Called for every row of every answer, so nothing here allocates for one: cells go from the row's view straight to
-//! the answer, and what has to be assembled is in a buffer that stays.
+//! This code runs for every row of every answer, so it allocates nothing for a row: cells are copied directly from the
+//! row's view to the answer, and a value that must be assembled is built in a reused buffer.
 
 use super::direct::DirectColumns;
 use super::fold::Folding;
@@ -20,32 +20,32 @@ use helenus_model::row::{RowBuf, RowView};
 use helenus_model::run::RowRun;
 use helenus_model::types::write_json;
 
-/// Bytes of an answer after which a page ends.
+/// The bytes of an answer after which a page ends.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
-/// Bytes of a value from which on it counts as work.
+/// The size of a value from which it counts as work.
 const PASSED_BYTES: usize = 4 << 10;
 
-/// Bytes in hand from which on what a row's writing takes is asked for before.
+/// The bytes at hand from which the memory for writing a row is reserved first.
 const LARGE_ROW_BYTES: usize = 64 << 10;
 
-/// Where the rows go.
+/// Where the rows are sent.
 pub(super) enum Target<'a> {
     /// Into the answer.
     Answer,
-    /// Kept, to be sorted.
+    /// Kept until they are sorted.
     Kept(Kept, &'a Sort),
-    /// Measured; the nearest are kept.
+    /// Measured by ANN; the nearest are kept.
     Nearest(Nearby<'a>),
-    /// Made one.
+    /// Aggregated into one row.
     Folding(Folding),
-    /// Made groups.
+    /// Grouped.
     Grouping(Grouping<'a>),
 }
 
-/// Takes the rows of one execution.
+/// Receives the rows of one execution.
 pub(super) struct SelectSink<'a> {
     pub(super) selection: &'a Selection,
-    /// Set if rows go straight into the answer, all of them and as they stand.
+    /// Set if rows are copied directly to the answer, without computation.
     pub(super) direct: Option<&'a DirectColumns>,
     pub(super) filter: BoundFilter,
     pub(super) computing: Computing<'a>,
@@ -54,23 +54,23 @@ pub(super) struct SelectSink<'a> {
     pub(super) out: &'a mut dyn RowsOut,
     pub(super) key_columns: usize,
     pub(super) now_s: i64,
-    /// A partition without rows shows as a row of its static columns.
+    /// Whether a partition without rows gives a row of its static columns.
     pub(super) shows_statics_alone: bool,
     pub(super) partition: Partition,
-    /// Bytes that are too many, if the answer has no pages.
+    /// The size at which an answer without paging is refused.
     pub(super) bytes_max: Option<usize>,
-    /// A function's refusal, or that of an answer that is too long, which ends the read.
+    /// The error that ends the read: of a function, or of an answer that is too long.
     pub(super) failure: Option<CqlError>,
     pub(super) scratch: Vec<u8>,
-    /// Rows that the reads gave, and tombstones that they passed.
+    /// The number of rows that the reads gave, and of tombstones that they passed.
     pub(super) passed: (u64, u64),
-    /// What the answer waits for: writes that the reads have seen are not safe yet.
+    /// The ticket for which the answer waits, because writes that the reads saw are not yet safe.
     pub(super) ticket: Option<Ticket>,
-    /// How many tombstones they may pass.
+    /// The number of tombstones that the reads may pass.
     pub(super) tombstone_limit: Option<TombstoneLimit>,
 }
 
-/// The partition at hand; buffers stay from one to the next.
+/// The current partition; the buffers are reused for the next.
 #[derive(Default)]
 pub(super) struct Partition {
     pub(super) key: Vec<u8>,
@@ -88,24 +88,24 @@ impl Partition {
 }
 
 impl SelectSink<'_> {
-    /// Asks for what writing a large row takes, before it is written.
+    /// Reserves the memory for writing a large row, before it is written.
     #[cold]
     fn room_for(&mut self, row: RowView<'_>) -> helenus_engine::Result<()> {
         let bytes = row.value_bytes();
         match &self.target {
             Target::Answer => self.out.make_room(bytes + self.partition.key.len())?,
-            // Those grow by doubling.
+            // Kept rows are in a buffer that grows by doubling.
             Target::Kept(kept, _) => account::grow(2 * (bytes + kept.bytes()))?,
             _ => account::grow(bytes)?,
         }
         if !matches!(self.target, Target::Folding(_)) && self.direct.is_none() {
-            // Collections are put together in a buffer that grows by doubling, values of functions and JSON are texts.
+            // Collections are assembled in a buffer that grows by doubling; function results and JSON are texts.
             account::grow(2 * bytes)?;
         }
         Ok(())
     }
 
-    /// Refuses an answer that nobody asked to have in pages and that would take the server's memory.
+    /// Refuses an unpaged answer that would take too much of the server's memory.
     #[inline]
     fn check_length(&mut self) -> Result<()> {
         let Some(most) = self.bytes_max else { return Ok(()) };
@@ -116,7 +116,7 @@ impl SelectSink<'_> {
         if bytes > most {
             return Err(too_long(most));
         }
-        // A long answer grows by a part, not by doubling, which small rows would make it do by themselves.
+        // Makes a long answer grow by a fixed amount. Small rows alone would make it double.
         if bytes > PAGE_BYTES && matches!(self.target, Target::Answer) {
             self.out.make_room(LARGE_ROW_BYTES)?;
         }
@@ -166,7 +166,7 @@ impl SelectSink<'_> {
         }
     }
 
-    /// Ends the read, with this as its outcome.
+    /// Ends the read with this error as its result.
     fn end_with(&mut self, error: CqlError) -> helenus_engine::Error {
         self.failure = Some(error);
         helenus_engine::Error::Cancelled
@@ -181,7 +181,7 @@ fn too_long(most: usize) -> CqlError {
     ))
 }
 
-/// Writes a row, each column or all as one JSON text.
+/// Writes a row: each column, or all columns as one JSON text.
 pub(super) fn write(
     selection: &Selection,
     row: &RowAt<'_>,
@@ -219,7 +219,7 @@ pub(super) fn write(
         let bytes = value.map_or(0, <[u8]>::len);
         if bytes >= PASSED_BYTES {
             computing.calls.work.passes(bytes)?;
-            // A column may be selected many times.
+            // A column may be selected several times.
             out.make_room(bytes)?;
         }
         out.cell(value);

@@ -1,7 +1,7 @@
-//! Rows of several partitions in one order: IN on the partition key with ORDER BY (`SelectStatement.orderResults`).
+//! Sorts the rows of several partitions: IN on the partition key with ORDER BY (`SelectStatement.orderResults`).
 //!
-//! They are all kept until the last is read, then sorted, cut at the limit and written out. Statements that do this
-//! cannot be paged.
+//! All rows are kept until the last one is read, then sorted, cut at the limit and written out. Such statements cannot
+//! be paged.
 
 use super::row::RowAt;
 use crate::analysis::selection::Source;
@@ -10,29 +10,29 @@ use helenus_model::schema::Column;
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
 
-/// By which columns rows are sorted.
+/// The columns by which rows are sorted.
 #[derive(Clone, Debug)]
 pub(super) struct Sort {
-    /// Each with its type and whether greater values come first.
+    /// Each with its type, and whether greater values come first.
     columns: Vec<(Source, CqlType, bool)>,
-    /// Whether the order is against the clustering's. Rows without clustering, which have static columns only, come
-    /// first in it and so last against it.
+    /// Whether the order is against the clustering order. Rows without clustering values, which have static columns
+    /// only, come first in clustering order and so last against it.
     reversed: bool,
 }
 
 impl Sort {
-    /// By these clustering columns, in clustering order, or against it if `reversed`.
+    /// Sorts by these clustering columns, in clustering order, or against it if `reversed`.
     pub(super) fn new<'c>(columns: impl Iterator<Item = &'c Column>, reversed: bool) -> Sort {
         let by = |column: &Column| (Source::of(column), column.ty.clone(), column.reversed != reversed);
         Sort { columns: columns.map(by).collect(), reversed }
     }
 }
 
-/// Rows that wait to be sorted. All bytes stand in one run; a value is a range of them, or null.
+/// Rows that are kept until they are sorted. All bytes are in one buffer; a value is a range in it, or null.
 #[derive(Default)]
 pub(super) struct Kept {
     bytes: Vec<u8>,
-    /// Of each row: its keys for sorting, then its cells.
+    /// For each row: the values it is sorted by, then its cells.
     values: Vec<Option<(usize, usize)>>,
     rows: usize,
 }
@@ -62,14 +62,14 @@ impl RowsOut for Kept {
 }
 
 impl Kept {
-    /// Begins a row: keeps what it is sorted by.
+    /// Begins a row: keeps the values by which it is sorted.
     pub(super) fn begin_row(&mut self, sort: &Sort, row: &RowAt<'_>, scratch: &mut Vec<u8>) {
         for (source, ..) in &sort.columns {
             self.cell(row.value(source, scratch));
         }
     }
 
-    /// Writes the rows in order, `limit` of them at most.
+    /// Writes the rows in order, at most `limit` of them.
     pub(super) fn write(&self, sort: &Sort, limit: u64, out: &mut dyn RowsOut) {
         if self.rows == 0 {
             return;

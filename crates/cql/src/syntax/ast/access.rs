@@ -1,8 +1,8 @@
-//! Roles, users and what they may do.
+//! Statements about roles, users and permissions.
 
 use super::{DataType, FunctionName, Ident, Literal, Pos, QualifiedName, RoleName};
 
-/// What may be permitted.
+/// A permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Permission {
     /// `CREATE`
@@ -28,7 +28,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// Every permission, in Cassandra's order; `ALL PERMISSIONS` stands for these.
+    /// Every permission, in Cassandra's order; the meaning of `ALL PERMISSIONS`.
     pub const ALL: [Permission; 10] = [
         Permission::Create,
         Permission::Alter,
@@ -59,7 +59,7 @@ impl Permission {
     }
 }
 
-/// What a permission is about.
+/// The object of a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource<'a> {
     /// `ALL KEYSPACES`
@@ -91,33 +91,33 @@ pub enum Resource<'a> {
 /// `GRANT .. ON .. TO ..` and `REVOKE .. ON .. FROM ..`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantPermissions<'a> {
-    /// Which, in order and each once; all ten for ALL. Those that do not go with the resource are left in.
+    /// The permissions, in order and each once; all ten for ALL. Those that the resource cannot have are included.
     pub permissions: Vec<Permission>,
-    /// On what.
+    /// Their object.
     pub resource: Resource<'a>,
-    /// To or from whom.
+    /// The role that gets or loses them.
     pub role: RoleName<'a>,
 }
 
 /// `GRANT role TO role` and `REVOKE role FROM role`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRole<'a> {
-    /// What is granted.
+    /// The role that is granted.
     pub role: RoleName<'a>,
-    /// To or from whom.
+    /// The role that gets or loses it.
     pub grantee: RoleName<'a>,
 }
 
 /// `LIST ALL PERMISSIONS ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListPermissions<'a> {
-    /// Which, in order and each once; all ten for ALL.
+    /// The permissions, in order and each once; all ten for ALL.
     pub permissions: Vec<Permission>,
     /// `ON`
     pub resource: Option<Resource<'a>>,
     /// `OF`
     pub role: Option<RoleName<'a>>,
-    /// Not `NORECURSIVE`.
+    /// False for `NORECURSIVE`.
     pub recursive: bool,
 }
 
@@ -126,18 +126,18 @@ pub struct ListPermissions<'a> {
 pub struct ListRoles<'a> {
     /// `OF`
     pub role: Option<RoleName<'a>>,
-    /// Not `NORECURSIVE`.
+    /// False for `NORECURSIVE`.
     pub recursive: bool,
 }
 
 /// `CREATE ROLE ...` and `ALTER ROLE ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleStatement<'a> {
-    /// Which role.
+    /// Its name.
     pub name: RoleName<'a>,
     /// `IF NOT EXISTS` of CREATE, `IF EXISTS` of ALTER.
     pub guarded: bool,
-    /// `WITH`; no option comes twice.
+    /// `WITH`; without duplicates.
     pub options: Vec<RoleOption<'a>>,
 }
 
@@ -160,7 +160,7 @@ pub enum RoleOption<'a> {
     Cidrs(AccessList<'a>),
 }
 
-/// From or to where a role has access.
+/// The datacenters or networks to which a role's access is limited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessList<'a> {
     /// `ALL`
@@ -169,10 +169,10 @@ pub enum AccessList<'a> {
     Only(Vec<Literal<'a>>),
 }
 
-/// `CREATE USER ...` and `ALTER USER ...`, the older words.
+/// `CREATE USER ...` and `ALTER USER ...`, the older forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserStatement<'a> {
-    /// Which user.
+    /// The user's name.
     pub name: RoleName<'a>,
     /// `IF NOT EXISTS` of CREATE, `IF EXISTS` of ALTER.
     pub guarded: bool,
@@ -187,6 +187,6 @@ pub struct UserStatement<'a> {
 pub struct UserPassword<'a> {
     /// `HASHED`
     pub hashed: bool,
-    /// The string.
+    /// The password or its hash.
     pub text: Literal<'a>,
 }

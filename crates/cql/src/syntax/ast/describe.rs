@@ -5,29 +5,29 @@ use super::{FunctionName, Ident, QualifiedName};
 /// `DESCRIBE ... [WITH INTERNALS]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Describe<'a> {
-    /// What.
+    /// The object or the listing.
     pub what: DescribeWhat<'a>,
     /// `WITH INTERNALS`
     pub internals: bool,
 }
 
-/// What can be described.
+/// The forms of DESCRIBE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescribeWhat<'a> {
     /// `CLUSTER`
     Cluster,
     /// `[FULL] SCHEMA`
     Schema {
-        /// `FULL`: system keyspaces as well.
+        /// `FULL`: with system keyspaces.
         full: bool,
     },
     /// `KEYSPACES`
     Keyspaces,
     /// `[ONLY] KEYSPACE [ks]`
     Keyspace {
-        /// `ONLY`: without what it holds.
+        /// `ONLY`: without the objects in it.
         only: bool,
-        /// Which; the current one if not given.
+        /// The keyspace's name; the current one if not given.
         name: Option<Ident<'a>>,
     },
     /// `TABLES`
@@ -50,6 +50,6 @@ pub enum DescribeWhat<'a> {
     Aggregates,
     /// `AGGREGATE a`
     Aggregate(FunctionName<'a>),
-    /// A name alone: a keyspace, a table, an index or a view.
+    /// A name alone: of a keyspace, a table, an index or a view.
     Any(QualifiedName<'a>),
 }

@@ -1,7 +1,7 @@
-//! What a parsed statement is.
+//! The tree of a parsed statement.
 //!
-//! Everything borrows from the statement's text where it can. Positions do not take part in comparing, so two texts
-//! that say the same compare equal.
+//! The tree borrows from the statement's text where possible. Positions are ignored when trees are compared, so two
+//! texts with the same meaning compare equal.
 
 mod access;
 mod describe;

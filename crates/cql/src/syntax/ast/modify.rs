@@ -2,7 +2,7 @@
 
 use super::{Condition, Ident, Pos, QualifiedName, Relation, Term};
 
-/// `USING TIMESTAMP .. AND TTL ..`; the last of each kind counts. Integers or markers.
+/// `USING TIMESTAMP .. AND TTL ..`; if one is repeated, the last counts. Integers or markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Using<'a> {
     /// Microseconds since 1970.
@@ -11,7 +11,7 @@ pub struct Using<'a> {
     pub ttl: Option<Term<'a>>,
 }
 
-/// What stands behind the IF of an UPDATE or a DELETE.
+/// The IF clause of an UPDATE or a DELETE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Guard<'a> {
     /// No IF.
@@ -26,9 +26,9 @@ pub enum Guard<'a> {
 /// `INSERT INTO ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Insert<'a> {
-    /// Into which table.
+    /// The table.
     pub table: QualifiedName<'a>,
-    /// What.
+    /// The columns and values.
     pub data: InsertData<'a>,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
@@ -36,10 +36,10 @@ pub struct Insert<'a> {
     pub using: Using<'a>,
 }
 
-/// The two ways to say what is inserted.
+/// The two forms of the inserted data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InsertData<'a> {
-    /// `(a, b) VALUES (1, 2)`; the two may differ in length.
+    /// `(a, b) VALUES (1, 2)`; the two lists may differ in length.
     Values {
         /// The columns, at least one.
         columns: Vec<Ident<'a>>,
@@ -50,7 +50,7 @@ pub enum InsertData<'a> {
     Json {
         /// A string or a marker.
         value: Term<'a>,
-        /// `DEFAULT UNSET`: columns that are not named stay as they are.
+        /// `DEFAULT UNSET`: columns that the JSON does not contain keep their values.
         default_unset: bool,
     },
 }
@@ -58,7 +58,7 @@ pub enum InsertData<'a> {
 /// `UPDATE ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update<'a> {
-    /// Which table.
+    /// The table.
     pub table: QualifiedName<'a>,
     /// `USING`
     pub using: Using<'a>,
@@ -75,11 +75,11 @@ pub struct Update<'a> {
 pub struct Assignment<'a> {
     /// The column.
     pub column: Ident<'a>,
-    /// What happens to it.
+    /// The change.
     pub kind: AssignmentKind<'a>,
 }
 
-/// What may happen to a column.
+/// The kinds of changes of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssignmentKind<'a> {
     /// `c = term`
@@ -99,9 +99,9 @@ pub enum AssignmentKind<'a> {
 /// `DELETE ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete<'a> {
-    /// What of the row; empty for all of it.
+    /// The parts of the row to delete; empty for all of it.
     pub targets: Vec<DeleteTarget<'a>>,
-    /// Which table.
+    /// The table.
     pub table: QualifiedName<'a>,
     /// `USING TIMESTAMP`: an integer or a marker.
     pub timestamp: Option<Term<'a>>,
@@ -111,7 +111,7 @@ pub struct Delete<'a> {
     pub guard: Guard<'a>,
 }
 
-/// What a DELETE takes away.
+/// A part of a row that a DELETE deletes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeleteTarget<'a> {
     /// A column.
@@ -125,7 +125,7 @@ pub enum DeleteTarget<'a> {
 /// `BEGIN BATCH ... APPLY BATCH`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// Which kind.
+    /// The kind of the batch.
     pub kind: BatchKind,
     /// `USING`
     pub using: Using<'a>,
@@ -144,7 +144,7 @@ pub enum BatchKind {
     Counter,
 }
 
-/// A statement in a batch, and where it begins.
+/// A statement in a batch, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchItem<'a> {
     /// INSERT

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A byte offset into the statement's text. All positions are equal, so that comparing two trees compares what they say.
+/// A byte offset into the statement's text. All positions compare equal, so that comparing two trees ignores them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pos(pub u32);
 
@@ -15,7 +15,7 @@ impl PartialEq for Pos {
 impl Eq for Pos {}
 
 impl Pos {
-    /// The line, from 1, and the column, from 0 and in UTF-16 units, of this place in `text`, as Cassandra counts them.
+    /// The line, from 1, and the column, from 0 in UTF-16 units, of this position in `text`, as Cassandra counts them.
     pub fn line_and_column(self, text: &str) -> (u32, u32) {
         let mut end = (self.0 as usize).min(text.len());
         while !text.is_char_boundary(end) {
@@ -28,12 +28,12 @@ impl Pos {
     }
 }
 
-/// A name as it counts: in lower case if it stood without quotes, exactly as written if it stood within.
+/// A name: in lower case if it was written without quotes, otherwise exactly as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ident<'a> {
     /// The name. Empty for the column `""`.
     pub name: Cow<'a, str>,
-    /// Where it stands.
+    /// Its position.
     pub pos: Pos,
 }
 
@@ -65,8 +65,8 @@ pub struct FunctionName<'a> {
 /// The name of a role: an identifier or a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleName<'a> {
-    /// The name: in lower case only if it stood without any quotes.
+    /// The name: in lower case only if it was written without quotes of any kind.
     pub name: Cow<'a, str>,
-    /// Where it stands.
+    /// Its position.
     pub pos: Pos,
 }

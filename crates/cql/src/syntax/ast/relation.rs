@@ -5,34 +5,34 @@ use super::{Ident, Marker, Pos, Term};
 /// One relation of a WHERE clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation<'a> {
-    /// What it says.
+    /// The relation itself.
     pub kind: RelationKind<'a>,
-    /// Where it begins.
+    /// Its position.
     pub pos: Pos,
 }
 
 /// The forms of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelationKind<'a> {
-    /// `column = term`, `column[element] = term`, `column CONTAINS term`, `column LIKE term`. An element goes only with
-    /// the six signs.
+    /// `column = term`, `column[element] = term`, `column CONTAINS term`, `column LIKE term`. With an element only the
+    /// six comparison signs are possible.
     Column {
         /// The column.
         column: Ident<'a>,
         /// The map's key.
         element: Option<Term<'a>>,
-        /// How the two are compared.
+        /// The comparison.
         comparison: Comparison,
-        /// With what.
+        /// The value it is compared with.
         value: Term<'a>,
     },
     /// `column IN (...)`
     In(Ident<'a>, InValues<'a>),
     /// `column IS NOT NULL`
     IsNotNull(Ident<'a>),
-    /// `token(a, b) > term`; one of the six signs.
+    /// `token(a, b) > term`, with one of the six comparison signs.
     Token(Vec<Ident<'a>>, Comparison, Term<'a>),
-    /// `(a, b) > (1, 2)`; one of the six signs; the term is a tuple or a marker.
+    /// `(a, b) > (1, 2)`, with one of the six comparison signs; the term is a tuple or a marker.
     Tuple(Vec<Ident<'a>>, Comparison, Term<'a>),
     /// `(a, b) IN ((1, 2), ...)`; the terms are all tuples or all markers.
     TupleIn(Vec<Ident<'a>>, InValues<'a>),
@@ -40,7 +40,7 @@ pub enum RelationKind<'a> {
     Custom(Ident<'a>, Term<'a>),
 }
 
-/// How two values are compared.
+/// The comparisons of relations and conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`
@@ -64,7 +64,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it asks for a range.
+    /// Whether it selects a range.
     pub const fn is_slice(self) -> bool {
         matches!(
             self,
@@ -72,7 +72,7 @@ impl Comparison {
         )
     }
 
-    /// The sign or the words.
+    /// The sign or keywords.
     pub const fn as_str(self) -> &'static str {
         match self {
             Comparison::Equal => "=",
@@ -88,7 +88,7 @@ impl Comparison {
     }
 }
 
-/// What stands behind IN.
+/// The values of an IN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InValues<'a> {
     /// One marker for the whole list.
@@ -97,7 +97,7 @@ pub enum InValues<'a> {
     List(Vec<Term<'a>>),
 }
 
-/// One condition behind IF.
+/// One condition of an IF clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition<'a> {
     /// The column.
@@ -106,14 +106,14 @@ pub struct Condition<'a> {
     pub element: Option<Term<'a>>,
     /// `.field`; never together with an element.
     pub field: Option<Ident<'a>>,
-    /// What must be true of it.
+    /// The test of the value.
     pub test: Test<'a>,
 }
 
-/// What a condition asks of a value.
+/// The tests of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test<'a> {
-    /// One of the six signs, or CONTAINS \[KEY\] of a whole column.
+    /// One of the six comparison signs, or CONTAINS \[KEY\] of a whole column.
     Compare(Comparison, Term<'a>),
     /// `IN`
     In(InValues<'a>),

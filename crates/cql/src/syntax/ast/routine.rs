@@ -1,4 +1,4 @@
-//! Functions and aggregates that users define.
+//! User-defined functions and aggregates.
 
 use super::{DataType, FunctionName, Ident, Literal, Term};
 
@@ -15,7 +15,7 @@ pub struct CreateFunction<'a> {
     pub arguments: Vec<(Ident<'a>, DataType<'a>)>,
     /// `CALLED ON NULL INPUT` rather than `RETURNS NULL ON NULL INPUT`.
     pub called_on_null_input: bool,
-    /// What it returns.
+    /// The type of its result.
     pub returns: DataType<'a>,
     /// The language, as written.
     pub language: &'a str,
@@ -51,6 +51,6 @@ pub struct DropRoutine<'a> {
     pub if_exists: bool,
     /// Its name.
     pub name: FunctionName<'a>,
-    /// The types of its arguments; not given when there is only one of that name.
+    /// The types of its arguments; may be left out if only one has that name.
     pub arguments: Option<Vec<DataType<'a>>>,
 }

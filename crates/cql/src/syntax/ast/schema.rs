@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{DataType, FunctionName, Ident, Literal, Pos, QualifiedName, Relation, Selectors, Term};
 
-/// `name = value` behind WITH. No name comes twice.
+/// `name = value` after WITH. No name is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property<'a> {
     /// Its name.
@@ -20,7 +20,7 @@ pub enum PropertyValue<'a> {
     Literal(Literal<'a>),
     /// An unreserved word, as written.
     Word(Cow<'a, str>, Pos),
-    /// `{'a': 'b', ...}`, possibly empty. No key comes twice.
+    /// `{'a': 'b', ...}`, possibly empty. No key is repeated.
     Map(Vec<(Literal<'a>, Literal<'a>)>, Pos),
 }
 
@@ -44,7 +44,7 @@ pub struct CreateTable<'a> {
     pub if_not_exists: bool,
     /// The columns as written; names may repeat.
     pub columns: Vec<ColumnDef<'a>>,
-    /// Every PRIMARY KEY given, beside a column or of its own. Only exactly one is valid.
+    /// Every PRIMARY KEY given, with a column or separately. A valid statement has exactly one.
     pub primary_keys: Vec<PrimaryKey<'a>>,
     /// `WITH`
     pub options: TableOptions<'a>,
@@ -63,7 +63,7 @@ pub struct ColumnDef<'a> {
     pub mask: Option<Mask<'a>>,
 }
 
-/// A function that hides a column's values from who may not see them.
+/// A function that masks a column's values for users who may not see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mask<'a> {
     /// `MASKED WITH DEFAULT`
@@ -79,44 +79,44 @@ pub struct PrimaryKey<'a> {
     pub partition: Vec<Ident<'a>>,
     /// The clustering columns.
     pub clustering: Vec<Ident<'a>>,
-    /// Where it stands.
+    /// Its position.
     pub pos: Pos,
 }
 
-/// What stands behind the WITH of a table or view.
+/// The options after the WITH of a table or view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableOptions<'a> {
-    /// Plain properties.
+    /// The ordinary properties.
     pub properties: Vec<Property<'a>>,
     /// `COMPACT STORAGE`
     pub compact_storage: bool,
-    /// `CLUSTERING ORDER BY`: a column and whether it descends, in order; names may repeat.
+    /// `CLUSTERING ORDER BY`: columns, each with whether it descends, in order; names may repeat.
     pub clustering_order: Vec<(Ident<'a>, bool)>,
 }
 
 /// `ALTER TABLE ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlterTable<'a> {
-    /// Which table.
+    /// The table.
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// What changes.
+    /// The change.
     pub change: TableChange<'a>,
 }
 
-/// What ALTER TABLE may change.
+/// The changes of ALTER TABLE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableChange<'a> {
-    /// `ALTER column TYPE type`, which Cassandra refuses for any table.
+    /// `ALTER column TYPE type`, which Cassandra rejects for any table.
     Retype(Ident<'a>, DataType<'a>),
     /// `ALTER column MASKED WITH ..` or `DROP MASKED`.
     Mask {
-        /// Which column.
+        /// The column.
         column: Ident<'a>,
         /// `IF EXISTS`
         if_exists: bool,
-        /// The new mask; none for DROP.
+        /// The new mask; `None` for DROP.
         mask: Option<Mask<'a>>,
     },
     /// `ADD a int` or `ADD (a int, b text)`.
@@ -139,7 +139,7 @@ pub enum TableChange<'a> {
     Rename {
         /// `IF EXISTS`
         if_exists: bool,
-        /// From and to.
+        /// Old and new names.
         names: Vec<(Ident<'a>, Ident<'a>)>,
     },
     /// `DROP COMPACT STORAGE`
@@ -162,18 +162,18 @@ pub struct CreateType<'a> {
 /// `ALTER TYPE ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlterType<'a> {
-    /// Which type.
+    /// The type.
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// What changes.
+    /// The change.
     pub change: TypeChange<'a>,
 }
 
-/// What ALTER TYPE may change.
+/// The changes of ALTER TYPE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeChange<'a> {
-    /// `ALTER field TYPE type`, which Cassandra refuses for any type.
+    /// `ALTER field TYPE type`, which Cassandra rejects for any type.
     Retype(Ident<'a>, DataType<'a>),
     /// `ADD [IF NOT EXISTS] field type`
     Add {
@@ -188,7 +188,7 @@ pub enum TypeChange<'a> {
     Rename {
         /// `IF EXISTS`
         if_exists: bool,
-        /// From and to.
+        /// Old and new names.
         names: Vec<(Ident<'a>, Ident<'a>)>,
     },
 }
@@ -202,9 +202,9 @@ pub struct CreateIndex<'a> {
     pub if_not_exists: bool,
     /// Its name, if given.
     pub name: Option<Ident<'a>>,
-    /// Of which table.
+    /// The table.
     pub table: QualifiedName<'a>,
-    /// What it holds, possibly nothing.
+    /// The indexed columns, possibly none.
     pub targets: Vec<IndexTarget<'a>>,
     /// `USING 'class'`
     pub using: Option<Literal<'a>>,
@@ -212,16 +212,16 @@ pub struct CreateIndex<'a> {
     pub properties: Vec<Property<'a>>,
 }
 
-/// What an index holds of a column.
+/// An indexed column or part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexTarget<'a> {
-    /// Which part of it.
+    /// The part of it.
     pub kind: IndexTargetKind,
     /// The column.
     pub column: Ident<'a>,
 }
 
-/// Which part of a column an index holds.
+/// The part of a column that is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexTargetKind {
     /// Just `c`.
@@ -243,9 +243,9 @@ pub struct CreateView<'a> {
     pub name: QualifiedName<'a>,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
-    /// What it selects.
+    /// The selected columns.
     pub selectors: Selectors<'a>,
-    /// Of which table.
+    /// The base table.
     pub base: QualifiedName<'a>,
     /// `WHERE`
     pub filter: Vec<Relation<'a>>,
@@ -258,11 +258,11 @@ pub struct CreateView<'a> {
 /// `ALTER MATERIALIZED VIEW ... WITH ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlterView<'a> {
-    /// Which view.
+    /// The view.
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// At least one.
+    /// The properties, at least one.
     pub properties: Vec<Property<'a>>,
 }
 
@@ -273,7 +273,7 @@ pub struct CreateTrigger<'a> {
     pub name: Ident<'a>,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
-    /// On which table.
+    /// The table.
     pub table: QualifiedName<'a>,
     /// `USING 'class'`
     pub class: Literal<'a>,
@@ -286,14 +286,14 @@ pub struct DropTrigger<'a> {
     pub name: Ident<'a>,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// On which table.
+    /// The table.
     pub table: QualifiedName<'a>,
 }
 
-/// DROP of what has a qualified name: a table, type, index or view.
+/// DROP of an object with a qualified name: a table, type, index or view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropNamed<'a> {
-    /// Which.
+    /// Its name.
     pub name: QualifiedName<'a>,
     /// `IF EXISTS`
     pub if_exists: bool,

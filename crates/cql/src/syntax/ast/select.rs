@@ -9,9 +9,9 @@ pub struct Select<'a> {
     pub json: bool,
     /// `DISTINCT`
     pub distinct: bool,
-    /// What is selected.
+    /// The selected expressions.
     pub selectors: Selectors<'a>,
-    /// From which table.
+    /// The table.
     pub table: QualifiedName<'a>,
     /// `WHERE`, joined by AND.
     pub filter: Vec<Relation<'a>>,
@@ -27,30 +27,30 @@ pub struct Select<'a> {
     pub allow_filtering: bool,
 }
 
-/// What stands behind SELECT.
+/// The SELECT clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selectors<'a> {
     /// `*`
     All,
-    /// At least one.
+    /// A list, with at least one.
     List(Vec<Selector<'a>>),
 }
 
-/// One selected value.
+/// A selected expression with its alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector<'a> {
-    /// What is selected.
+    /// The expression.
     pub selectable: Selectable<'a>,
     /// `AS name`
     pub alias: Option<Ident<'a>>,
 }
 
-/// What a row can be asked for.
+/// An expression that can be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selectable<'a> {
     /// A column.
     Column(Ident<'a>),
-    /// A constant, `null` or a bind marker; no other form of `Term` stands here.
+    /// A constant, `null` or a bind marker; no other form of `Term` is possible here.
     Term(Term<'a>),
     /// `count(*)`
     CountRows(Pos),
@@ -60,26 +60,26 @@ pub enum Selectable<'a> {
     Cast(Box<Selectable<'a>>, Native, Pos),
     /// `f(a, b)`
     Function(FunctionName<'a>, Vec<Selectable<'a>>, Pos),
-    /// `s.field`, `s[element]`, `s[from..to]`, one behind the other. `Vec` is never empty.
+    /// `s.field`, `s[element]`, `s[from..to]`, one after another. The `Vec` is never empty.
     Path(Box<Selectable<'a>>, Vec<PathStep<'a>>),
-    /// `(a, b)`: a tuple, or with one element just parentheses.
+    /// `(a, b)`: a tuple, or with one element only parentheses.
     Tuple(Vec<Selectable<'a>>, Pos),
     /// `[a, b]`
     List(Vec<Selectable<'a>>, Pos),
     /// `{a, b}`, and `{}`.
     Set(Vec<Selectable<'a>>, Pos),
-    /// `{a: b}`: a map, or a user-defined type where all keys are columns.
+    /// `{a: b}`: a map, or a user-defined type if all keys are columns.
     MapOrUdt(Vec<(Selectable<'a>, Selectable<'a>)>, Pos),
     /// `(type)s`
     Hint(Box<(DataType<'a>, Selectable<'a>)>, Pos),
     /// `-s`
     Negation(Box<Selectable<'a>>, Pos),
-    /// One level of precedence, to be applied from the left. `Vec` is never empty.
+    /// Operators of one precedence, applied from the left. The `Vec` is never empty.
     Arithmetic(Box<Selectable<'a>>, Vec<(ArithmeticOperator, Selectable<'a>)>),
 }
 
 impl Selectable<'_> {
-    /// Where it begins.
+    /// Its position.
     pub fn pos(&self) -> Pos {
         match self {
             Selectable::Column(column) => column.pos,
@@ -110,7 +110,7 @@ pub enum PathStep<'a> {
     Slice(Option<Term<'a>>, Option<Term<'a>>),
 }
 
-/// What is asked of a cell beside its value.
+/// The functions of a cell's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeFunction {
     /// `writetime`
@@ -137,7 +137,7 @@ impl TimeFunction {
 pub struct Ordering<'a> {
     /// The column.
     pub column: Ident<'a>,
-    /// `ANN OF term`: by nearness to this vector.
+    /// `ANN OF term`: by similarity to this vector.
     pub ann_of: Option<Term<'a>>,
     /// `DESC`
     pub descending: bool,

@@ -10,18 +10,18 @@ use super::{
 /// A statement and its bind markers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// What it does.
+    /// The statement itself.
     pub kind: StatementKind<'a>,
-    /// Its markers, in order of appearance in the text; a `Marker`'s index is a place in this list.
+    /// Its markers, in order of appearance in the text; a `Marker`'s index is an index into this list.
     pub markers: Vec<BindMarker<'a>>,
 }
 
 /// A bind marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindMarker<'a> {
-    /// The name of `:name`; none for `?`.
+    /// The name of `:name`; `None` for `?`.
     pub name: Option<Ident<'a>>,
-    /// Where it stands.
+    /// Its position.
     pub pos: Pos,
 }
 
@@ -78,7 +78,7 @@ pub enum StatementKind<'a> {
 /// `EXPLAIN [ANALYZE] [FORMAT JSON] ...`, which Cassandra does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explain<'a> {
-    /// `ANALYZE`: run it and count.
+    /// `ANALYZE`: run the statement and count.
     pub analyze: bool,
     /// `FORMAT JSON`
     pub json: bool,

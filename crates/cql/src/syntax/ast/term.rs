@@ -1,4 +1,4 @@
-//! Terms: what stands on the right of `=` and in VALUES.
+//! Terms: the values on the right of `=` and in VALUES.
 
 use std::borrow::Cow;
 
@@ -21,22 +21,22 @@ pub enum Term<'a> {
     Map(Vec<(Term<'a>, Term<'a>)>, Pos),
     /// `{field: v}`, at least one field.
     Udt(Vec<(Ident<'a>, Term<'a>)>, Pos),
-    /// `(a, b)`, at least one. Terms know no other parentheses.
+    /// `(a, b)`, at least one. There are no other parentheses in terms.
     Tuple(Vec<Term<'a>>, Pos),
     /// `f(a, b)`.
     Function(Box<FunctionCall<'a>>),
-    /// `(type)term`: says what type the term is, converts nothing.
+    /// `(type)term`: gives the type of the term without converting it.
     Hint(Box<(DataType<'a>, Term<'a>)>, Pos),
     /// `CAST(term AS type)`.
     Cast(Box<Term<'a>>, Native, Pos),
-    /// `-term`, where the term is not a number with its sign.
+    /// `-term`, where the term is not a signed number.
     Negation(Box<Term<'a>>, Pos),
-    /// `a + b - c` or `a * b / c`: one level of precedence, to be applied from the left. `Vec` is never empty.
+    /// `a + b - c` or `a * b / c`: operators of one precedence, applied from the left. The `Vec` is never empty.
     Arithmetic(Box<Term<'a>>, Vec<(ArithmeticOperator, Term<'a>)>),
 }
 
 impl Term<'_> {
-    /// Where the term begins.
+    /// The term's position.
     pub fn pos(&self) -> Pos {
         match self {
             Term::Literal(literal) => literal.pos,
@@ -56,12 +56,12 @@ impl Term<'_> {
     }
 }
 
-/// A bind marker; its name stands in the statement's list of markers.
+/// A bind marker; its name is in the statement's list of markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Its number, from 0, in order of appearance in the whole statement.
+    /// Its index, from 0, in order of appearance in the whole statement.
     pub index: u32,
-    /// Where it stands.
+    /// Its position.
     pub pos: Pos,
 }
 
@@ -70,10 +70,10 @@ pub struct Marker {
 pub struct Literal<'a> {
     /// Its form.
     pub kind: LiteralKind,
-    /// A string's content; otherwise the text as written, but floats that are no number always as `NaN`,
-    /// `Infinity` or `-Infinity`.
+    /// A string's content; otherwise the text as written, except that special floats are always `NaN`, `Infinity` or
+    /// `-Infinity`.
     pub text: Cow<'a, str>,
-    /// Where it stands.
+    /// Its position.
     pub pos: Pos,
 }
 
@@ -99,11 +99,11 @@ pub enum LiteralKind {
 /// A call of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCall<'a> {
-    /// Which function.
+    /// The function.
     pub name: FunctionName<'a>,
     /// Its arguments.
     pub arguments: Vec<Term<'a>>,
-    /// Where the call begins.
+    /// The call's position.
     pub pos: Pos,
 }
 

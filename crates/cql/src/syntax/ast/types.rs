@@ -1,22 +1,22 @@
-//! Data types as written. Whether a user-defined type or a class exists is not known here.
+//! Data types as written. Whether a user-defined type or a class exists is not checked.
 
 use std::borrow::Cow;
 
 use super::{Pos, QualifiedName};
 
-/// A data type and where it stands.
+/// A data type and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataType<'a> {
-    /// Which type.
+    /// The type.
     pub kind: DataTypeKind<'a>,
-    /// Where it begins.
+    /// Its position.
     pub pos: Pos,
 }
 
 /// The forms of a data type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataTypeKind<'a> {
-    /// One of the types with a word of their own.
+    /// A type that has a keyword.
     Native(Native),
     /// `list<T>`.
     List(Box<DataType<'a>>),
@@ -38,7 +38,7 @@ pub enum DataTypeKind<'a> {
 
 macro_rules! natives {
     ($($name:ident $text:literal),+ $(,)?) => {
-        /// A type with a word of its own.
+        /// A type that has a keyword.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Native {
             $(#[doc = concat!("`", $text, "`.")] $name),+
@@ -48,14 +48,14 @@ macro_rules! natives {
             /// Every native type.
             pub const ALL: &'static [Native] = &[$(Native::$name),+];
 
-            /// The type's word, in lower case.
+            /// The type's keyword, in lower case.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Native::$name => $text),+
                 }
             }
 
-            /// The type that a word stands for.
+            /// The type of a keyword.
             pub(in crate::syntax) const fn of(kind: crate::syntax::token::Kind) -> Option<Native> {
                 match kind {
                     $(crate::syntax::token::Kind::$name => Some(Native::$name),)+

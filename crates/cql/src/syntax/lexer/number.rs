@@ -1,13 +1,13 @@
-//! Tokens that begin with a digit, and those that look like a name or an operator but are a number: UUIDs beginning
-//! with a letter, ISO 8601 durations, negative numbers.
+//! Tokens that begin with a digit, and numbers that look like a name or an operator: UUIDs that begin with a letter,
+//! ISO 8601 durations, negative numbers.
 //!
-//! The order of the questions follows what ANTLR's automaton settles on, found by asking it: see
-//! `tests/lexing.rs`, whose table is Cassandra's own answers.
+//! The order of the checks follows what ANTLR's automaton decides, as observed in Cassandra: the recorded answers are
+//! in `syntax/tests/lexed.txt`.
 
 use super::{Lexed, Trouble, fail};
 use crate::syntax::token::Kind;
 
-/// The dashes of a UUID stand behind these digits.
+/// The number of digits in each group of a UUID; dashes separate the groups.
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
 /// Whether all of `bytes` are hexadecimal digits.
@@ -23,7 +23,7 @@ fn digits(bytes: &[u8], at: usize) -> usize {
     run(bytes, at, u8::is_ascii_digit)
 }
 
-/// A token that begins with a digit at `start`.
+/// Lexes a token that begins with a digit at `start`.
 pub(super) fn number(text: &str, start: usize) -> Lexed {
     let bytes = text.as_bytes();
     if bytes[start] == b'0' && matches!(bytes.get(start + 1), Some(b'x' | b'X')) {
@@ -43,7 +43,8 @@ pub(super) fn number(text: &str, start: usize) -> Lexed {
     behind_digits(text, end)
 }
 
-/// Whether up to eight hexadecimal digits can begin no integer, float or duration. The first `lead` are decimal.
+/// Whether no integer, float or duration can begin with these (up to eight) hexadecimal digits. The first `lead` are
+/// decimal.
 fn only_a_uuid_begins_so(hex: &[u8], lead: usize) -> bool {
     let Some((letter, rest)) = hex.get(lead..).and_then(<[u8]>::split_first) else { return false };
     let decimal = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -56,17 +57,17 @@ fn only_a_uuid_begins_so(hex: &[u8], lead: usize) -> bool {
     }
 }
 
-/// A `-` at `start` with a digit behind it.
+/// Lexes a `-` at `start` that is followed by a digit.
 pub(super) fn negative(text: &str, start: usize) -> Lexed {
     behind_digits(text, start + 1 + digits(text.as_bytes(), start + 1))
 }
 
-/// An integer, a float or a duration whose first digits end at `end`.
+/// Lexes an integer, a float or a duration whose first digits end at `end`.
 fn behind_digits(text: &str, end: usize) -> Lexed {
     let bytes = text.as_bytes();
     match bytes.get(end) {
         Some(b'.') => match (bytes.get(end + 1), bytes.get(end + 2)) {
-            // `1..2` is a range between integers, `1...2` one that begins with a float.
+            // `1..2` is a range between integers; `1...2` begins with the float `1.`.
             (Some(b'.'), Some(b'.')) => Ok((Kind::FloatNumber, end + 1)),
             (Some(b'.'), _) => Ok((Kind::Integer, end)),
             _ => {
@@ -86,7 +87,7 @@ fn behind_digits(text: &str, end: usize) -> Lexed {
     }
 }
 
-/// A float whose `e` stands at `at`; `without` is where it ends if that `e` begins a word instead.
+/// Lexes a float with an `e` at `at`; `without` is the float's end if that `e` begins a word instead.
 fn exponent(bytes: &[u8], at: usize, without: usize) -> Lexed {
     let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
     match digits(bytes, at + 1 + sign) {
@@ -96,7 +97,7 @@ fn exponent(bytes: &[u8], at: usize, without: usize) -> Lexed {
     }
 }
 
-/// How long the unit of time at `at` is: bytes, 0 for none.
+/// The length in bytes of the unit of time at `at`; 0 if there is none.
 fn unit(text: &str, at: usize) -> Result<usize, usize> {
     let bytes = text.as_bytes();
     let second = bytes.get(at + 1).map(u8::to_ascii_lowercase);
@@ -113,7 +114,7 @@ fn unit(text: &str, at: usize) -> Result<usize, usize> {
     }
 }
 
-/// A duration with units, whose first digits end at `end`; an integer when no unit follows.
+/// Lexes a duration with units whose first digits end at `end`; an integer if no unit follows.
 fn duration(text: &str, mut end: usize) -> Lexed {
     let mut kind = Kind::Integer;
     loop {
@@ -131,7 +132,7 @@ fn duration(text: &str, mut end: usize) -> Lexed {
     }
 }
 
-/// A UUID that begins at `start` and is one beyond doubt.
+/// Lexes a UUID at `start`; any other token is impossible there.
 pub(super) fn uuid(text: &str, start: usize) -> Lexed {
     let bytes = text.as_bytes();
     let mut at = start;
@@ -152,9 +153,9 @@ pub(super) fn uuid(text: &str, start: usize) -> Lexed {
     Ok((Kind::UuidLiteral, at))
 }
 
-/// The duration that a word beginning with `P` at `start` may be; `end` is where the word ends.
+/// The duration, if any, that begins with a word with `P` at `start`; `end` is where the word ends.
 ///
-/// A word that only begins like a duration is a name, unless it went as far as `P0001-`.
+/// A word that only begins like a duration is a name, unless it begins like `P0001-`.
 pub(super) fn duration_word(text: &str, start: usize, end: usize) -> Option<Lexed> {
     let bytes = text.as_bytes();
     if end - start == 5 && digits(bytes, start + 1) == 4 && bytes.get(end) == Some(&b'-') {
@@ -166,7 +167,7 @@ pub(super) fn duration_word(text: &str, start: usize, end: usize) -> Option<Lexe
     }
 }
 
-/// `-P...` at `start`, which must be a duration.
+/// Lexes `-P...` at `start`, which must be a duration.
 pub(super) fn negative_duration(text: &str, start: usize) -> Lexed {
     let bytes = text.as_bytes();
     if digits(bytes, start + 2) == 4 && bytes.get(start + 6) == Some(&b'-') {
@@ -178,7 +179,7 @@ pub(super) fn negative_duration(text: &str, start: usize) -> Lexed {
     }
 }
 
-/// `P0001-02-03T04:05:06` with its `P` at `start`.
+/// Lexes a duration like `P0001-02-03T04:05:06` with its `P` at `start`.
 fn alternative(bytes: &[u8], start: usize) -> Lexed {
     for (index, wanted) in b"Pdddd-dd-ddTdd:dd:dd".iter().enumerate() {
         let here = bytes.get(start + index);
@@ -194,7 +195,7 @@ fn alternative(bytes: &[u8], start: usize) -> Lexed {
     Ok((Kind::DurationLiteral, start + 20))
 }
 
-/// The end of the designators (`1Y2M3DT4H5M6S`, `T1M`, `2W`) that begin at `at`, or the place where they break off.
+/// The end of the designators (`1Y2M3DT4H5M6S`, `T1M`, `2W`) that begin at `at`, or the position where they break off.
 fn designators(bytes: &[u8], at: usize) -> Result<usize, usize> {
     let mut end = at;
     let week = at + digits(bytes, at);
@@ -213,7 +214,8 @@ fn designators(bytes: &[u8], at: usize) -> Result<usize, usize> {
     Ok(end)
 }
 
-/// Reads numbers with the letters of `units`, in their order, each at most once; says whether there was one.
+/// Reads numbers that are followed by the letters of `units`, in their order, each at most once; returns whether there
+/// was one.
 fn ordered(bytes: &[u8], end: &mut usize, units: &[u8]) -> Result<bool, usize> {
     let mut left = units;
     let mut any = false;

@@ -1,4 +1,4 @@
-//! Roles, users, identities, permissions.
+//! Parses statements about roles, users, identities and permissions.
 
 use super::super::ast::{
     AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Literal, Permission, Pos, Resource,
@@ -30,7 +30,7 @@ fn permission_of(kind: Kind) -> Option<Permission> {
     })
 }
 
-/// The name that messages give a resource, and what may be permitted on it (`applicablePermissions`).
+/// The name of a resource in messages, and the permissions that it can have (`applicablePermissions`).
 fn applicable(resource: &Resource<'_>) -> (&'static str, &'static [Permission]) {
     use Permission::{
         Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask,
@@ -55,8 +55,8 @@ fn applicable(resource: &Resource<'_>) -> (&'static str, &'static [Permission]) 
 }
 
 impl<'a> Parser<'a, '_> {
-    /// Every statement that begins with GRANT (`to`) or REVOKE. Where role or permission may stand, a permission's
-    /// word that is also a name is a permission if ON, PERMISSION or a comma follows.
+    /// Every statement that begins with GRANT (`to`) or REVOKE. A word that can be both a role and a permission is a
+    /// permission if ON, PERMISSION or a comma follows.
     pub(super) fn grant_or_revoke(&mut self, to: bool) -> Parsed<StatementKind<'a>> {
         let connective = if to { Kind::To } else { Kind::From };
         let first = self.look(1);
@@ -164,7 +164,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// `TABLES IN KEYSPACE ks` and `FUNCTIONS [IN KEYSPACE ks]`, behind ALL.
+    /// `TABLES IN KEYSPACE ks` and `FUNCTIONS [IN KEYSPACE ks]`, after ALL.
     fn all_in(&mut self, word: Kind) -> Parsed<Resource<'a>> {
         self.advance()?;
         if word == Kind::Functions && self.kind() != Kind::In {
@@ -183,7 +183,8 @@ impl<'a> Parser<'a, '_> {
         Ok(Resource::Table(self.table_name()?))
     }
 
-    /// The name of MBeans, as far as `canonicalizeObjectName` can be followed without Java: `domain:key=value,...`.
+    /// The name of MBeans: `domain:key=value,...`. It checks `canonicalizeObjectName` as far as that is possible
+    /// without Java.
     fn jmx_name(&mut self, plural: bool) -> Parsed<Literal<'a>> {
         let name = self.string()?;
         let text = &*name.text;
@@ -229,7 +230,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// What follows CREATE ROLE and ALTER ROLE.
+    /// The rest of CREATE ROLE and ALTER ROLE.
     pub(super) fn role(&mut self, create: bool) -> Parsed<RoleStatement<'a>> {
         let guarded = if create { self.if_not_exists()? } else { self.if_exists()? };
         let name = self.role_name()?;
@@ -329,7 +330,7 @@ impl<'a> Parser<'a, '_> {
         })
     }
 
-    /// What follows CREATE USER and ALTER USER.
+    /// The rest of CREATE USER and ALTER USER.
     pub(super) fn user(&mut self, create: bool) -> Parsed<UserStatement<'a>> {
         let guarded = if create { self.if_not_exists()? } else { self.if_exists()? };
         let name = self.plain_role_name(QUOTED_USER)?;
@@ -354,7 +355,7 @@ impl<'a> Parser<'a, '_> {
         Ok(UserStatement { name, guarded, password, superuser })
     }
 
-    /// What follows DROP USER.
+    /// The rest of DROP USER.
     pub(super) fn drop_user(&mut self) -> Parsed<StatementKind<'a>> {
         let if_exists = self.if_exists()?;
         Ok(StatementKind::DropUser { name: self.plain_role_name(QUOTED_USER)?, if_exists })
@@ -370,7 +371,7 @@ impl<'a> Parser<'a, '_> {
         Ok(StatementKind::AddIdentity { identity, role, if_not_exists })
     }
 
-    /// What follows DROP IDENTITY.
+    /// The rest of DROP IDENTITY.
     pub(super) fn drop_identity(&mut self) -> Parsed<StatementKind<'a>> {
         let if_exists = self.if_exists()?;
         Ok(StatementKind::DropIdentity { identity: self.plain_role_name(QUOTED_IDENTITY)?, if_exists })

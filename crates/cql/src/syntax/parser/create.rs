@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP: which one, and those that are short.
+//! CREATE, ALTER and DROP: dispatches by the kind of object, and parses the short statements.
 
 use super::super::ast::{
     AlterType, AlterView, CreateIndex, CreateKeyspace, CreateTrigger, CreateType, CreateView, DropNamed,
@@ -100,7 +100,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Consumes the two words that the caller has seen, and goes on.
+    /// Consumes the two words that the caller has seen, then calls `rest`.
     fn after_two<T>(&mut self, rest: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.advance()?;
         self.advance()?;
@@ -182,7 +182,7 @@ impl<'a> Parser<'a, '_> {
         }))
     }
 
-    /// A name, where it could have been left out: then ON had to stand here.
+    /// A name that may be left out: if there is none, the error is that ON is missing.
     fn optional_index_name(&mut self) -> Parsed<super::super::ast::Ident<'a>> {
         match self.kind() {
             kind if kind.is_name() || kind == Kind::QMark => self.index_name(),
@@ -190,7 +190,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// `indexIdent`; VALUES and KEYS are also names of columns.
+    /// `indexIdent`; VALUES and KEYS can also be columns.
     fn index_target(&mut self) -> Parsed<IndexTarget<'a>> {
         let first = self.token;
         let kind = match first.kind {

@@ -1,4 +1,4 @@
-//! Where the parser stands in the text, and its elementary steps.
+//! The parser's position in the text, and its basic operations.
 
 use super::super::ast::{BindMarker, Marker, Pos};
 use super::super::error::{Failure, Parsed, content};
@@ -6,35 +6,35 @@ use super::super::lexer::{LexError, Lexer};
 use super::super::token::{Kind, Token};
 use crate::work::Work;
 
-/// How deep terms, types, selectors and relations may nest.
+/// The deepest nesting of terms, types, selectors and relations.
 ///
-/// It bounds the trees that are built, not only the parser: whoever walks a statement's tree may do so by recursion. A chain
-/// of operators or of steps into a value is a tree as deep as the chain is long, though the parser reads it in a loop
-/// (`link`). One level costs the parser a handful of stack frames, some 4 KiB in a debug build, and the analysis twice that: 128
-/// levels stay within the smallest stack that anything here runs on, the 2 MiB of a thread of Rust's. Cassandra has no bound
-/// of its own: its parser and its analysis end with the stack (`StackOverflowError`), and each operator of a chain multiplies
-/// the time that its analysis takes.
+/// It bounds the trees that are built, not only the parser, so any code may process a statement's tree by recursion. A
+/// chain of operators or of steps into a value is as deep a tree as the chain is long, although the parser reads it in
+/// a loop (`link`). One level costs the parser a handful of stack frames, some 4 KiB in a debug build, and the analysis
+/// twice that: 128 levels fit in the smallest stack that is used here, the 2 MiB of a Rust thread. Cassandra has no
+/// limit of its own: its parser and its analysis run out of stack (`StackOverflowError`), and each operator of a chain
+/// multiplies the time of its analysis.
 pub const DEPTH_MAX: u32 = 128;
 
 /// The parser's state.
 pub(super) struct Parser<'a, 'w> {
-    /// How long it may go on.
+    /// Limits the time of parsing.
     work: &'w Work<'w>,
     lexer: Lexer<'a>,
-    /// The token at hand, not yet consumed.
+    /// The current token, not yet consumed.
     pub(super) token: Token,
     /// The bind markers so far.
     pub(super) markers: Vec<BindMarker<'a>>,
     depth: u32,
-    /// The deepest level of what has been read since the chain at hand began.
+    /// The deepest level read since the current chain began.
     deepest: u32,
-    /// The first thing met that is no token. It is reported before whatever fails later.
+    /// The first invalid token found. It is reported instead of any later failure.
     pub(super) lex_error: Option<LexError>,
-    /// Start of the last token looked at.
+    /// The start of the last token looked at.
     pub(super) read_to: u32,
 }
 
-/// A place to come back to.
+/// A position to return to.
 pub(super) struct Mark<'a> {
     lexer: Lexer<'a>,
     token: Token,
@@ -59,13 +59,13 @@ impl<'a, 'w> Parser<'a, 'w> {
         })
     }
 
-    /// The kind of the token at hand.
+    /// The kind of the current token.
     #[inline]
     pub(super) fn kind(&self) -> Kind {
         self.token.kind
     }
 
-    /// Where the token at hand begins.
+    /// Where the current token begins.
     #[inline]
     pub(super) fn pos(&self) -> Pos {
         Pos(self.token.start)
@@ -75,7 +75,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         self.lexer.text()
     }
 
-    /// A token's own characters.
+    /// A token's text as written.
     #[inline]
     pub(super) fn raw(&self, token: Token) -> &'a str {
         self.text().get(token.start as usize..token.end as usize).unwrap_or_default()
@@ -86,7 +86,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         content(self.text(), token)
     }
 
-    /// Goes one token on and gives back the one consumed.
+    /// Moves to the next token and returns the consumed one.
     #[inline]
     pub(super) fn advance(&mut self) -> Parsed<Token> {
         let consumed = self.token;
@@ -105,7 +105,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         }
     }
 
-    /// The `ahead`th token behind the one at hand; `Kind::Bad` where there is none.
+    /// The `ahead`th token after the current one; `Kind::Bad` if there is none.
     pub(super) fn look(&mut self, ahead: usize) -> Token {
         let mut lexer = self.lexer;
         let mut token = self.token;
@@ -122,7 +122,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         token
     }
 
-    /// Consumes the token at hand if it is of this kind.
+    /// Consumes the current token if it is of this kind.
     #[inline]
     pub(super) fn eat(&mut self, kind: Kind) -> Parsed<bool> {
         if self.token.kind != kind {
@@ -138,7 +138,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         if self.token.kind == kind { self.advance() } else { Err(self.mismatched(kind.label())) }
     }
 
-    /// Consumes these kinds, one behind the other.
+    /// Consumes tokens of these kinds in this order.
     pub(super) fn expect_all(&mut self, kinds: &[Kind]) -> Parsed<()> {
         for kind in kinds {
             self.expect(*kind)?;
@@ -146,7 +146,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         Ok(())
     }
 
-    /// `K_IF K_EXISTS`, if the first is there.
+    /// `K_IF K_EXISTS`, if the first word is there.
     pub(super) fn if_exists(&mut self) -> Parsed<bool> {
         if !self.eat(Kind::If)? {
             return Ok(false);
@@ -155,7 +155,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         Ok(true)
     }
 
-    /// `K_IF K_NOT K_EXISTS`, if the first is there.
+    /// `K_IF K_NOT K_EXISTS`, if the first word is there.
     pub(super) fn if_not_exists(&mut self) -> Parsed<bool> {
         if !self.eat(Kind::If)? {
             return Ok(false);
@@ -174,15 +174,18 @@ impl<'a, 'w> Parser<'a, 'w> {
         Ok(items)
     }
 
-    /// Called once for each of many.
+    /// Counts a step of the work; called once for each item of a list.
     ///
     /// # Errors
-    /// The request has gone on for too long, or its client has gone.
+    /// The request took too long, or its client has disconnected.
     #[inline]
     pub(super) fn go_on(&self) -> Parsed<()> {
         match self.work.step() {
             Ok(()) => Ok(()),
-            Err(_) => Err(Box::new(Failure::Interrupted { at: self.token })),
+            Err(error) => {
+                self.work.interrupt(error);
+                Err(Box::new(Failure::Interrupted { at: self.token }))
+            }
         }
     }
 
@@ -200,7 +203,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         Ok(items)
     }
 
-    /// `? | :name`, which the caller has seen, as the next marker.
+    /// Parses a marker, `? | :name`, which the caller has seen.
     pub(super) fn marker(&mut self) -> Parsed<Marker> {
         let pos = self.pos();
         let name = match self.advance()?.kind {
@@ -228,8 +231,9 @@ impl<'a, 'w> Parser<'a, 'w> {
         result
     }
 
-    /// Begins a chain: `a + b - c`, or steps into a value. `link` is called for each part behind the first, and `end_chain` with
-    /// what this gives once all are read; where reading fails nobody looks any more.
+    /// Begins a chain: `a + b - c`, or steps into a value. The caller calls `link` for each part after the first, and
+    /// passes the result of this function to `end_chain` when all parts are read. If parsing fails, `end_chain` is not
+    /// needed.
     #[inline]
     pub(super) fn begin_chain(&mut self) -> u32 {
         std::mem::replace(&mut self.deepest, self.depth)
@@ -241,7 +245,7 @@ impl<'a, 'w> Parser<'a, 'w> {
         self.deepest = self.deepest.max(outer);
     }
 
-    /// Puts a node above all that the chain at hand has read so far.
+    /// Adds a tree level above everything that the current chain has read so far.
     #[inline]
     pub(super) fn link(&mut self) -> Parsed<()> {
         if self.deepest >= DEPTH_MAX {
@@ -251,10 +255,10 @@ impl<'a, 'w> Parser<'a, 'w> {
         Ok(())
     }
 
-    /// Tries a reading: what it yields, or nothing and the old place if it does not fit.
+    /// Tries a way to parse: returns its result or, if it fails, nothing and restores the position.
     ///
     /// # Errors
-    /// Where no other reading can fit either.
+    /// A failure that no other way to parse can avoid.
     pub(super) fn attempt<T>(&mut self, reading: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<Option<T>> {
         let mark = Mark {
             lexer: self.lexer,
@@ -277,31 +281,31 @@ impl<'a, 'w> Parser<'a, 'w> {
         }
     }
 
-    /// The token at hand is not what had to follow.
+    /// The current token is not the required one.
     #[cold]
     pub(super) fn mismatched(&self, expected: &'static str) -> Box<Failure> {
         Box::new(Failure::Mismatched { found: self.token, expected })
     }
 
-    /// The token at hand is none that may stand here.
+    /// The current token is not allowed here.
     #[cold]
     pub(super) fn no_viable(&self) -> Box<Failure> {
         Box::new(Failure::NoViable { found: self.token, decision: self.token })
     }
 
-    /// The token at hand goes on nothing that begins with `decision`.
+    /// The current token continues nothing that begins with `decision`.
     #[cold]
     pub(super) fn no_viable_since(&self, decision: Token) -> Box<Failure> {
         Box::new(Failure::NoViable { found: self.token, decision })
     }
 
-    /// A later token goes on nothing that begins with the token at hand.
+    /// A later token continues nothing that begins with the current token.
     #[cold]
     pub(super) fn no_viable_ahead(&self, found: Token) -> Box<Failure> {
         Box::new(Failure::NoViable { found, decision: self.token })
     }
 
-    /// A rule beyond the grammar is broken.
+    /// A rule beyond the grammar is violated.
     #[cold]
     pub(super) fn rule(&self, at: Pos, message: impl Into<String>) -> Box<Failure> {
         Box::new(Failure::Rule { at, message: message.into() })

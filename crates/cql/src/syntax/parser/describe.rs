@@ -6,8 +6,8 @@ use super::super::token::Kind;
 use super::cursor::Parser;
 
 impl<'a> Parser<'a, '_> {
-    /// `describeStatement`. A word that names a kind of thing is that keyword, unless it must be a name: because
-    /// nothing it could introduce follows.
+    /// `describeStatement`. A word for a kind of object is parsed as that keyword, unless nothing follows that the
+    /// keyword could introduce; then it is a name.
     pub(super) fn describe(&mut self) -> Parsed<Describe<'a>> {
         self.advance()?;
         let what = self.describe_what()?;

@@ -1,12 +1,12 @@
-//! What may follow a name, a term, a type, anywhere in the language.
+//! The tokens that may follow a name, a term or a type anywhere in the language.
 //!
-//! Cassandra's parser looks one token behind some things before it takes them, and fails there, with "no viable
-//! alternative", if nothing of the whole language goes on like that. Without these sets the same texts would be
-//! refused, but in other words, and sometimes at another place.
+//! Before Cassandra's parser accepts some constructs, it looks one token further, and fails with "no viable
+//! alternative" if nothing in the whole language continues like that. Without these sets the same texts would be
+//! rejected, but with other messages and sometimes at another position.
 
 use super::super::token::Kind;
 
-/// Behind a column in a SELECT clause or GROUP BY, and behind a path into one.
+/// After a column in a SELECT clause or GROUP BY, and after a path into one.
 pub(super) const fn of_selected(kind: Kind) -> bool {
     matches!(
         kind,
@@ -33,7 +33,7 @@ pub(super) const fn of_selected(kind: Kind) -> bool {
     )
 }
 
-/// Behind a term.
+/// After a term.
 #[inline]
 pub(super) const fn of_term(kind: Kind) -> bool {
     matches!(
@@ -66,7 +66,7 @@ pub(super) const fn of_term(kind: Kind) -> bool {
     )
 }
 
-/// Behind a data type.
+/// After a data type.
 pub(super) const fn of_type(kind: Kind) -> bool {
     matches!(
         kind,
@@ -84,7 +84,7 @@ pub(super) const fn of_type(kind: Kind) -> bool {
     )
 }
 
-/// Behind the name of a table.
+/// After the name of a table.
 pub(super) const fn of_table(kind: Kind) -> bool {
     matches!(
         kind,
@@ -114,7 +114,7 @@ pub(super) const fn of_table(kind: Kind) -> bool {
     )
 }
 
-/// Behind the name of a function.
+/// After the name of a function.
 pub(super) const fn of_function(kind: Kind) -> bool {
     matches!(kind, Kind::LParen | Kind::Sfunc | Kind::With | Kind::Semicolon | Kind::Eof)
 }

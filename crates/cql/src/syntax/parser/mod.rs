@@ -1,8 +1,8 @@
-//! Tokens to statements, by recursive descent. One file a family of statements.
+//! Parses tokens to statements by recursive descent. One file for each group of statements.
 //!
-//! The parser looks ahead at most a few tokens, except where Cassandra's grammar itself tries one reading and falls back
-//! to another: JSON and DISTINCT, which are also column names, and `(type)value` in a SELECT. Those attempts never
-//! repeat work inside each other more than once a level, so time stays polynomial and in practice linear.
+//! The parser looks ahead at most a few tokens, except where Cassandra's grammar itself tries one alternative and falls
+//! back to another: JSON and DISTINCT, which can also be column names, and `(type)value` in a SELECT. Nested attempts
+//! repeat work at most once for each level, so parsing takes polynomial time, and linear time in practice.
 
 mod access;
 mod create;

@@ -10,7 +10,7 @@ use super::super::error::Parsed;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
-/// Up to this many assignments, each is compared with each; beyond, a table is built.
+/// The number of assignments up to which each is compared with each; for more, a hash table is built.
 const COMPARED_MAX: usize = 16;
 
 impl<'a> Parser<'a, '_> {
@@ -141,7 +141,7 @@ impl<'a> Parser<'a, '_> {
             let next = self.look(1);
             match next.kind {
                 Kind::Plus | Kind::Minus => return self.self_assignment(column),
-                // `c = c -3`, where the lexer takes the sign for the number's.
+                // `c = c -3`: the lexer treats the sign as part of the number.
                 Kind::Integer => {
                     let other = self.column()?;
                     let value = self.constant()?;
@@ -178,14 +178,14 @@ impl<'a> Parser<'a, '_> {
         let value = self.term()?;
         if other != *column {
             let sign = if adds { '+' } else { '-' };
-            // Cassandra's own text lacks the space here.
+            // Cassandra's own text has no space here either.
             let message = format!("Only expressions of the form X = X {sign}<value> are supported.");
             return Err(self.rule(other.pos, message));
         }
         Ok(if adds { AssignmentKind::Add(value) } else { AssignmentKind::Subtract(value) })
     }
 
-    /// Refuses to set a column, or a field of one, twice (`addRawUpdate`).
+    /// Rejects setting a column, or a field of one, twice (`addRawUpdate`).
     fn check_compatible(
         &self,
         earlier: &[Assignment<'a>],
@@ -281,7 +281,7 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Whether a column cannot take both.
+/// Whether a column cannot have both assignments.
 fn incompatible(old: &AssignmentKind<'_>, new: &AssignmentKind<'_>) -> bool {
     match (old, new) {
         (AssignmentKind::Set(_), _) | (_, AssignmentKind::Set(_)) => true,
@@ -290,15 +290,15 @@ fn incompatible(old: &AssignmentKind<'_>, new: &AssignmentKind<'_>) -> bool {
     }
 }
 
-/// Notes an assignment by column and field; says whether it clashes with an earlier one. Of a column it keeps
-/// whether it was set whole, under the empty field.
+/// Records an assignment by column and field; returns whether it conflicts with an earlier one. The entry with the
+/// empty field records whether the column was set whole.
 fn remember(seen: &mut HashMap<(String, String), bool>, new: &Assignment<'_>) -> bool {
     let column = new.column.name.to_string();
     let whole = matches!(new.kind, AssignmentKind::Set(_));
     let earlier = seen.insert((column.clone(), String::new()), whole);
     let clash = earlier.is_some_and(|was_whole| was_whole || whole);
     match &new.kind {
-        // Fields are kept apart from the empty one above by a dot.
+        // A dot distinguishes fields from the empty field above.
         AssignmentKind::SetField(field, _) => {
             seen.insert((column, format!(".{}", field.name)), true).is_some() || clash
         }

@@ -1,4 +1,4 @@
-//! Names of everything.
+//! Parses names.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,8 @@ use super::super::token::{Kind, Token};
 use super::cursor::Parser;
 use super::follow;
 
-/// Names that stay free for types to come (`reservedTypeNames`). Asked of the text as written, so `ENUM` passes.
+/// Names that are reserved for future types (`reservedTypeNames`). Compared with the text as written, so `ENUM` is
+/// allowed.
 pub const RESERVED_TYPE_NAMES: [&str; 7] =
     ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
 
@@ -72,7 +73,7 @@ impl<'a> Parser<'a, '_> {
         self.qualified("table")
     }
 
-    /// `[ks.]name`, where messages call the name one of `of`.
+    /// `[ks.]name`; messages use `of` for the kind of object.
     pub(super) fn qualified(&mut self, of: &str) -> Parsed<QualifiedName<'a>> {
         let first = self.token;
         if first.kind == Kind::QMark {
@@ -170,7 +171,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// `username` and `identity`: an identifier that is no keyword, or a string. Both are taken as written.
+    /// `username` and `identity`: an identifier that is not a keyword, or a string. Both keep their case.
     pub(super) fn plain_role_name(&mut self, refusal: &str) -> Parsed<RoleName<'a>> {
         let token = self.token;
         match token.kind {

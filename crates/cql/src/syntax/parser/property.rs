@@ -8,7 +8,7 @@ use super::super::print::term_in_words;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
-/// Names given so far, to refuse one given twice.
+/// The names given so far, to reject duplicates.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);
 
@@ -96,7 +96,7 @@ impl<'a> Parser<'a, '_> {
         self.rule(term.pos(), message)
     }
 
-    /// A name of a column where the schema is described (`ident`), with ASC or DESC: whether it descends.
+    /// A column name in a schema statement (`ident`), with ASC or DESC; the flag is whether it descends.
     pub(super) fn clustering_order(&mut self) -> Parsed<(Ident<'a>, bool)> {
         let column = self.ident()?;
         let descending = match self.kind() {

@@ -1,4 +1,4 @@
-//! WHERE and IF.
+//! Parses WHERE and IF.
 
 use super::super::ast::{Comparison, Condition, Guard, Ident, InValues, Relation, RelationKind, Term, Test};
 use super::super::error::Parsed;
@@ -71,12 +71,12 @@ impl<'a> Parser<'a, '_> {
         Ok(Relation { kind, pos })
     }
 
-    /// Whether the `(` at hand opens `(a, b)` rather than a relation.
+    /// Whether the current `(` begins `(a, b)` and not a relation.
     fn opens_column_tuple(&mut self) -> bool {
         self.look(1).kind.is_column() && matches!(self.look(2).kind, Kind::Comma | Kind::RParen)
     }
 
-    /// Fails where what follows the `(` at hand is the beginning of no relation.
+    /// Fails if the tokens after the current `(` cannot begin a relation.
     fn check_relation_ahead(&mut self) -> Parsed<()> {
         let first = self.look(1);
         let bad = match first.kind {
@@ -107,7 +107,7 @@ impl<'a> Parser<'a, '_> {
         Ok(comparison)
     }
 
-    /// What follows a column, which began with `first`.
+    /// The rest of a relation after its column; the relation began with `first`.
     #[inline]
     fn column_relation(&mut self, column: Ident<'a>, first: Token) -> Parsed<RelationKind<'a>> {
         if let Some(comparison) = sign(self.kind()) {
@@ -166,7 +166,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// What follows `(a, b)`.
+    /// The rest of a relation after `(a, b)`.
     fn tuple_relation(&mut self, columns: Vec<Ident<'a>>) -> Parsed<RelationKind<'a>> {
         if self.eat(Kind::In)? {
             return Ok(RelationKind::TupleIn(columns, self.tuple_in_values()?));
@@ -230,7 +230,7 @@ impl<'a> Parser<'a, '_> {
         Ok(Guard::Conditions(conditions))
     }
 
-    /// `exists` is also a column's name: it is the keyword unless a condition goes on behind it.
+    /// Whether `exists` is the keyword. It is a column's name if a condition follows.
     fn exists_is_the_keyword(&mut self) -> bool {
         let next = self.look(1).kind;
         sign(next).is_none() && !matches!(next, Kind::In | Kind::Contains | Kind::LBracket | Kind::Dot)

@@ -1,4 +1,4 @@
-//! User-defined functions and aggregates.
+//! Parses statements about user-defined functions and aggregates.
 
 use super::super::ast::{CreateAggregate, CreateFunction, DataType, DropRoutine, StatementKind};
 use super::super::error::Parsed;
@@ -88,7 +88,7 @@ impl<'a> Parser<'a, '_> {
         self.list_until(Kind::RParen, Self::data_type)
     }
 
-    /// What follows DROP FUNCTION and DROP AGGREGATE.
+    /// The rest of DROP FUNCTION and DROP AGGREGATE.
     pub(super) fn dropped_routine(&mut self) -> Parsed<DropRoutine<'a>> {
         let if_exists = self.if_exists()?;
         let name = self.function_name()?;

@@ -1,4 +1,4 @@
-//! SELECT.
+//! Parses SELECT.
 
 use super::super::ast::{Ordering, Select, Selector, Selectors};
 use super::super::error::Parsed;
@@ -53,8 +53,8 @@ impl<'a> Parser<'a, '_> {
         })
     }
 
-    /// `[JSON] [DISTINCT] selectors`, where both words are also names of columns: each is the keyword wherever what
-    /// follows can be read as selectors.
+    /// `[JSON] [DISTINCT] selectors`. Both words can also be column names; each is the keyword if the text after it can
+    /// be parsed as selectors.
     fn select_clause(&mut self) -> Parsed<(bool, bool, Selectors<'a>)> {
         if self.kind() == Kind::Json {
             let clause = self.attempt(|parser| {

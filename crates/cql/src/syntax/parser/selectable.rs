@@ -1,4 +1,4 @@
-//! What may be selected: columns, functions, paths into values, literals of all kinds, arithmetic.
+//! Parses selected expressions: columns, functions, paths into values, literals of all kinds, arithmetic.
 
 use super::super::ast::{
     ArithmeticOperator, DataType, FunctionName, Ident, PathStep, Pos, Selectable, Term, TimeFunction,
@@ -78,8 +78,8 @@ impl<'a> Parser<'a, '_> {
         if !matches!(self.kind(), Kind::Dot | Kind::LBracket) {
             return Ok(first);
         }
-        // Cassandra tries a value with its path and falls back to the value alone: a path that is wrong somewhere is
-        // reported where it begins.
+        // Cassandra tries a value with its path and falls back to the value alone, so an error anywhere in a path is
+        // reported where the path begins.
         match self.attempt(Self::steps)? {
             Some(steps) => Ok(Selectable::Path(Box::new(first), steps)),
             None => Ok(first),
@@ -167,7 +167,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// `(type)s`, where the text can be read like that; otherwise nothing is consumed.
+    /// `(type)s`, if the text can be parsed as that; otherwise nothing is consumed.
     fn selectable_hint(&mut self, pos: Pos) -> Parsed<Option<Selectable<'a>>> {
         let first = self.look(1).kind;
         if !first.is_name() && !matches!(first, Kind::Set | Kind::String) {
@@ -222,7 +222,7 @@ impl<'a> Parser<'a, '_> {
         let next = self.look(1);
         match next.kind {
             Kind::LParen => return self.deeper(Self::selectable_function),
-            // A keyspace before a function's name; otherwise the step into a column.
+            // The keyspace of a function; otherwise a step into a column.
             Kind::Dot if self.look(3).kind == Kind::LParen && self.look(2).kind.is_function_name() => {
                 let name = self.function_name()?;
                 return self.deeper(|parser| parser.selectable_call(name, pos));
@@ -241,7 +241,7 @@ impl<'a> Parser<'a, '_> {
         Ok(Selectable::Column(self.ident()?))
     }
 
-    /// A name with a `(` behind it.
+    /// A name that is followed by `(`.
     fn selectable_function(&mut self) -> Parsed<Selectable<'a>> {
         let first = self.token;
         let pos = self.pos();

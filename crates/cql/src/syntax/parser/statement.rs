@@ -1,4 +1,4 @@
-//! The entry: one statement, whole.
+//! The entry points of the parser: a whole statement, a data type.
 
 use super::super::ast::{DataType, Explain, Statement, StatementKind};
 use super::super::error::{Failure, Parsed, SyntaxError};
@@ -7,15 +7,15 @@ use super::super::token::{Kind, Token};
 use super::cursor::Parser;
 use crate::work::{UNBOUNDED, Work};
 
-/// Parses one statement, with any number of `;` behind it.
+/// Parses one statement, followed by any number of `;`.
 ///
 /// # Errors
-/// The text is no statement of CQL 3.4.7. The error has Cassandra's text and place.
+/// The text is not a statement of CQL 3.4.7. The error has Cassandra's message and position.
 pub fn parse(text: &str) -> Result<Statement<'_>, SyntaxError> {
     parse_within(text, &UNBOUNDED)
 }
 
-/// The same for as long as its request may go on: whoever calls it asks `work` whether that has ended.
+/// As `parse`, but `work` can end it early; the caller checks `work` to know whether it did.
 ///
 /// # Errors
 /// As `parse`.
@@ -28,10 +28,10 @@ pub(crate) fn parse_within<'a>(text: &'a str, work: &Work<'_>) -> Result<Stateme
     })
 }
 
-/// Parses a data type alone, as it stands in the columns of `system_schema`.
+/// Parses a data type alone, as in the columns of `system_schema`.
 ///
 /// # Errors
-/// The text is no data type.
+/// The text is not a data type.
 pub fn parse_type(text: &str) -> Result<DataType<'_>, SyntaxError> {
     whole(text, &UNBOUNDED, |parser| {
         let data_type = parser.data_type()?;
@@ -54,7 +54,7 @@ fn whole<'a, 'w, T>(
         Err(failure) => return Err(failure.report(text, 0)),
     };
     read(&mut parser).map_err(|failure| {
-        // Cassandra reports what it met first: something that is no token, if it had come so far.
+        // Cassandra reports the first problem: an invalid token, if parsing got that far.
         match parser.lex_error {
             Some(LexError { at, trouble }) => Failure::Lexical(LexError { at, trouble }).report(text, at),
             None => failure.report(text, parser.read_to),
@@ -106,8 +106,8 @@ impl<'a> Parser<'a, '_> {
         token.kind == Kind::Ident && self.raw(token).eq_ignore_ascii_case(word)
     }
 
-    /// `EXPLAIN [ANALYZE] [FORMAT JSON] (select | insert | update | delete | batch)`. Its words are no keywords, so
-    /// they stay free as names; no statement of Cassandra's begins with a name.
+    /// `EXPLAIN [ANALYZE] [FORMAT JSON] (select | insert | update | delete | batch)`. Its words are not keywords and
+    /// remain usable as names; no statement of Cassandra begins with a name.
     fn explain(&mut self) -> Parsed<StatementKind<'a>> {
         self.advance()?;
         let analyze = self.spells(self.token, "analyze");

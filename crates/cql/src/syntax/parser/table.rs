@@ -1,4 +1,4 @@
-//! CREATE TABLE, ALTER TABLE and the parts that views share with them.
+//! Parses CREATE TABLE, ALTER TABLE and the parts that views share with them.
 
 use super::super::ast::{
     AlterTable, ColumnDef, CreateTable, DataType, Ident, Mask, Pos, PrimaryKey, StatementKind, TableChange,
@@ -10,7 +10,7 @@ use super::cursor::Parser;
 use super::property::Names;
 
 impl<'a> Parser<'a, '_> {
-    /// `createTableStatement` behind CREATE TABLE.
+    /// `createTableStatement` after CREATE TABLE.
     pub(super) fn create_table(&mut self) -> Parsed<StatementKind<'a>> {
         let if_not_exists = self.if_not_exists()?;
         let name = self.table_name()?;
@@ -24,7 +24,7 @@ impl<'a> Parser<'a, '_> {
         self.expect(Kind::LParen)?;
         self.table_columns(&mut table)?;
         while self.eat(Kind::Comma)? {
-            // A comma may stand before another one or before the end.
+            // A comma may be followed by another one or by the end.
             if self.kind().is_name() || self.kind() == Kind::Primary {
                 self.table_columns(&mut table)?;
             }
@@ -99,7 +99,7 @@ impl<'a> Parser<'a, '_> {
         Ok(Some(Mask::Function(function, self.list_until(Kind::RParen, Self::term)?)))
     }
 
-    /// `tableProperty (K_AND tableProperty)*`, or `viewProperty` of a view, where COMPACT STORAGE is refused.
+    /// `tableProperty (K_AND tableProperty)*`, or `viewProperty` for a view, where COMPACT STORAGE is rejected.
     pub(super) fn table_options(&mut self, compact_allowed: bool) -> Parsed<TableOptions<'a>> {
         let mut options = TableOptions::default();
         let mut names = Names::default();
@@ -129,7 +129,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Consumes the kinds of which the parser decides by all together.
+    /// Consumes these kinds; an error names the first token, because Cassandra decides by all of them together.
     fn expect_all_of(&mut self, kinds: &[Kind]) -> Parsed<()> {
         let first = self.token;
         for kind in kinds {
@@ -141,7 +141,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// `alterTableStatement` behind ALTER TABLE.
+    /// `alterTableStatement` after ALTER TABLE.
     pub(super) fn alter_table(&mut self) -> Parsed<StatementKind<'a>> {
         let if_exists = self.if_exists()?;
         let name = self.table_name()?;

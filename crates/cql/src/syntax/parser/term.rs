@@ -1,4 +1,4 @@
-//! Terms: constants, collections, function calls, arithmetic.
+//! Parses terms: constants, collections, function calls, arithmetic.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::super::token::{Kind, Token};
 use super::cursor::Parser;
 use super::follow;
 
-/// Whether a term can begin like this.
+/// Whether a term can begin with this token.
 fn begins_term(kind: Kind) -> bool {
     kind.is_constant()
         || kind.is_name()
@@ -25,7 +25,7 @@ fn begins_term(kind: Kind) -> bool {
         )
 }
 
-/// Whether this may follow a term that is an operand or stands in CAST.
+/// Whether this token may follow a term that is an operand or is in CAST.
 fn goes_on_behind_term(kind: Kind) -> bool {
     follow::of_term(kind) || matches!(kind, Kind::Star | Kind::Slash | Kind::Percent | Kind::As)
 }
@@ -45,7 +45,7 @@ impl<'a> Parser<'a, '_> {
         Ok(term)
     }
 
-    // What follows an operator is kept out of the frames of terms without one: those nest.
+    // Operators are parsed outside the stack frames of terms without one, because terms nest.
     #[inline(never)]
     fn sum(&mut self, first: Term<'a>) -> Parsed<Term<'a>> {
         let mut rest = Vec::new();
@@ -64,7 +64,7 @@ impl<'a> Parser<'a, '_> {
         Ok(if rest.is_empty() { first } else { Term::Arithmetic(Box::new(first), rest) })
     }
 
-    /// A product that is no chain's first.
+    /// A product that is not the first of a chain.
     #[inline(never)]
     fn product_alone(&mut self) -> Parsed<Term<'a>> {
         let outer = self.begin_chain();
@@ -73,7 +73,7 @@ impl<'a> Parser<'a, '_> {
         Ok(product)
     }
 
-    /// Whether the `+` at hand is that of `SET c = term + c`: a name follows that is no function's.
+    /// Whether the current `+` is that of `SET c = term + c`: a name follows that is not a function's.
     fn plus_names_a_column(&mut self) -> Parsed<bool> {
         let next = self.look(1);
         if !next.kind.is_column() {
@@ -145,7 +145,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// `?`, which the grammar would also take for the keyspace of a function, only to refuse it.
+    /// `?`. The grammar also accepts it as the keyspace of a function, and then rejects it.
     fn anonymous_marker(&mut self) -> Parsed<Term<'a>> {
         let first = self.token;
         let marker = self.marker()?;
@@ -156,7 +156,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// The simple terms that hold others.
+    /// The simple terms that contain others.
     fn compound_term(&mut self) -> Parsed<Term<'a>> {
         let pos = self.pos();
         match self.kind() {
@@ -246,29 +246,29 @@ impl<'a> Parser<'a, '_> {
         Ok(Term::Tuple(items, pos))
     }
 
-    /// Whether the `(` at hand opens `(type)` rather than a tuple of terms.
+    /// Whether the current `(` begins `(type)` and not a tuple of terms.
     fn opens_hint(&mut self) -> bool {
         let first = self.look(1).kind;
         match self.look(2).kind {
-            // `('class')x` against `('a')`: a term must follow.
+            // `('class')x` against `('a')`: it is a type if a term follows.
             Kind::RParen if first == Kind::String => match self.look(3).kind {
                 Kind::Minus => false,
                 // `{('a') :f}` is a set of one marker, `{('a') : f(1)}` a map.
                 Kind::Colon => self.look(4).kind.is_name() && goes_on_behind_term(self.look(5).kind),
-                // `AS` is a name, too: it is a function's only with what follows one.
+                // `AS` can also be a name: here it is a function only if the tokens after it continue one.
                 behind if behind.is_name() || behind.is_function_name() => {
                     matches!(self.look(4).kind, Kind::LParen | Kind::Dot)
                 }
                 behind => begins_term(behind),
             },
             Kind::RParen | Kind::Less => first.is_name() || first == Kind::Set,
-            // A keyspace: of a type if `)` follows its name, of a function if `(` does.
+            // After a keyspace: it is a type if `)` follows the name, and a function if `(` does.
             Kind::Dot => first.is_name() && self.look(4).kind != Kind::LParen,
             _ => first == Kind::Set,
         }
     }
 
-    /// `constant`; the caller has seen that one is at hand.
+    /// `constant`; the caller has seen one.
     #[inline]
     pub(super) fn constant(&mut self) -> Parsed<Literal<'a>> {
         let token = self.token;
@@ -310,7 +310,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// A string where only a string may stand.
+    /// A string where only a string is allowed.
     pub(super) fn string(&mut self) -> Parsed<Literal<'a>> {
         if self.kind() != Kind::String {
             return Err(self.mismatched(Kind::String.label()));
@@ -319,8 +319,8 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Why Cassandra has no number for digits with a fraction or an exponent: it makes each such constant a `BigDecimal` and a double
-/// while it parses, whatever type it is for, and neither may be beyond its range.
+/// Why Cassandra rejects a number with a fraction or an exponent. Its parser makes each such constant a `BigDecimal`
+/// and a double, whatever its type will be, and the number must be in the range of both.
 fn beyond_numbers(text: &str) -> Option<&'static str> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let digits = exponent.trim_start_matches(['-', '+']).trim_start_matches('0');

@@ -1,4 +1,4 @@
-//! Data types (`comparatorType`).
+//! Parses data types (`comparatorType`).
 
 use super::super::ast::{DataType, DataTypeKind, Native, Pos};
 use super::super::error::Parsed;
@@ -91,7 +91,8 @@ impl<'a> Parser<'a, '_> {
             }
             _ => {
                 let inner = self.angle()?;
-                // A vector is frozen as it is, and what it holds stays what it says (`CQL3Type.RawVector.freeze`).
+                // `frozen` has no effect on a vector, and its elements are not frozen by it
+                // (`CQL3Type.RawVector.freeze`).
                 if let DataTypeKind::Vector(..) = inner.kind {
                     return Ok(inner.kind);
                 }

@@ -1,4 +1,4 @@
-//! Roles, users, permissions.
+//! Prints statements about roles, users and permissions.
 
 use super::super::ast::{
     AccessList, GrantPermissions, GrantRole, ListPermissions, ListRoles, Permission, Resource, RoleName,
@@ -7,7 +7,7 @@ use super::super::ast::{
 use super::printer::Printer;
 
 impl Printer<'_> {
-    /// A role's name, always as a string: every place takes one, and it may be empty.
+    /// A role's name, always as a string: a string is accepted everywhere and may be empty.
     pub(super) fn role_name(&mut self, role: &RoleName<'_>) {
         self.string(&role.name);
     }

@@ -1,5 +1,5 @@
-//! Trees to canonical CQL: words in capitals, names as they count (quoted unless every reader takes them as they
-//! are), one space between, the shortest form where several say the same. `parse(print(tree))` is the tree again.
+//! Prints trees as canonical CQL: keywords in capitals, names quoted unless they are read back unchanged without
+//! quotes, one space between tokens, and the shortest of equivalent forms. `parse(print(tree))` gives the same tree.
 
 mod access;
 mod modify;

@@ -1,4 +1,4 @@
-//! INSERT, UPDATE, DELETE, BATCH.
+//! Prints INSERT, UPDATE, DELETE and BATCH.
 
 use super::super::ast::{
     Assignment, AssignmentKind, Batch, BatchItem, BatchKind, Delete, DeleteTarget, Insert, InsertData, Term,

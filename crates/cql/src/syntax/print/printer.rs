@@ -1,4 +1,4 @@
-//! The output and its elementary steps.
+//! The printer's output and its basic operations.
 
 use super::super::ast::{
     BindMarker, DataType, DataTypeKind, FunctionName, Ident, Literal, LiteralKind, Marker, QualifiedName,
@@ -39,14 +39,14 @@ impl Printer<'_> {
         self.out.push_str(text);
     }
 
-    /// Adds `text` if `condition` holds.
+    /// Appends `text` if `condition` is true.
     pub(super) fn push_if(&mut self, condition: bool, text: &str) {
         if condition {
             self.push(text);
         }
     }
 
-    /// Adds items with `separator` between.
+    /// Appends items with `separator` between them.
     pub(super) fn joined<T>(&mut self, items: &[T], separator: &str, mut item: impl FnMut(&mut Self, &T)) {
         for (index, one) in items.iter().enumerate() {
             self.push_if(index > 0, separator);
@@ -54,7 +54,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Adds items between `open` and `close`, with commas.
+    /// Appends items between `open` and `close`, separated by commas.
     pub(super) fn enclosed<T>(
         &mut self,
         open: &str,
@@ -67,7 +67,7 @@ impl Printer<'_> {
         self.push(close);
     }
 
-    /// A name, in quotes unless it is read back as it is: in lower case and no word of the language.
+    /// A name, quoted unless it is read back unchanged without quotes: it is in lower case and not a keyword.
     pub(super) fn name(&mut self, name: &str) {
         let lower =
             !name.bytes().any(|byte| byte.is_ascii_uppercase()) && !RESERVED_TYPE_NAMES.contains(&name);

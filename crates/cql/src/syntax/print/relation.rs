@@ -1,10 +1,10 @@
-//! WHERE and IF.
+//! Prints WHERE and IF.
 
 use super::super::ast::{Condition, Guard, Ident, Relation, RelationKind, Test};
 use super::printer::Printer;
 
 impl Printer<'_> {
-    /// ` WHERE ...`, unless there is nothing to say.
+    /// ` WHERE ...`, or nothing without relations.
     pub(super) fn filter(&mut self, relations: &[Relation<'_>]) {
         if !relations.is_empty() {
             self.push(" WHERE ");
@@ -69,7 +69,7 @@ impl Printer<'_> {
         }
     }
 
-    /// ` IF ...`, unless there is nothing to say.
+    /// ` IF ...`, or nothing without a guard.
     pub(super) fn guard(&mut self, guard: &Guard<'_>) {
         match guard {
             Guard::None => {}

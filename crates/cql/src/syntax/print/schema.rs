@@ -1,4 +1,4 @@
-//! Keyspaces, tables, types, indexes, views, triggers, functions.
+//! Prints statements about keyspaces, tables, types, indexes, views, triggers and functions.
 
 use super::super::ast::{
     AlterTable, AlterType, ColumnDef, CreateAggregate, CreateFunction, CreateIndex, CreateTable, CreateType,
@@ -35,7 +35,7 @@ impl Printer<'_> {
         }
     }
 
-    /// ` WITH ...`, unless there is nothing to say.
+    /// ` WITH ...`, or nothing without properties.
     pub(super) fn properties(&mut self, properties: &[Property<'_>]) {
         if !properties.is_empty() {
             self.push(" WITH ");

@@ -1,4 +1,4 @@
-//! SELECT.
+//! Prints SELECT.
 
 use super::super::ast::{Ordering, PathStep, Select, Selectable, Selectors};
 use super::printer::Printer;

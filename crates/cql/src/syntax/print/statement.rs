@@ -1,4 +1,4 @@
-//! Which statement it is.
+//! Prints a statement by its kind.
 
 use super::super::ast::{Describe, DescribeWhat, StatementKind};
 use super::printer::Printer;
@@ -140,7 +140,7 @@ impl Printer<'_> {
                 self.if_exists(*if_exists);
                 self.role_name(identity);
             }
-            // The other kinds are printed by the two functions above, which hand only these on.
+            // The two functions above print all other kinds and pass on only those of this one.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Terms.
+//! Prints terms.
 
 use super::super::ast::{InValues, Term};
 use super::printer::Printer;

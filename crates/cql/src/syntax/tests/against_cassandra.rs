@@ -1,4 +1,4 @@
-//! Cassandra's answers and ours.
+//! Compares the parser with Cassandra's recorded answers.
 
 use super::{answers, unescaped};
 use crate::syntax::error::content;
@@ -23,8 +23,8 @@ fn what_cassandra_refuses_is_refused_in_the_same_words() {
     assert!(count > 250);
 }
 
-/// Here Cassandra looks a token further than we do, or gives another reason; what a driver or a shell points at is the
-/// place, and that is the same.
+/// For these statements Cassandra looks one token further or gives another reason. Drivers and shells point at the
+/// position, which must be the same.
 #[test]
 fn where_the_words_differ_the_place_is_the_same() {
     for (statement, answer) in answers(include_str!("refused_elsewise.txt")) {
@@ -54,7 +54,7 @@ fn texts_are_cut_into_the_tokens_that_cassandra_cuts() {
             match lexer.next_token() {
                 Ok(token) if token.kind == Kind::Eof => break tokens.join(" "),
                 Ok(token) => {
-                    // Cassandra's names for words are those of its grammar; a word of two spellings has one.
+                    // Cassandra's names for words are those of its grammar; a word with two spellings has one name.
                     let label = token.kind.label().replace('\\', "");
                     tokens.push(format!("{label}({})", content(&text, token)));
                 }
@@ -62,7 +62,7 @@ fn texts_are_cut_into_the_tokens_that_cassandra_cuts() {
             }
         };
         let answer = answer.replace("'\\*'", "'*'");
-        // What cannot be cut is also refused by the parser for what stands before it; only a first token is compared.
+        // The parser may reject a text for what precedes the invalid token, so this is compared only for a first token.
         if ours.starts_with("!! ") && !tokens.is_empty() {
             assert!(answer.starts_with("!! "), "{text}: {answer}");
             continue;

@@ -1,10 +1,10 @@
-//! Depth, length and foreign bytes.
+//! Limits of depth and length, and arbitrary bytes.
 
 use proptest::prelude::*;
 
 use super::super::{DEPTH_MAX, parse, print};
 
-/// Runs on a stack of a MiB and a half, three quarters of what the threads of listeners have.
+/// Runs on a stack of 1.5 MiB, three quarters of that of an event loop's thread.
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(1536 << 10).spawn(test).expect("a thread");
     thread.join().expect("no overflow");
@@ -88,7 +88,7 @@ fn chains_are_as_deep_as_they_are_long() {
 #[test]
 fn a_chain_of_chains_is_as_deep_as_its_tree() {
     on_a_small_stack(|| {
-        // Each level of parentheses holds a chain that leans on the next: few levels, a deep tree.
+        // Each level of parentheses contains a chain that begins with the next level: few levels, but a deep tree.
         let nested = |levels: usize, links: usize| {
             (0..levels).fold("1".to_owned(), |inner, _| format!("({inner}{})", " + 1".repeat(links)))
         };
@@ -104,7 +104,7 @@ fn a_chain_of_chains_is_as_deep_as_its_tree() {
                 );
             }
         }
-        // What stands side by side is no deeper for that.
+        // Chains side by side do not add to the depth.
         let chain = format!("1{}", " + 1".repeat(DEPTH_MAX as usize / 2));
         assert!(parse(&format!("SELECT [{}] FROM t", vec![chain; 500].join(","))).is_ok());
     });
@@ -144,7 +144,7 @@ fn a_column_set_twice_among_many_is_refused() {
     assert!(clash("a7.f = 2") && clash("a7 = 2") && !clash("a7.g = 2") && !clash("a7[1] = 2"));
 }
 
-/// Pieces of statements, valid ones and others.
+/// Pieces of statements, valid and invalid ones.
 const PIECES: &[&str] = &[
     "SELECT",
     "INSERT INTO",

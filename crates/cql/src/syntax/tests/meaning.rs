@@ -1,4 +1,4 @@
-//! What a few texts mean, where it is easy to get wrong.
+//! The meaning of a few texts that are easy to get wrong.
 
 use super::super::ast::{
     AssignmentKind, LiteralKind, PropertyValue, RelationKind, Selectable, Selectors, StatementKind, Term,

@@ -1,5 +1,5 @@
-//! Tests of the whole module. The `.txt` files are Cassandra 5.0.9's own answers, one statement a line, with `\n`, `\r`,
-//! `\t` and `\\` escaped: its parser was asked, and what it said was written down.
+//! Tests of the whole module. The `.txt` files are recorded answers of Cassandra 5.0.9's parser, one statement a line,
+//! with `\n`, `\r`, `\t` and `\\` escaped.
 
 mod against_cassandra;
 mod limits;

@@ -1,4 +1,5 @@
-//! `parse(print(tree)) == tree`, for everything Cassandra was seen to accept and for generated statements.
+//! Tests `parse(print(tree)) == tree` for everything that Cassandra accepted in the recordings, and for generated
+//! statements.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -93,7 +94,7 @@ fn joined(items: impl Strategy<Value = String>, from: usize) -> impl Strategy<Va
 
 fn term() -> impl Strategy<Value = String> {
     constant().prop_recursive(4, 24, 4, |inner| {
-        // Operands are never arithmetic themselves: terms have no parentheses but tuples.
+        // Operands are never arithmetic themselves: the only parentheses in terms are tuples.
         let operand =
             prop_oneof![constant(), joined(inner.clone(), 1).prop_map(|items| format!("({items})"))];
         prop_oneof![
@@ -123,7 +124,7 @@ fn selectable() -> impl Strategy<Value = String> {
         name().prop_map(|column| format!("writetime({column})"))
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
-        // No parentheses as a key: `(a) :b` is a marker with a type before it.
+        // A key has no parentheses: `(a) :b` is a marker with a type before it.
         let key = prop_oneof![name(), constant()];
         prop_oneof![
             (function(), joined(inner.clone(), 0))
@@ -204,8 +205,8 @@ fn explain() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// The same statements in every run: whether what the generator makes is CQL is no matter of luck. `PROPTEST_RNG_SEED=N` gives
-/// others.
+/// Every run tests the same statements, so that luck does not decide whether the generator makes valid CQL.
+/// `PROPTEST_RNG_SEED=N` gives others.
 fn config() -> ProptestConfig {
     let config = ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 512 });
     match config.rng_seed {

@@ -1,14 +1,12 @@
-//! SSTables that can go without being read, and those worth reading for their tombstones.
-//!
-//! Sources: `CompactionController.getFullyExpiredSSTables`, `AbstractCompactionStrategy.worthDroppingTombstones`.
+//! Finds SSTables that can be dropped without reading them, and those worth compacting for their tombstones.
 
 use super::options::TombstoneOptions;
 use super::shards::range_spanned;
 use super::situation::{Situation, Source};
 use helenus_model::token::Token;
 
-/// Those of `candidates` in which everything is deleted or expired for long enough, and too old to hide anything that is
-/// elsewhere: in another candidate, in an SSTable that overlaps one, in a memtable.
+/// The `candidates` in which all data was deleted or expired long enough ago, and which are too old to hide any data
+/// elsewhere: in another candidate, in an SSTable that overlaps one, or in a memtable.
 pub fn fully_expired(situation: &Situation<'_>, candidates: &[usize]) -> Vec<usize> {
     let sources = situation.sources;
     let is_over = |index: &usize| sources[*index].local_deletion_s_max < situation.gc_before_s;
@@ -26,7 +24,7 @@ pub fn fully_expired(situation: &Situation<'_>, candidates: &[usize]) -> Vec<usi
     over.into_iter().filter(|index| sources[*index].timestamp_us_max < least_us).collect()
 }
 
-/// Whether compacting this SSTable alone is likely to get rid of tombstones.
+/// Whether a compaction of this SSTable alone is likely to remove tombstones.
 pub(super) fn worth_dropping(situation: &Situation<'_>, index: usize, options: &TombstoneOptions) -> bool {
     let source = &situation.sources[index];
     let old_enough_ms = source.created_ms.saturating_add(options.interval_s.saturating_mul(1000));
@@ -46,7 +44,8 @@ pub(super) fn worth_dropping(situation: &Situation<'_>, index: usize, options: &
         || part_alone(source, &others) * source.droppable > options.threshold
 }
 
-/// About the part of a source's partitions that lie where no other does, partitions being spread evenly over tokens.
+/// Estimates the part of a source's partitions that lie outside the token ranges of the others, assuming that
+/// partitions are spread evenly over tokens.
 fn part_alone(source: &Source, others: &[&Source]) -> f64 {
     let (first, last) = source.tokens;
     let mut ranges: Vec<(Token, Token)> =
@@ -108,7 +107,7 @@ mod tests {
         assert!(worth(vec![with(0.21)], &options) && !worth(vec![with(0.2)], &options));
         let young = Source { created_ms: 25 * HOUR_MS, ..with(1.0) };
         assert!(!worth(vec![young], &options));
-        // A half lies where another has partitions too: only the other half counts.
+        // Another SSTable covers one half of the range, so only the other half counts.
         assert!(worth(vec![with(0.5), source(50, 200)], &options));
         assert!(!worth(vec![with(0.4), source(50, 200)], &options));
         assert!(!worth(vec![with(0.9), source(0, 10), source(5, 99)], &options));

@@ -1,5 +1,5 @@
-//! LeveledCompactionStrategy: from level 1 on SSTables of one size that do not overlap, each level ten times the one
-//! before.
+//! LeveledCompactionStrategy: from level 1 on, the SSTables of a level have one size and do not overlap, and each level
+//! is ten times as large as the one before.
 //!
 //! Sources: `LeveledManifest`, `LeveledGenerations`, `LeveledCompactionStrategy`.
 
@@ -9,12 +9,12 @@ use super::situation::{Choice, Decision, LEVELS, Output, Reason, Situation};
 use super::size_tiered;
 use helenus_model::token::Token;
 
-/// More SSTables than this on level 0, and they are first compacted by size.
+/// With more SSTables than this, level 0 is first compacted by size.
 const COMPACTING_L0_MAX: usize = 32;
-/// Rounds without a compaction into the highest level, after which an SSTable of it is taken along.
+/// Rounds without a compaction into the highest level after which one of its SSTables is included in a compaction.
 const ROUNDS_WITHOUT_MAX: u32 = 25;
 
-/// What to compact into which level, or one SSTable for its tombstones.
+/// Chooses what to compact into which level, or one SSTable for its tombstones.
 pub(super) fn choose(
     situation: &Situation<'_>,
     options: &CompactionOptions,
@@ -39,18 +39,18 @@ struct Manifest<'a> {
     situation: &'a Situation<'a>,
     options: &'a CompactionOptions,
     own: &'a LeveledOptions,
-    /// By level, from level 1 on in the order of first partitions.
+    /// The SSTables of each level; from level 1 on in the order of their first partitions.
     levels: Vec<Vec<usize>>,
     level_of: Vec<usize>,
     is_busy: Vec<bool>,
 }
 
-/// SSTables, the level they go into, and the size of the new ones.
+/// Input SSTables, the output level, and the size of the output SSTables.
 type Candidates = (Vec<usize>, usize, u64);
 
 impl<'a> Manifest<'a> {
-    /// What would overlap on its level counts as of level 0. Older SSTables come first, as when Cassandra starts; it writes
-    /// the new level into the file, here it is found again each time.
+    /// An SSTable that would overlap another one on its level counts as level 0. Older SSTables are placed first, as at
+    /// Cassandra's start; Cassandra writes the new level into the file, here it is computed each time.
     fn new(
         situation: &'a Situation<'a>,
         options: &'a CompactionOptions,
@@ -94,7 +94,7 @@ impl<'a> Manifest<'a> {
         (0..LEVELS).map(due).sum::<u64>() + by_size
     }
 
-    /// Higher levels first; before any of them level 0 by size if it has fallen behind.
+    /// Chooses the highest level that is too large. If level 0 has fallen behind, it is compacted by size before that.
     fn candidates(&self) -> Option<Candidates> {
         let by_size = self.level_0_by_size();
         for level in (1..LEVELS - 1).rev() {
@@ -140,18 +140,18 @@ impl<'a> Manifest<'a> {
         others.iter().filter(touches).copied().collect()
     }
 
-    /// From the first token of all to the last.
+    /// The range from the first token of these SSTables to the last.
     fn span(&self, items: &[usize]) -> Option<(Token, Token)> {
         let tokens = || items.iter().map(|index| self.situation.sources[*index].tokens);
         Some((tokens().map(|(first, _)| first).min()?, tokens().map(|(_, last)| last).max()?))
     }
 
-    /// An SSTable of a level and what it overlaps on the next, going round the ring from where the last compaction of the
-    /// level ended.
+    /// An SSTable of a level and those that it overlaps on the next level. Continues around the ring after the end of
+    /// the level's last compaction.
     fn of_level(&self, level: usize) -> Vec<usize> {
         let sources = self.situation.sources;
         let order = &self.levels[level];
-        // What the last compaction into the next level wrote last is the newest there.
+        // The newest SSTable of the next level is the last one that the last compaction into it wrote.
         let newest = self.levels[level + 1].iter().max_by_key(|index| sources[**index].id);
         let start = newest.map_or(0, |newest| {
             let after = |index: &usize| sources[*index].first > sources[*newest].last;
@@ -167,7 +167,8 @@ impl<'a> Manifest<'a> {
         Vec::new()
     }
 
-    /// The oldest of level 0 and what overlaps them there; with level 1 once there is enough for an SSTable.
+    /// The oldest SSTables of level 0 and those that overlap them there. SSTables of level 1 are included once there is
+    /// enough data for an SSTable.
     fn of_level_0(&self) -> Vec<usize> {
         let sources = self.situation.sources;
         let busy: Vec<usize> = self.levels[0].iter().copied().filter(|index| self.is_busy[*index]).collect();
@@ -221,8 +222,8 @@ impl<'a> Manifest<'a> {
         }
     }
 
-    /// Takes an SSTable of the highest level along when that level has had no compaction for long and the SSTable lies
-    /// within what is compacted.
+    /// Adds an SSTable of the highest level if that level has had no compaction for long and the SSTable lies within
+    /// the compacted range.
     fn with_starved(&self, into: usize, mut candidates: Vec<usize>) -> Vec<usize> {
         let sources = self.situation.sources;
         let Some(highest) = (1..LEVELS).rev().find(|level| !self.levels[*level].is_empty()) else {
@@ -246,7 +247,7 @@ impl<'a> Manifest<'a> {
         candidates
     }
 
-    /// The SSTable with the most tombstones to drop, from the highest level on.
+    /// The SSTable with the most droppable tombstones; higher levels are searched first.
     fn droppable(&self) -> Option<usize> {
         let droppable = |index: usize| self.situation.sources[index].droppable;
         for level in (0..LEVELS).rev() {
@@ -270,7 +271,7 @@ mod tests {
     use super::super::testing::{MIB, Setting, source, whole};
     use super::*;
 
-    /// Of 10 MiB SSTables.
+    /// Decides with an SSTable size of 10 MiB.
     fn decide(setting: &Setting) -> Decision {
         let map = [("class", "LeveledCompactionStrategy"), ("sstable_size_in_mb", "10")];
         let options = CompactionOptions::of(&map.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
@@ -293,7 +294,8 @@ mod tests {
     fn level_0_stays_level_0_until_it_makes_an_sstable() {
         assert_eq!(inputs(&Setting::new(vec![whole(MIB)])), (vec![], None));
         assert_eq!(inputs(&Setting::new(vec![whole(MIB); 2])), (vec![0, 1], Some(0)));
-        // Exactly an SSTable goes up, though without level 1: only more than that takes level 1 along.
+        // Exactly the size of an SSTable goes to level 1, but without the SSTables there: only more than that includes
+        // them.
         assert_eq!(inputs(&Setting::new(vec![whole(5 * MIB); 2])), (vec![0, 1], Some(1)));
         let with_level_1 = vec![whole(6 * MIB), whole(6 * MIB), on(1, 0, 10), on(1, 20, 30)];
         assert_eq!(inputs(&Setting::new(with_level_1)), (vec![0, 1, 2, 3], Some(1)));
@@ -305,7 +307,8 @@ mod tests {
         assert_eq!(inputs(&Setting::new(full.clone())), (vec![], None), "a thousandth over is no reason");
         let over = |second: Vec<Source>| [full.clone(), vec![on(1, 100, 109)], second].concat();
         assert_eq!(inputs(&Setting::new(over(vec![]))), (vec![0], Some(2)));
-        // Behind the newest of the next level it goes on, round the ring; what overlaps there comes along.
+        // It continues after the newest SSTable of the next level, around the ring; overlapping SSTables there are
+        // included.
         assert_eq!(inputs(&Setting::new(over(vec![on(2, 0, 25)]))), (vec![3], Some(2)));
         assert_eq!(inputs(&Setting::new(over(vec![on(2, 30, 45), on(2, 0, 25)]))), (vec![3, 11], Some(2)));
         assert_eq!(inputs(&Setting::new(over(vec![on(2, 90, 120)]))), (vec![0], Some(2)));

@@ -1,8 +1,8 @@
-//! Which SSTables to compact next, and into what. Pure: a description of the SSTables, options and the time in, a
-//! choice out; one file a strategy.
+//! Chooses which SSTables to compact next, and into what. Pure functions: from a description of the SSTables, the
+//! options and the time to a choice. Each strategy has its own file.
 //!
-//! The rules are Cassandra 5.0.9's; where this departs from them, docs/decisions says so. `compaction::background` asks,
-//! `compaction::job` does what was chosen.
+//! The rules are those of Cassandra 5.0.9; docs/decisions lists the differences. `compaction::background` calls this,
+//! and `compaction::job` executes the choice.
 
 mod expired;
 mod leveled;

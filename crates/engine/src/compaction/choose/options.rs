@@ -1,8 +1,8 @@
-//! The `compaction` option of a table as strategies use it, with Cassandra 5.0.9's names and defaults.
+//! The `compaction` option of a table in the form that strategies use, with Cassandra 5.0.9's names and defaults.
 //!
-//! Statements check the map before it is stored (cql's DDL); here what cannot be read counts as its default, as in
-//! `AbstractCompactionStrategy`. Sources: `CompactionParams`, `Controller.fromOptions`, `SizeTieredCompactionStrategyOptions`,
-//! `LeveledCompactionStrategy`, `TimeWindowCompactionStrategyOptions`.
+//! Statements check the map before it is stored (cql's DDL). Here, unreadable values count as their defaults, as in
+//! `AbstractCompactionStrategy`. Sources: `CompactionParams`, `Controller.fromOptions`,
+//! `SizeTieredCompactionStrategyOptions`, `LeveledCompactionStrategy`, `TimeWindowCompactionStrategyOptions`.
 
 use super::overlaps::Inclusion;
 use super::sizes::{parse_percent, parse_size};
@@ -10,18 +10,18 @@ use super::unified::parse_scaling_parameters;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// All that a table says of its compaction.
+/// The compaction options of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompactionOptions {
-    /// Whether it happens by itself. Asked for, it happens anyway.
+    /// Whether the table is compacted automatically. Requested compactions run in any case.
     pub enabled: bool,
-    /// Whether, by Cassandra's rule, only tombstones of repaired SSTables go.
+    /// Whether only tombstones of repaired SSTables are purged, under Cassandra's rule.
     pub only_purge_repaired: bool,
-    /// Compactions of one SSTable for its tombstones.
+    /// Options for compactions of one SSTable for its tombstones.
     pub tombstones: TombstoneOptions,
     /// Fewest SSTables of a size-tiered compaction.
     pub min_threshold: usize,
-    /// Most of them.
+    /// Most SSTables of a size-tiered compaction.
     pub max_threshold: usize,
     /// The strategy.
     pub strategy: Strategy,
@@ -30,11 +30,11 @@ pub struct CompactionOptions {
 /// When one SSTable is compacted alone for its tombstones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TombstoneOptions {
-    /// The part of its cells that must be tombstones old enough to go.
+    /// The part of its cells that must be purgeable tombstones.
     pub threshold: f64,
-    /// How old the SSTable must be, seconds.
+    /// Minimum age of the SSTable, seconds.
     pub interval_s: i64,
-    /// Whether SSTables that overlap it do not matter.
+    /// Whether overlapping SSTables are ignored.
     pub unchecked: bool,
 }
 
@@ -43,45 +43,45 @@ pub struct TombstoneOptions {
 pub enum Strategy {
     /// Levels by density, output in shards of the ring.
     Unified(UnifiedOptions),
-    /// SSTables of similar size together.
+    /// Compacts SSTables of similar size together.
     SizeTiered(SizeTieredOptions),
     /// Levels of small SSTables that do not overlap.
     Leveled(LeveledOptions),
-    /// Windows of time, one SSTable each in the end.
+    /// Time windows, each with one SSTable in the end.
     TimeWindow(TimeWindowOptions),
 }
 
 /// Options of UnifiedCompactionStrategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnifiedOptions {
-    /// W of each level, the last for all above.
+    /// W of each level; the last one is for all higher levels.
     pub scaling: Vec<i32>,
-    /// Shards are not made smaller than this, bytes; 0 for no bound.
+    /// Least size of a shard, bytes; 0 for no limit.
     pub min_sstable_bytes: u64,
     /// Wanted size of an SSTable, bytes.
     pub target_sstable_bytes: u64,
-    /// Size of a flushed SSTable, bytes; 0: as observed.
+    /// Size of a flushed SSTable, bytes; 0: the observed size.
     pub flush_bytes: u64,
-    /// Shards on the lower levels.
+    /// Number of shards on the lower levels.
     pub base_shards: u32,
     /// From 0 (more SSTables as data grows) to 1 (larger ones).
     pub growth: f64,
     /// Most SSTables in a compaction.
     pub sstables_max: usize,
-    /// Milliseconds between two looks for fully expired SSTables.
+    /// Milliseconds between two checks for fully expired SSTables.
     pub expired_check_ms: i64,
-    /// How far overlapping SSTables are taken along.
+    /// Which overlapping SSTables are included.
     pub inclusion: Inclusion,
 }
 
 /// Options of SizeTieredCompactionStrategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeTieredOptions {
-    /// Below this, bytes, all sizes are similar.
+    /// Sizes below this count as similar, bytes.
     pub min_sstable_bytes: u64,
-    /// A size is similar above this part of the mean.
+    /// A size is similar if it is above this part of the mean,
     pub bucket_low: f64,
-    /// And below this part of it.
+    /// and below this multiple of the mean.
     pub bucket_high: f64,
 }
 
@@ -90,9 +90,9 @@ pub struct SizeTieredOptions {
 pub struct LeveledOptions {
     /// Size of an SSTable, bytes.
     pub sstable_bytes: u64,
-    /// How many times larger a level is than the one before.
+    /// The ratio of a level's size to that of the level before.
     pub fanout: u64,
-    /// For level 0 when it falls behind.
+    /// Options for level 0 when it falls behind.
     pub size_tiered: SizeTieredOptions,
 }
 
@@ -101,13 +101,13 @@ pub struct LeveledOptions {
 pub struct TimeWindowOptions {
     /// Length of a window, seconds.
     pub window_s: i64,
-    /// Timestamps that make a millisecond are `timestamps.0 / timestamps.1`.
+    /// The number of timestamp units in a millisecond is `timestamps.0 / timestamps.1`.
     pub timestamps: (i64, i64),
-    /// Milliseconds between two looks for fully expired SSTables.
+    /// Milliseconds between two checks for fully expired SSTables.
     pub expired_check_ms: i64,
-    /// Whether SSTables are compacted alone for their tombstones: only when an option of that is given.
+    /// Whether single SSTables are compacted for their tombstones: only if one of the tombstone options is given.
     pub tombstone_compactions: bool,
-    /// For the newest window.
+    /// Options for the newest window.
     pub size_tiered: SizeTieredOptions,
 }
 
@@ -116,7 +116,7 @@ type Map = BTreeMap<String, String>;
 const EXPIRED_CHECK_S: i64 = 600;
 
 impl CompactionOptions {
-    /// Reads a table's map.
+    /// Parses a table's map.
     pub fn of(map: &Map) -> CompactionOptions {
         let class = map.get("class").map_or("", String::as_str);
         let strategy = match class.rsplit('.').next().unwrap_or_default() {

@@ -1,24 +1,24 @@
-//! Sets of items that overlap (`org.apache.cassandra.utils.Overlaps`).
+//! Computes sets of overlapping SSTables (`org.apache.cassandra.utils.Overlaps`).
 
 use super::situation::Source;
 use std::collections::BTreeSet;
 
-/// Items by index, as everywhere in choosing.
+/// A set of SSTables by index.
 pub(super) type Set = BTreeSet<usize>;
 
-/// How far from a set that must be compacted its neighbours are taken along.
+/// Which neighbours of a set are included in its compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inclusion {
-    /// Not.
+    /// None.
     None,
-    /// Sets that share an SSTable with it.
+    /// The sets that share an SSTable with it.
     Single,
-    /// And those that share one with them, and so on.
+    /// Also the sets that share an SSTable with those, and so on.
     Transitive,
 }
 
-/// The sections of the ring in which SSTables overlap: for every point there is a set with all that overlap there, no set
-/// has two that do not overlap, and no SSTable is in sets that are not neighbours.
+/// The overlap sets of the ring. For every point there is a set with all SSTables that overlap there, no set has two
+/// SSTables that do not overlap, and the sets of an SSTable are neighbours.
 pub(super) fn overlap_sets(sources: &[Source], items: &[usize]) -> Vec<Set> {
     let mut sorted = items.to_vec();
     sorted.sort_by(|a, b| sources[*a].first.cmp(&sources[*b].first));
@@ -38,10 +38,11 @@ pub(super) fn overlap_sets(sources: &[Source], items: &[usize]) -> Vec<Set> {
     sets
 }
 
-/// Groups of neighbouring sets, from and up to without: those with at least `threshold` members and what they take along.
+/// Groups of neighbouring sets, as half-open ranges: the sets with at least `threshold` members and the neighbours that
+/// are included.
 pub(super) fn buckets(threshold: usize, inclusion: Inclusion, sets: &[Set]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    // One behind the last set already looked at or taken.
+    // The end of the last group.
     let mut taken = 0;
     let mut at = 0;
     while at < sets.len() {
@@ -71,7 +72,7 @@ pub(super) fn buckets(threshold: usize, inclusion: Inclusion, sets: &[Set]) -> V
     found
 }
 
-/// The last of `sorted`, as many as leave no set with more than `limit` of them.
+/// The longest tail of `sorted` that has at most `limit` members in each set.
 pub(super) fn last_within_limit(sorted: &[usize], sets: &[Set], limit: usize) -> Vec<usize> {
     let mut selected = vec![0; sets.len()];
     for (count, item) in sorted.iter().rev().enumerate() {
@@ -85,7 +86,7 @@ pub(super) fn last_within_limit(sorted: &[usize], sets: &[Set], limit: usize) ->
     sorted.to_vec()
 }
 
-/// The sets joined until no two share an SSTable: groups that can be compacted apart.
+/// Joins sets until no two share an SSTable: the groups can be compacted separately.
 pub(super) fn apart(sets: Vec<Set>) -> Vec<Set> {
     let mut groups: Vec<Set> = Vec::new();
     for set in sets {
@@ -108,10 +109,10 @@ mod tests {
 
     #[test]
     fn overlaps_are_those_of_the_example_in_cassandra() {
-        // A[0, 4), B[2, 8), C[6, 10), D[1, 9) there: ABD and BCD.
+        // In Cassandra's example A[0, 4), B[2, 8), C[6, 10), D[1, 9): ABD and BCD.
         let sources = [source(0, 3), source(2, 7), source(6, 9), source(1, 8)];
         assert_eq!(overlap_sets(&sources, &[0, 1, 2, 3]), sets(&[&[0, 1, 3], &[1, 2, 3]]));
-        // Ends are included: what begins where another ends overlaps it.
+        // Ends are inclusive: an SSTable that begins where another ends overlaps it.
         let touching = [source(0, 5), source(5, 9), source(10, 12)];
         assert_eq!(overlap_sets(&touching, &[0, 1, 2]), sets(&[&[0, 1], &[2]]));
         assert_eq!(overlap_sets(&touching, &[]), sets(&[]));

@@ -1,12 +1,10 @@
-//! Parts of the ring: how much of it an SSTable spans, and where equal parts of it begin.
-//!
-//! Sources: `ShardManager`, `ShardManagerNoDisks`, `Murmur3Partitioner.split` and `LongToken.size`. This machine owns the
-//! whole ring, so the local part of it is 1.
+//! Parts of the token ring: the part that an SSTable spans, and the boundaries of equal parts.
 
 use super::situation::Source;
 use helenus_model::token::Token;
 
-/// Spans below this come from SSTables of a partition or two, for which density means nothing (`MINIMUM_TOKEN_COVERAGE`).
+/// Smaller spans come from SSTables with one or two partitions, for which a density means nothing
+/// (`MINIMUM_TOKEN_COVERAGE`).
 fn coverage_min() -> f64 {
     2f64.powi(-48)
 }
@@ -17,14 +15,14 @@ pub fn range_spanned(first: Token, last: Token) -> f64 {
     if distance > 0.0 { distance } else { distance + 1.0 }
 }
 
-/// Bytes over the part of the ring that they span.
+/// The density of an SSTable: its bytes divided by the part of the ring that it spans.
 pub(super) fn density(source: &Source) -> f64 {
     let reported = source.coverage;
     let span = if reported > 0.0 { reported } else { range_spanned(source.tokens.0, source.tokens.1) };
     source.bytes as f64 / if span >= coverage_min() { span } else { 1.0 }
 }
 
-/// The density of what becomes of several.
+/// The density of the result of compacting these SSTables.
 pub(super) fn combined_density(sources: &[&Source]) -> f64 {
     let Some(first) = sources.iter().min_by(|a, b| a.first.cmp(&b.first)) else { return 0.0 };
     let Some(last) = sources.iter().max_by(|a, b| a.last.cmp(&b.last)) else { return 0.0 };
@@ -33,7 +31,7 @@ pub(super) fn combined_density(sources: &[&Source]) -> f64 {
     if span >= coverage_min() { bytes as f64 / span } else { bytes as f64 }
 }
 
-/// Where the parts of the ring end when it is cut into equal ones.
+/// Iterates over the ends of equal parts of the ring.
 #[derive(Clone, Debug)]
 pub struct Boundaries {
     count: u32,
@@ -41,24 +39,24 @@ pub struct Boundaries {
 }
 
 impl Boundaries {
-    /// So many parts, at least one, standing at the first.
+    /// For `count` parts, at least one; the current part is the first.
     pub fn new(count: u32) -> Boundaries {
         Boundaries { count: count.max(1), index: 0 }
     }
 
-    /// The last token of the present part; `None` in the last part.
+    /// The last token of the current part; `None` in the last part.
     pub fn end(&self) -> Option<Token> {
         let next = self.index + 1;
         if next >= self.count {
             return None;
         }
-        // From the least token on, rounded towards zero as BigDecimal.toBigInteger does.
+        // Counted from the smallest token, rounded towards zero as by BigDecimal.toBigInteger.
         let (count, next) = (i128::from(self.count), i128::from(next));
         let end = (i128::from(i64::MIN) * count + i128::from(u64::MAX) * next) / count;
         Some(Token(end as i64))
     }
 
-    /// Moves to the part of a token, which is not before the present part; whether that is another part.
+    /// Moves to the part of a token, which is not before the current part. Returns whether the part has changed.
     pub fn advance_to(&mut self, token: Token) -> bool {
         let before = self.index;
         while self.end().is_some_and(|end| token > end) {
@@ -86,7 +84,7 @@ mod tests {
             let mut ends = Vec::new();
             while let Some(end) = boundaries.end() {
                 ends.push(end.0);
-                // The end belongs to its part, the token after it to the next.
+                // The end belongs to its part; the token after it belongs to the next.
                 assert!(!boundaries.advance_to(end));
                 assert!(boundaries.advance_to(Token(end.0 + 1)));
             }
@@ -96,7 +94,7 @@ mod tests {
         assert_eq!(ends(2), [0]);
         assert_eq!(ends(4), [-(1 << 62), 0, (1 << 62) - 1]);
         assert_eq!(ends(8).len(), 7);
-        // Split points of fewer parts are split points of more.
+        // The boundaries of four parts are among those of eight.
         assert!(ends(4).iter().all(|end| ends(8).contains(end)));
         let mut boundaries = Boundaries::new(4);
         assert!(boundaries.advance_to(Token(i64::MAX)) && boundaries.end().is_none());

@@ -1,61 +1,61 @@
-//! What choosing is told, and what it answers.
+//! The input and output of the strategies.
 
 use helenus_model::token::Token;
 use helenus_sstable::names::Descriptor;
 use std::collections::BTreeSet;
 
-/// What choosing knows of an SSTable.
+/// The description of an SSTable for the strategies.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its names; orders by age.
+    /// Its name; descriptors are ordered by age.
     pub id: Descriptor,
     /// Bytes of Data.db (Cassandra's `onDiskLength`).
     pub bytes: u64,
-    /// Ordered position of its first partition.
+    /// Byte-comparable position of its first partition.
     pub first: Vec<u8>,
-    /// Ordered position of its last partition.
+    /// Byte-comparable position of its last partition.
     pub last: Vec<u8>,
     /// Tokens of its first and last partition.
     pub tokens: (Token, Token),
-    /// The part of the ring that its Statistics.db says it spans; not above 0 (or NaN) when it says nothing.
+    /// The part of the ring that it spans, from Statistics.db; NaN or not above 0 if it is not recorded.
     pub coverage: f64,
     /// Smallest timestamp, microseconds.
     pub timestamp_us_min: i64,
     /// Greatest timestamp, microseconds.
     pub timestamp_us_max: i64,
-    /// Greatest local deletion time, seconds; `NO_EXPIRY` when something neither is deleted nor expires.
+    /// Greatest local deletion time, seconds; `NO_EXPIRY` if some data neither is deleted nor expires.
     pub local_deletion_s_max: i64,
-    /// Level of levelled compaction.
+    /// Its level in levelled compaction.
     pub level: usize,
-    /// When it was made, milliseconds since 1970; 0 when its name does not tell.
+    /// Its time of creation, milliseconds since 1970; 0 if the name does not contain it.
     pub created_ms: i64,
-    /// Estimated part of its cells that are tombstones old enough to go.
+    /// Estimated part of its cells that are purgeable tombstones.
     pub droppable: f64,
 }
 
 impl Source {
-    /// Whether the two have partitions between the same positions.
+    /// Whether the ranges of the two SSTables overlap.
     pub fn overlaps(&self, other: &Source) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// A table's SSTables at one moment, and what came before.
+/// A table's SSTables at one moment, with the strategies' history.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
     /// Every SSTable of the view.
     pub sources: &'a [Source],
-    /// Those that may not be chosen: they are being compacted, or were found damaged.
+    /// SSTables that may not be chosen: they are being compacted, or were found damaged.
     pub busy: &'a BTreeSet<Descriptor>,
-    /// Smallest timestamp of what is not in `sources`: memtables, SSTables that cannot be read; `i64::MAX` when nothing is.
+    /// Smallest timestamp of data outside `sources`: in memtables and unreadable SSTables; `i64::MAX` if there is none.
     pub elsewhere_us_min: i64,
     /// The wall clock, milliseconds.
     pub now_ms: i64,
-    /// Tombstones with a local deletion time before this may go, seconds.
+    /// Tombstones with a local deletion time before this may be purged, seconds.
     pub gc_before_s: i64,
-    /// What earlier rounds left.
+    /// The history of earlier rounds.
     pub history: &'a History,
-    /// Draws between choices that are as good as each other.
+    /// Random seed for choosing among equally good choices.
     pub seed: u64,
 }
 
@@ -70,36 +70,36 @@ impl Situation<'_> {
 /// Levels of levelled compaction (`LeveledGenerations.MAX_LEVEL_COUNT`).
 pub const LEVELS: usize = 9;
 
-/// What strategies remember from round to round. Kept in memory: after a restart it is as new, as in Cassandra.
+/// The state that strategies keep from round to round, in memory only. A restart resets it, as in Cassandra.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Size of a flushed SSTable as observed, bytes; 0 before the first flush.
+    /// Observed size of flushed SSTables, bytes; 0 before the first flush.
     pub flush_bytes: u64,
-    /// When fully expired SSTables were last looked for, milliseconds.
+    /// The time of the last check for fully expired SSTables, milliseconds.
     pub expired_checked_ms: i64,
-    /// Rounds since a compaction into each level.
+    /// For each level, the rounds since the last compaction into it.
     pub rounds_without: [u32; LEVELS],
 }
 
-/// How the output is cut into SSTables.
+/// How the output is split into SSTables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Output {
     /// One SSTable.
     Whole,
-    /// One for each of so many equal parts of the ring.
+    /// One SSTable for each of this number of equal parts of the ring.
     Shards(u32),
-    /// Of about so many bytes each, all on one level.
+    /// SSTables of about equal size, all on one level.
     Sized {
-        /// Bytes of Data.db after which the next begins.
+        /// Bytes of Data.db after which the next SSTable begins.
         bytes: u64,
         /// The level.
         level: usize,
     },
-    /// Of about so many bytes each, filling one level after the other from the first.
+    /// SSTables of about equal size, which fill one level after the other, from level 1.
     Levels {
-        /// Bytes of Data.db after which the next begins.
+        /// Bytes of Data.db after which the next SSTable begins.
         bytes: u64,
-        /// How many times larger a level is than the one before.
+        /// The ratio of a level's size to that of the level before.
         fanout: u64,
     },
 }
@@ -111,7 +111,7 @@ pub enum Reason {
     Strategy,
     /// One SSTable alone, for its tombstones.
     Tombstones,
-    /// Somebody asked for it.
+    /// It was requested.
     Major,
 }
 
@@ -120,21 +120,21 @@ pub enum Reason {
 pub struct Choice {
     /// Indexes into the situation's sources.
     pub inputs: Vec<usize>,
-    /// What becomes of them.
+    /// How the output is split.
     pub output: Output,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// The answer of one round.
+/// The result of one round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// What to do now, if anything.
+    /// The compaction to run now, if any.
     pub choice: Option<Choice>,
-    /// About how many compactions are due in all.
+    /// Estimated number of all compactions that are due.
     pub pending: u64,
-    /// Whether fully expired SSTables were looked for: the history takes the time.
+    /// Whether fully expired SSTables were checked for; the history then records the time.
     pub expired_checked: bool,
-    /// The level that a levelled compaction goes into: the history counts it.
+    /// The output level of a levelled compaction, which the history counts.
     pub into_level: Option<usize>,
 }

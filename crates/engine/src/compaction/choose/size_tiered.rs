@@ -1,10 +1,10 @@
-//! SizeTieredCompactionStrategy: SSTables of similar size together.
+//! SizeTieredCompactionStrategy: compacts SSTables of similar size together.
 
 use super::expired::worth_dropping;
 use super::options::{CompactionOptions, SizeTieredOptions};
 use super::situation::{Choice, Decision, Output, Reason, Situation};
 
-/// The bucket to compact, or one SSTable for its tombstones.
+/// Chooses the bucket to compact, or one SSTable for its tombstones.
 pub(super) fn choose(
     situation: &Situation<'_>,
     options: &CompactionOptions,
@@ -29,7 +29,7 @@ pub(super) fn choose(
     Decision { choice, pending, ..Decision::default() }
 }
 
-/// Groups items by size: into the first bucket whose mean is near enough, or all that are small together.
+/// Groups items by size. An item goes into the first bucket whose mean is near enough; all small items share a bucket.
 pub(super) fn buckets(mut sizes: Vec<(usize, u64)>, options: &SizeTieredOptions) -> Vec<Vec<usize>> {
     sizes.sort_by_key(|(_, bytes)| *bytes);
     let mut buckets: Vec<(u64, Vec<usize>)> = Vec::new();
@@ -52,10 +52,10 @@ pub(super) fn buckets(mut sizes: Vec<(usize, u64)>, options: &SizeTieredOptions)
     buckets.into_iter().map(|(_, bucket)| bucket).collect()
 }
 
-/// The bucket to compact, cut to the greater threshold; empty if none reaches the lesser.
+/// The bucket to compact, limited to the greater threshold; empty if no bucket reaches the lesser one.
 ///
-/// Cassandra takes the one that is read most. Rates of reads are not kept here, so all are equal and its tie-break
-/// decides: the greatest mean size.
+/// Cassandra takes the bucket with the most reads. Read rates are not kept here, so they all count as equal, and
+/// Cassandra's tie-break decides: the greatest mean size.
 pub(super) fn most_interesting(
     situation: &Situation<'_>,
     buckets: Vec<Vec<usize>>,
@@ -103,10 +103,10 @@ mod tests {
         // 150 is not under 1.5 times 100; 149 is.
         assert_eq!(of(&[100, 150], own(0.5, 1.5, 0)), [[0], [1]]);
         assert_eq!(of(&[100, 149], own(0.5, 1.5, 0)), [[0, 1]]);
-        // The mean moves: 100 and 140 make 120, so 179 fits and 180 does not.
+        // The mean moves: that of 100 and 140 is 120, so 179 fits and 180 does not.
         assert_eq!(of(&[100, 140, 179], own(0.5, 1.5, 0)), [[0, 1, 2]]);
         assert_eq!(of(&[100, 140, 180], own(0.5, 1.5, 0)), [vec![0, 1], vec![2]]);
-        // Under the minimal size everything is alike; that size itself is not under it.
+        // All sizes under the minimum are similar; the minimum itself is not under it.
         assert_eq!(of(&[1, 49, 50], own(0.5, 1.5, 50)), [vec![0, 1], vec![2]]);
     }
 

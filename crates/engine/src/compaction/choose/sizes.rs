@@ -1,10 +1,10 @@
-//! Numbers in options as Cassandra reads them (`FBUtilities.parseHumanReadable`, `parsePercent`).
+//! Parses numbers in options like Cassandra (`FBUtilities.parseHumanReadable`, `parsePercent`).
 
-/// Prefixes from 10^-30 to 10^30, the blank standing for none.
+/// Prefixes from 10^-30 to 10^30; the blank stands for no prefix.
 const PREFIXES: &str = "qryzafpnum KMGTPEZYRQ";
 
-/// A number of bytes: a decimal number, possibly with a binary exponent (`1.5*2^20B`), a prefix (K, M, ..., Ki, Mi, ...) and
-/// the unit B, which must be there. `None` when Cassandra does not take it.
+/// Parses a number of bytes: a decimal number, optionally a binary exponent (`1.5*2^20B`) and a prefix (K, M, ..., Ki,
+/// Mi, ...), and the mandatory unit B. `None` if Cassandra rejects it.
 pub fn parse_size(text: &str) -> Option<f64> {
     let text = text.strip_suffix('B')?;
     let digits = number_length(text)?;
@@ -39,7 +39,7 @@ pub fn parse_size(text: &str) -> Option<f64> {
     rest.is_empty().then_some(value)
 }
 
-/// Length of the number at the start: `NaN`, `Infinity` or digits with fraction and exponent.
+/// The length of the number at the start: `NaN`, `Infinity` or digits with fraction and exponent.
 fn number_length(text: &str) -> Option<usize> {
     if text.starts_with("NaN") {
         return Some(3);
@@ -67,7 +67,7 @@ fn number_length(text: &str) -> Option<usize> {
     Some(at)
 }
 
-/// A part of one: `0.1` and `10%` are the same. `None` when it is no number.
+/// Parses a part of one: `0.1` and `10%` are the same. `None` if it is not a number.
 pub fn parse_percent(text: &str) -> Option<f64> {
     let text = text.trim();
     match text.strip_suffix('%') {

@@ -1,10 +1,10 @@
-//! The entrance: a table's options name the strategy.
+//! The entry point: calls the strategy that a table's options name.
 
 use super::options::{CompactionOptions, Strategy};
 use super::situation::{Choice, Decision, Output, Reason, Situation};
 use super::{leveled, size_tiered, time_window, unified};
 
-/// What to compact now by the table's strategy. Whether compaction is enabled at all is the caller's question.
+/// Chooses what to compact now, by the table's strategy. The caller checks whether compaction is enabled.
 pub fn choose(situation: &Situation<'_>, options: &CompactionOptions) -> Decision {
     match &options.strategy {
         Strategy::Unified(own) => unified::choose(situation, own),
@@ -14,8 +14,8 @@ pub fn choose(situation: &Situation<'_>, options: &CompactionOptions) -> Decisio
     }
 }
 
-/// Compactions of everything, as `nodetool compact` asks for: one, or by the unified strategy one a part of the ring that
-/// nothing reaches across.
+/// Compactions of everything, as requested by `nodetool compact`: one compaction, or for the unified strategy one for
+/// each group of SSTables that overlap no others.
 pub fn maximal(situation: &Situation<'_>, options: &CompactionOptions) -> Vec<Choice> {
     let output = match &options.strategy {
         Strategy::Unified(own) => return unified::maximal(situation, own),

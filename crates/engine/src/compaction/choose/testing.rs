@@ -1,4 +1,4 @@
-//! Sources and situations in a few words, for the strategies' tests.
+//! Helpers that make sources and situations for the strategies' tests.
 
 use super::situation::{History, Situation, Source};
 use helenus_model::byte_comparable::decorated_key;
@@ -15,7 +15,7 @@ fn place(token: i64) -> Vec<u8> {
     out
 }
 
-/// Of 1 MiB, from one token to another.
+/// A source of 1 MiB, from one token to another.
 pub(super) fn source(first: i64, last: i64) -> Source {
     Source {
         id: Descriptor::new(SsTableId::Sequence(0)),
@@ -33,12 +33,12 @@ pub(super) fn source(first: i64, last: i64) -> Source {
     }
 }
 
-/// Over the whole ring, of so many bytes.
+/// A source of this size over the whole ring.
 pub(super) fn whole(bytes: u64) -> Source {
     Source { bytes, ..source(i64::MIN, i64::MAX) }
 }
 
-/// Gives each its own name and, if it has none, a timestamp: the later, the newer.
+/// Gives each source its own name and, if it has none, a timestamp. Later sources are newer.
 pub(super) fn numbered(mut sources: Vec<Source>) -> Vec<Source> {
     for (index, source) in sources.iter_mut().enumerate() {
         source.id = Descriptor::new(SsTableId::Sequence(index as u32 + 1));
@@ -49,7 +49,7 @@ pub(super) fn numbered(mut sources: Vec<Source>) -> Vec<Source> {
     sources
 }
 
-/// With nothing busy, memtables empty, and nothing remembered.
+/// Makes situations. By default nothing is busy, memtables are empty, and there is no history.
 pub(super) struct Setting {
     pub(super) sources: Vec<Source>,
     pub(super) busy: BTreeSet<Descriptor>,

@@ -1,4 +1,4 @@
-//! TimeWindowCompactionStrategy: SSTables of one window of time together, and nothing across windows.
+//! TimeWindowCompactionStrategy: compacts SSTables of one time window together, and never across windows.
 
 use super::expired::{fully_expired, worth_dropping};
 use super::options::{CompactionOptions, TimeWindowOptions};
@@ -6,10 +6,10 @@ use super::situation::{Choice, Decision, Output, Reason, Situation};
 use super::size_tiered;
 use std::collections::BTreeMap;
 
-/// The newest window with something to do, what has expired, or one SSTable for its tombstones.
+/// Chooses the newest window with something to do, and expired SSTables, or one SSTable for its tombstones.
 ///
-/// The newest window is that of the newest SSTable of all; Cassandra remembers the newest it has seen of those not being
-/// compacted, which is the same but for a moment.
+/// The newest window is that of the newest SSTable of all. Cassandra remembers the newest one it has seen among the
+/// SSTables not being compacted, which differs only for a moment.
 pub(super) fn choose(
     situation: &Situation<'_>,
     options: &CompactionOptions,
@@ -41,7 +41,7 @@ pub(super) fn choose(
     Decision { choice, pending, expired_checked, ..Decision::default() }
 }
 
-/// Start of the window of a timestamp, seconds since 1970; everything is rounded towards zero, as Java does.
+/// Start of the window of a timestamp, seconds since 1970. All divisions round towards zero, as in Java.
 fn window_start_s(timestamp: i64, own: &TimeWindowOptions) -> i64 {
     let (divisor, factor) = own.timestamps;
     let ms = (timestamp / divisor).saturating_mul(factor);
@@ -49,8 +49,8 @@ fn window_start_s(timestamp: i64, own: &TimeWindowOptions) -> i64 {
     seconds - seconds % own.window_s
 }
 
-/// What to compact, and how many compactions are due. The newest window is compacted by size from `min_threshold` on, any
-/// other from two SSTables on.
+/// The SSTables to compact, and the number of compactions that are due. The newest window is compacted by size from
+/// `min_threshold` SSTables on, any other window from two on.
 fn newest_window(
     situation: &Situation<'_>,
     options: &CompactionOptions,
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(inputs(vec![at(DAY_US), at(2 * DAY_US), at(3 * DAY_US)]), []);
         assert_eq!(inputs(vec![at(DAY_US), at(DAY_US), at(DAY_US)]), []);
         assert_eq!(inputs(vec![at(DAY_US), at(DAY_US), at(DAY_US), at(DAY_US)]), [0, 1, 2, 3]);
-        // Four in the newest window, but of different sizes: the older window goes.
+        // Four in the newest window, but of different sizes: the older window is compacted.
         let large = Source { bytes: 10_000 * MIB, ..at(3 * DAY_US) };
         let newest = [at(3 * DAY_US), at(3 * DAY_US), at(3 * DAY_US), large];
         assert_eq!(inputs([vec![at(DAY_US), at(DAY_US)], newest.to_vec()].concat()), [0, 1]);
@@ -143,7 +143,7 @@ mod tests {
         let sources = vec![at(DAY_US), at(DAY_US), at(2 * DAY_US), at(2 * DAY_US), at(3 * DAY_US)];
         let decision = decide(&Setting::new(sources.clone()), &options(&[]));
         assert_eq!((decision.choice.unwrap().inputs, decision.pending), (vec![2, 3], 2));
-        // The newest window is the newest's even while that is being compacted.
+        // The newest window stays the same while its SSTable is being compacted.
         let mut setting = Setting::new(sources);
         setting.busy.insert(setting.sources[4].id);
         assert_eq!(decide(&setting, &options(&[])).choice.unwrap().inputs, [2, 3]);

@@ -1,8 +1,9 @@
-//! UnifiedCompactionStrategy: levels by density (bytes over the part of the ring they span), output in shards.
+//! UnifiedCompactionStrategy: levels by density (bytes divided by the part of the ring that they span), output in
+//! shards.
 //!
-//! A scaling parameter W says how a level is kept: W > 0 tiered (fan-out and threshold W + 2), W < 0 levelled (fan-out
-//! 2 - W, threshold 2), 0 both. Sources: `UnifiedCompactionStrategy`, `unified.Controller`; the idea is told in
-//! `UnifiedCompactionStrategy.md` of Cassandra's repository.
+//! The scaling parameter W of a level: W > 0 is tiered (fan-out and threshold W + 2), W < 0 is levelled (fan-out 2 - W,
+//! threshold 2), 0 is both. Sources: `UnifiedCompactionStrategy`, `unified.Controller`; `UnifiedCompactionStrategy.md`
+//! in Cassandra's repository explains the idea.
 
 use super::expired::fully_expired;
 use super::options::UnifiedOptions;
@@ -10,7 +11,7 @@ use super::overlaps::{Set, apart, buckets, last_within_limit, overlap_sets};
 use super::shards::{combined_density, density};
 use super::situation::{Choice, Decision, Output, Reason, Situation, Source};
 
-/// The level with the most overlap, and of it a bucket; with it, what has expired.
+/// Chooses a bucket of the level with the most overlap, and adds expired SSTables.
 pub(super) fn choose(situation: &Situation<'_>, own: &UnifiedOptions) -> Decision {
     let free = situation.free();
     let expired_checked = situation.now_ms - situation.history.expired_checked_ms > own.expired_check_ms;
@@ -23,7 +24,7 @@ pub(super) fn choose(situation: &Situation<'_>, own: &UnifiedOptions) -> Decisio
     Decision { choice, pending, expired_checked, ..Decision::default() }
 }
 
-/// Everything, in groups that do not overlap each other.
+/// All SSTables, in groups that do not overlap each other.
 pub(super) fn maximal(situation: &Situation<'_>, own: &UnifiedOptions) -> Vec<Choice> {
     let groups = apart(overlap_sets(situation.sources, &situation.free()));
     let choice = |group: Set| {
@@ -38,18 +39,18 @@ fn output(situation: &Situation<'_>, own: &UnifiedOptions, inputs: &[usize]) -> 
     Output::Shards(shards(own, combined_density(&sources)))
 }
 
-/// A level: sources whose density lies in its bounds.
+/// A level: the sources whose density is within its bounds.
 struct Level {
     index: usize,
     sources: Vec<usize>,
 }
 
-/// What to compact, and how many compactions are due.
+/// The SSTables to compact, and the number of compactions that are due.
 fn pick(situation: &Situation<'_>, own: &UnifiedOptions, suitable: Vec<usize>) -> (Vec<usize>, u64) {
     let mut pending = 0;
     let mut selected = None;
-    // Cassandra compares a level's overlap even when it has nothing to do: then nothing is done in the levels above
-    // that overlap less, either.
+    // As in Cassandra, a level's overlap counts even if the level has nothing to compact. Then higher levels with less
+    // overlap are not compacted either.
     let mut most = None;
     for level in levels(situation, own, suitable) {
         let sets = overlap_sets(situation.sources, &level.sources);
@@ -90,14 +91,14 @@ fn levels(situation: &Situation<'_>, own: &UnifiedOptions, mut suitable: Vec<usi
     levels
 }
 
-/// Size at which the levels begin: a little less than a flushed SSTable.
+/// The lower bound of the levels' densities: a little less than a flushed SSTable.
 fn base_bytes(situation: &Situation<'_>, own: &UnifiedOptions) -> f64 {
     let flush = if own.flush_bytes > 0 { own.flush_bytes } else { situation.history.flush_bytes };
     flush.max(1 << 20) as f64 * (1.0 - 0.9 / fanout(scaling(own, 0)) as f64)
 }
 
-/// The sources of a bucket's compaction: all, or when compaction is late the oldest ones, as many as bring the levels
-/// into the shape that compactions in time would have given them.
+/// The inputs of a bucket's compaction: all sources, or, if compaction is late, the oldest ones: as many as give the
+/// levels the shape that compactions in time would have given them.
 fn of_bucket(situation: &Situation<'_>, own: &UnifiedOptions, index: usize, sets: &[Set]) -> Vec<usize> {
     let count = sets.iter().map(Set::len).max().unwrap_or(0);
     let fanout_here = fanout(scaling(own, index));
@@ -132,7 +133,7 @@ fn late_pick(own: &UnifiedOptions, level: usize, limit: usize) -> usize {
         }
         pick = next;
     }
-    // Levelled: all that would have reached that level are compacted into one.
+    // Levelled: all sources that would have reached that level are compacted into one.
     if scaling(own, level) < 0 { pick * (limit / pick).max(1) } else { pick }
 }
 
@@ -148,13 +149,10 @@ fn threshold(w: i32) -> usize {
     w.max(0) as usize + 2
 }
 
-/// W of each level, separated by commas: `N` for 0, `L` or `T` and a fan-out from 2 on, or a number.
-///
-/// # Errors
-/// Cassandra's text.
+/// Parses W of each level, separated by commas: `N` for 0, `L` or `T` and a fan-out from 2 on, or a number.
 pub fn parse_scaling_parameters(text: &str) -> Result<Vec<i32>, String> {
     let mut values: Vec<&str> = text.split(',').collect();
-    // Java's split leaves out empty strings at the end.
+    // Java's split drops empty strings at the end.
     while values.len() > 1 && values.last().is_some_and(|value| value.is_empty()) {
         values.pop();
     }
@@ -183,8 +181,8 @@ fn parse_scaling_parameter(value: &str) -> Result<i32, String> {
     if digits(number) { value.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
-/// Into how many SSTables data of this density is cut: a power of two times the base count, so that each is about as
-/// large as wanted; fewer when they would be smaller than the least (`Controller.getNumShards`).
+/// The number of shards for data of this density: a power of two times the base count, so that each shard has about the
+/// wanted size; fewer if they would be smaller than the minimum (`Controller.getNumShards`).
 fn shards(own: &UnifiedOptions, density: f64) -> u32 {
     const SHIFT_MAX: u32 = 20;
     let highest_bit = |count: f64| {
@@ -255,7 +253,7 @@ mod tests {
         let found = levels(&setting.situation(), &own, vec![0, 1, 2, 3]);
         let found: Vec<_> = found.into_iter().map(|level| (level.index, level.sources)).collect();
         assert_eq!(found, [(0, vec![0]), (1, vec![1, 2]), (2, vec![3])]);
-        // A quarter of the ring makes the same bytes four times as dense.
+        // On a quarter of the ring, the same bytes are four times as dense.
         let quarter = Source { bytes: 8 * MIB, ..source(0, (1 << 62) - 1) };
         let setting = Setting::new(vec![quarter]);
         let found = levels(&setting.situation(), &own, vec![0]);
@@ -270,7 +268,7 @@ mod tests {
         let levelled = options(&[("scaling_parameters", "L10")]);
         assert_eq!(inputs(vec![whole(MIB); 1], &levelled), []);
         assert_eq!(inputs(vec![whole(MIB); 2], &levelled), [0, 1]);
-        // Four that do not overlap are not worth it.
+        // Four SSTables that do not overlap are not compacted.
         let apart = (0..4).map(|n| source(n * 10, n * 10 + 9)).collect();
         assert_eq!(inputs(apart, &four), []);
     }
@@ -284,7 +282,7 @@ mod tests {
         );
         let levelled = options(&[("scaling_parameters", "-2")]);
         assert_eq!(inputs(vec![whole(MIB); 55], &levelled), (0..48).collect::<Vec<_>>());
-        // A little late is still all of them, up to the most.
+        // If compaction is only a little late, all are chosen, up to the maximum.
         assert_eq!(inputs(vec![whole(MIB); 16], &options(&[])).len(), 16);
         assert_eq!(inputs(vec![whole(MIB); 16], &options(&[("max_sstables_to_compact", "8")])).len(), 8);
     }
@@ -311,7 +309,7 @@ mod tests {
             [1024, 128, 32, 1]
         );
         assert_eq!(["0.333", "0.5", "1"].map(|growth| count(growth, "4", 1024.0 * GIB)), [128, 64, 4]);
-        // Below the base count the least size decides, in divisors of the base.
+        // Below the base count the minimum size decides, in divisors of the base.
         let own = options(&[]);
         let mib = |mib: u64| (mib * MIB) as f64;
         assert_eq!([1, 199, 200, 399, 400, 4000].map(|size| shards(&own, mib(size))), [1, 1, 2, 2, 4, 4]);

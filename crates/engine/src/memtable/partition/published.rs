@@ -1,4 +1,4 @@
-//! A reader during a write sees all of it or nothing, in every interleaving that loom finds.
+//! Checks with loom, over all interleavings, that a reader sees a concurrent write whole or not at all.
 
 use super::*;
 use crate::memtable::tests::{Batch, small_table};
@@ -10,7 +10,8 @@ struct Shared {
     partition: Partition,
 }
 
-/// What a reader finds: rows both ways, static row, deletion, covering range.
+/// What a reader finds: the number of rows forwards and backwards, and whether there is a static row, a partition
+/// deletion and a covering range deletion.
 fn read(partition: &Partition) -> [usize; 5] {
     let sequence = partition.sequence();
     let visible = |node: &NodeRef<'_, AtomicPtr<Version<Bytes>>>| {

@@ -1,13 +1,13 @@
-//! Many range deletions of one write, made disjoint before they are applied.
+//! Makes the range deletions of one write disjoint before they are applied.
 //!
-//! A range deletion strengthens every point within it. Of n ranges that lie in one another each would pass over all before
-//! it: a batch of some ten thousand takes minutes and gigabytes so. Disjoint ones pass over each point once.
+//! A range deletion updates every point within it. Each of n nested ranges would pass over all before it: a batch of
+//! ten thousand would take minutes and gigabytes. Disjoint ranges pass over each point once.
 
 use helenus_model::deletion::DeletionTime;
 use helenus_model::mutation::RangeBound;
 use std::collections::BinaryHeap;
 
-/// A deletion between two bounds, and their ordered positions.
+/// A deletion between two bounds, each with its ordered key.
 #[derive(Clone, Debug)]
 pub(super) struct Range<'a> {
     pub(super) start: (Vec<u8>, RangeBound<'a>),
@@ -15,7 +15,7 @@ pub(super) struct Range<'a> {
     pub(super) deletion: DeletionTime,
 }
 
-/// Ranges that cover what these do, each place by the strongest: none overlaps another.
+/// Disjoint ranges that cover the same rows, each row by the strongest deletion that covered it.
 pub(super) fn disjoint(mut ranges: Vec<Range<'_>>) -> Vec<Range<'_>> {
     ranges.retain(|range| range.start.0 < range.end.0);
     ranges.sort_by(|a, b| a.start.0.cmp(&b.start.0));
@@ -24,7 +24,7 @@ pub(super) fn disjoint(mut ranges: Vec<Range<'_>>) -> Vec<Range<'_>> {
     places.sort_by(|a, b| a.0.cmp(&b.0));
     places.dedup_by(|a, b| a.0 == b.0);
     let mut found: Vec<Range<'_>> = Vec::new();
-    // The ranges begun so far, the strongest first; those that have ended go when they come up.
+    // The ranges begun so far, the strongest first. A range that has ended is removed when it becomes the first.
     let (mut open, mut next) = (BinaryHeap::new(), 0);
     for pair in places.windows(2) {
         let [from, to] = pair else { continue };
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use helenus_model::mutation::{Change, Changes};
 
-    /// What covers each of some places, by looking at every range.
+    /// The strongest range that covers `place`, found by a scan of all ranges.
     fn covering(ranges: &[Range<'_>], place: u8) -> Option<(i64, i64)> {
         let covers = |range: &&Range<'_>| range.start.0[0] <= place && place < range.end.0[0];
         ranges.iter().filter(covers).map(|range| (range.deletion.timestamp_us, range.deletion.local_s)).max()

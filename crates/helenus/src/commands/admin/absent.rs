@@ -1,6 +1,6 @@
-//! Verbs of nodetool that mean nothing on one machine, or not here: each says why, and what to use.
+//! Verbs of nodetool that Helenus does not have: the reason for each, and what to use instead.
 
-/// What a group of verbs would be about, and what to do instead.
+/// A group of absent verbs: the reason, and what to use instead.
 struct Absent {
     verbs: &'static [&'static str],
     why: &'static str,
@@ -208,12 +208,12 @@ const ABSENT: &[Absent] = &[
     },
 ];
 
-/// Every such verb.
+/// All absent verbs.
 pub fn verbs() -> impl Iterator<Item = &'static str> {
     ABSENT.iter().flat_map(|absent| absent.verbs).copied()
 }
 
-/// Why there is no such verb, if it is one of these.
+/// The reason why `verb` is absent, or `None` if it is not in the list.
 pub fn why(verb: &str) -> Option<&'static str> {
     ABSENT.iter().find(|absent| absent.verbs.contains(&verb)).map(|absent| absent.why)
 }

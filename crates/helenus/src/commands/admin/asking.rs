@@ -1,4 +1,4 @@
-//! Asking the server: one question, or one and then again until it is done.
+//! Requests to the server through its admin socket: a single one, or repeated until a job is done.
 
 use crate::commands::watch::Line;
 use anyhow::{Result, bail};
@@ -11,18 +11,15 @@ use std::path::{Path, PathBuf};
 
 use super::layout::file_size;
 
-/// The server that a command line means.
+/// The server that the command line addresses.
 pub struct Server {
     socket: PathBuf,
-    /// Print answers as JSON.
+    /// Whether answers are printed as JSON.
     pub json: bool,
 }
 
 impl Server {
-    /// The server of `--data` or `--socket`.
-    ///
-    /// # Errors
-    /// A host that is not this machine.
+    /// The server that `--data` or `--socket` names.
     pub fn of(before_verb: &ArgMatches, matches: &ArgMatches) -> Result<Server> {
         let text = |name: &str| matches.get_one::<String>(name);
         let host = before_verb.get_one::<String>("host");
@@ -42,10 +39,7 @@ impl Server {
         Ok(Server { socket, json: matches.get_flag("json") || is_json("format") })
     }
 
-    /// Asks one question.
-    ///
-    /// # Errors
-    /// Nobody answers; the answer is an error.
+    /// Sends one request.
     pub fn ask(&self, request: &AdminRequest) -> Result<AdminAnswer> {
         match ask(&self.socket, request)? {
             AdminAnswer::Error(text) => bail!("{text}"),
@@ -53,10 +47,7 @@ impl Server {
         }
     }
 
-    /// Has compactions made, and shows how far they are where somebody looks.
-    ///
-    /// # Errors
-    /// As `ask`.
+    /// Requests compactions, waits for them, and shows their progress if stderr is a terminal.
     pub fn compact(&self, request: &AdminRequest) -> Result<helenus_server::admin::Compaction> {
         let mut err = std::io::stderr().lock();
         let watched = err.is_terminal();
@@ -79,10 +70,7 @@ impl Server {
         Ok(done)
     }
 
-    /// Sends it on an errand, and shows how far that is where somebody looks.
-    ///
-    /// # Errors
-    /// As `ask`.
+    /// Starts a job on the server, waits for it, and shows its progress on a terminal.
     pub fn send(&self, request: &AdminRequest) -> Result<Outcome> {
         follow(&self.socket, request)
     }
@@ -99,10 +87,7 @@ impl Server {
     }
 }
 
-/// Sends the server behind a socket on an errand.
-///
-/// # Errors
-/// Nobody answers; the answer is an error.
+/// Starts a job on the server behind a socket, and waits for it.
 pub fn follow(socket: &Path, request: &AdminRequest) -> Result<Outcome> {
     let mut answer = ask(socket, request)?;
     let mut line = Line::default();
@@ -119,15 +104,12 @@ pub fn follow(socket: &Path, request: &AdminRequest) -> Result<Outcome> {
     }
 }
 
-/// An answer to another question.
-///
-/// # Errors
-/// Always.
+/// The error for an answer of the wrong kind.
 pub fn unexpected<T>() -> Result<T> {
     bail!("the server answered another question; its version may be another than this program's")
 }
 
-/// A compaction under way, on a line.
+/// A running compaction, as one line.
 pub fn running_text(running: &RunningCompaction) -> String {
     let RunningCompaction { keyspace, table, kind, sstables, bytes_total, bytes_done } = running;
     let percent = bytes_done * 100 / (*bytes_total).max(1);

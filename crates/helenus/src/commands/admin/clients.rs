@@ -1,4 +1,4 @@
-//! `clientstats`: who is connected, and by which version of the protocol who was.
+//! `clientstats`: the connected clients, and former clients by protocol version.
 
 use super::asking::{Server, unexpected};
 use super::layout::{Columns, date};
@@ -6,27 +6,27 @@ use anyhow::Result;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ClientLine, ClientsSeen, ProtocolClient};
 use std::io::{Write, stdout};
 
-/// What Cassandra shows where nothing is known.
+/// Cassandra's text for an unknown value.
 const UNDEFINED: &str = "undefined";
 /// The user of connections without authentication.
 const ANONYMOUS: &str = "anonymous";
 
-/// What `clientstats` is to show.
+/// The parts that `clientstats` shows.
 pub struct Shown {
-    /// Every connection.
+    /// All connections.
     pub all: bool,
-    /// Addresses by the version of the protocol.
+    /// Client addresses by protocol version.
     pub by_protocol: bool,
-    /// Nothing: to forget them.
+    /// Shows nothing, but clears the history of connections.
     pub clear: bool,
-    /// Every connection with its options.
+    /// All connections, with their options.
     pub options: bool,
 }
 
 /// `clientstats` (`ClientStats.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn clientstats(server: &Server, shown: &Shown) -> Result<()> {
     if shown.clear {
         if !server.json {
@@ -113,7 +113,7 @@ fn table(connections: &[ClientLine], with_options: bool) -> Columns {
     columns
 }
 
-/// Drivers say what they like: no character of theirs moves a terminal's cursor.
+/// Replaces control characters, because a driver chooses these texts and must not move the terminal's cursor.
 fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }

@@ -1,4 +1,4 @@
-//! The clocks: what `info` and `status` say of them when something is wrong, and `resetclock`.
+//! The clocks: remarks of `info` and `status` about anomalies, and `resetclock`.
 
 use super::asking::{Server, unexpected};
 use anyhow::Result;
@@ -6,10 +6,10 @@ use helenus_model::types::{CqlType, to_cql_literal};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ClockFigures};
 use std::io::{Write, stdout};
 
-/// Timestamps that are ahead by less are those of a busy server.
+/// Timestamps that are ahead of the clock by less than this are normal on a busy server.
 const AHEAD_US_SHOWN: i64 = 1_000_000;
 
-/// What is worth saying of the clocks; nothing when all is well. Each a name and a text.
+/// Remarks about anomalies of the clocks, each a name and a text. Empty if all is well.
 pub(super) fn remarks(clock: &ClockFigures) -> Vec<(&'static str, String)> {
     let mut remarks = Vec::new();
     if let Some((expected_us, found_us)) = clock.last_jump {
@@ -35,10 +35,10 @@ pub(super) fn remarks(clock: &ClockFigures) -> Vec<(&'static str, String)> {
     remarks
 }
 
-/// `resetclock`: ours.
+/// `resetclock`, which nodetool does not have.
 ///
 /// # Errors
-/// Nobody answers; the machine's clock says more than files can hold; the log fails.
+/// No server answers; the machine's clock is beyond the times that files can hold; the log fails.
 pub fn resetclock(server: &Server) -> Result<()> {
     let AdminAnswer::Clock(before) = server.ask(&AdminRequest::ResetClock)? else { return unexpected() };
     if server.json {

@@ -1,4 +1,4 @@
-//! The verbs as the command line sees them.
+//! The command line of `helenus admin`: its verbs and their options.
 
 use super::absent;
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -12,7 +12,7 @@ const EXAMPLES: &str = "Examples:
 Verbs, flags and layouts are nodetool's; --json prints data instead. Verbs that mean nothing on one machine (repair,
 decommission, ...) say why and what to use, with exit code 1.";
 
-/// The command.
+/// Defines the command.
 pub fn command() -> Command {
     let data = Arg::new("data").long("data").value_name("PATH").global(true).default_value("./data");
     let socket = Arg::new("socket").long("socket").value_name("PATH").global(true).conflicts_with("data");
@@ -43,7 +43,7 @@ pub fn command() -> Command {
         .subcommands(hidden)
 }
 
-/// `-h` is nodetool's host.
+/// `--help` without `-h`, because `-h` is nodetool's host option.
 fn help() -> Arg {
     Arg::new("help").long("help").action(ArgAction::Help).help("Print help")
 }
@@ -75,7 +75,7 @@ fn flag(name: &'static str, short: char, long: &'static str, help: &'static str)
     Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).help(help)
 }
 
-/// A flag of nodetool's that changes nothing here.
+/// An option of nodetool that is accepted and has no effect.
 fn idle(name: &'static str, short: char, long: &'static str) -> Arg {
     Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).hide(true)
 }
@@ -88,7 +88,7 @@ fn timeout_kind() -> Arg {
     needed("kind", "TYPE").help("read, range or write").allow_hyphen_values(true)
 }
 
-/// How many at a time: the compactors decide.
+/// The number of concurrent jobs: accepted, but the compactors decide it.
 fn jobs() -> Arg {
     Arg::new("jobs").short('j').long("jobs").value_name("COUNT").hide(true)
 }

@@ -1,4 +1,5 @@
-//! Compactions: `compact`, `garbagecollect`, `upgradesstables`, `scrub`, `compactionstats`, `compactionhistory`, and what bounds them.
+//! Compactions: `compact`, `garbagecollect`, `upgradesstables`, `scrub`, `compactionstats`, `compactionhistory`, and
+//! their limits.
 
 use super::asking::{Server, unexpected};
 use super::layout::{Columns, bytes_text, file_size, java_double, moment};
@@ -9,10 +10,7 @@ use std::io::{Write, stdout};
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Has compactions made and says what came of it. nodetool says nothing.
-///
-/// # Errors
-/// Nobody answers; no such table; a compaction that failed.
+/// Requests compactions and prints their result, where nodetool prints nothing.
 pub fn compact(server: &Server, request: &AdminRequest, what: &str) -> Result<()> {
     let compaction = server.compact(request)?;
     if server.json {
@@ -30,7 +28,7 @@ pub fn compact(server: &Server, request: &AdminRequest, what: &str) -> Result<()
 /// `compactionstats` (`CompactionStats.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn compactionstats(server: &Server, human: bool) -> Result<()> {
     let AdminAnswer::Compactions(found) = server.ask(&AdminRequest::Compactions)? else {
         return unexpected();
@@ -106,7 +104,7 @@ fn running(columns: &mut Columns, found: &CompactionFigures, human: bool) {
 /// `compactionhistory` (`CompactionHistoryPrinter.java`), since the server's start.
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn compactionhistory(server: &Server) -> Result<()> {
     let AdminAnswer::History(lines) = server.ask(&AdminRequest::CompactionHistory)? else {
         return unexpected();
@@ -143,7 +141,7 @@ pub fn compactionhistory(server: &Server) -> Result<()> {
         let (bytes_in, bytes_out) = (line.bytes_in.to_string(), line.bytes_out.to_string());
         let at = moment(line.ended_ms);
         let (id, keyspace, table) = (line.id.clone(), line.keyspace.clone(), line.table.clone());
-        // How many partitions were in how many of the SSTables is not counted.
+        // The number of partitions by number of merged SSTables is not recorded, so the column is empty.
         columns.row([id, keyspace, table, at, bytes_in, bytes_out, "{}".to_owned(), properties(line)]);
     }
     columns.print(&mut out)?;
@@ -157,7 +155,7 @@ fn properties(line: &helenus_server::admin::PastCompactionLine) -> String {
 /// `getcompactionthroughput` (`GetCompactionThroughput.java`).
 ///
 /// # Errors
-/// Nobody answers; a rate that is no whole number, unless `precise`.
+/// No server answers; a rate that is no whole number, unless `precise`.
 pub fn getcompactionthroughput(server: &Server, precise: bool) -> Result<()> {
     let AdminAnswer::Compactions(found) = server.ask(&AdminRequest::Compactions)? else {
         return unexpected();
@@ -180,7 +178,7 @@ pub fn getcompactionthroughput(server: &Server, precise: bool) -> Result<()> {
 /// `statusautocompaction` (`StatusAutoCompaction.java`).
 ///
 /// # Errors
-/// Nobody answers; no such table.
+/// No server answers; no such table.
 pub fn statusautocompaction(server: &Server, which: Which, all: bool) -> Result<()> {
     let request = AdminRequest::AutoCompaction { which, set: None };
     let AdminAnswer::AutoCompaction(tables) = server.ask(&request)? else { return unexpected() };

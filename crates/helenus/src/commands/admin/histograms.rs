@@ -7,10 +7,7 @@ use std::io::{Write, stdout};
 
 const PLACES: [&str; 7] = ["50%", "75%", "95%", "98%", "99%", "Min", "Max"];
 
-/// Prints how the latencies and partitions of tables are spread, since the start.
-///
-/// # Errors
-/// Nobody answers; no such table.
+/// Prints the distribution of latencies and partition sizes of tables since the start.
 pub fn tablehistograms(server: &Server, which: Which) -> Result<()> {
     let AdminAnswer::Tables(tables) = server.ask(&AdminRequest::Tables { which })? else {
         return unexpected();

@@ -1,29 +1,26 @@
-//! Text as nodetool lays it out: columns, sizes, numbers.
+//! Text in nodetool's layout: columns, sizes, numbers.
 
 use helenus_model::types::write_instant;
 use std::io::{self, Write};
 
-/// Rows whose columns are as wide as their widest cell (`TableBuilder`). The last column is filled up too.
+/// A table whose columns are as wide as their widest cell (`TableBuilder`). The last column is padded too.
 pub struct Columns {
     between: &'static str,
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    /// Without rows, and with this between columns.
+    /// A table without rows, with the text that separates its columns.
     pub fn new(between: &'static str) -> Columns {
         Columns { between, rows: Vec::new() }
     }
 
-    /// Adds a row; rows may have fewer cells than others.
+    /// Adds a row. It may have fewer cells than other rows.
     pub fn row<C: Into<String>>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Prints them.
-    ///
-    /// # Errors
-    /// Failures of writing.
+    /// Prints the table.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -65,7 +62,7 @@ pub fn date(ms: i64) -> String {
     }
 }
 
-/// Bytes with three decimals, the unit behind without a blank (`FBUtilities.prettyPrintMemory`).
+/// Bytes with three decimals and the unit right behind, without a space (`FBUtilities.prettyPrintMemory`).
 pub fn memory_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let tens = bytes.max(1).ilog2() / 10;
@@ -75,12 +72,12 @@ pub fn memory_size(bytes: u64) -> String {
     }
 }
 
-/// Bytes as a number, or for people.
+/// Bytes as a plain number, or with a unit if `human`.
 pub fn bytes_text(bytes: u64, human: bool) -> String {
     if human { file_size(bytes) } else { bytes.to_string() }
 }
 
-/// A double as Java prints it: with a decimal at least, `NaN` for none.
+/// A double in Java's format: at least one decimal, and `NaN` for `None`.
 pub fn java_double(value: Option<f64>) -> String {
     match value {
         Some(value) if value.is_finite() => {
@@ -91,7 +88,7 @@ pub fn java_double(value: Option<f64>) -> String {
     }
 }
 
-/// With so many decimals, or `NaN`.
+/// A number with that many decimals; `NaN` for `None`.
 pub fn decimals(value: Option<f64>, decimals: usize) -> String {
     match value {
         Some(value) if value.is_finite() => format!("{value:.decimals$}"),
@@ -99,7 +96,7 @@ pub fn decimals(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// A moment in milliseconds since 1970 as `LocalDateTime` prints it, in UTC: without a zone.
+/// A time in milliseconds since 1970 in the format of `LocalDateTime`: UTC, without a zone.
 pub fn moment(ms: i64) -> String {
     let mut text = String::new();
     write_instant(ms.div_euclid(1000), (ms.rem_euclid(1000) * 1_000_000) as u32, &mut text);

@@ -1,11 +1,12 @@
 //! `helenus admin`: nodetool's verbs for a running server on this machine, through its admin socket.
 //!
-//! `command` is the table of verbs as the command line sees it, `run` sends each to its file: `node` (who the server is),
-//! `tables` and `histograms` (what is known of tables), `pools` (threads and memory), `compactions`, `snapshots`, `upkeep` (what
-//! changes files), `clocks`, `overview` (everything at a glance). `absent` answers for the verbs that mean nothing on one machine.
-//! `asking` talks to the server, `layout` prints as nodetool does.
+//! `command` defines the verbs of the command line, and `run` dispatches each verb to its file: `node` (facts about the
+//! server), `tables` and `histograms` (statistics of tables), `pools` (threads and memory), `compactions`, `snapshots`,
+//! `upkeep` (changes of files), `clocks`, `overview` (a summary). `absent` answers the verbs that mean nothing on one
+//! machine. `asking` sends requests to the server, and `layout` prints in nodetool's layout.
 //!
-//! Layouts are those that Cassandra 5.0.9's nodetool printed, and its `TableBuilder`, `TableStatsPrinter` and their kin.
+//! The layouts follow the output of nodetool of Cassandra 5.0.9, and its classes `TableBuilder`, `TableStatsPrinter`
+//! and similar ones.
 
 mod absent;
 mod asking;

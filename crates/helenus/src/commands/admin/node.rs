@@ -1,4 +1,5 @@
-//! Who the server is: `status`, `info`, `version`, `describecluster`, `describering`, `ring`, `getendpoints`, `statusbinary`.
+//! Facts about the server: `status`, `info`, `version`, `describecluster`, `describering`, `ring`, `getendpoints`,
+//! `statusbinary`.
 
 use super::asking::{Server, unexpected};
 use super::clocks::remarks;
@@ -7,7 +8,7 @@ use anyhow::{Result, bail};
 use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryFigures, NodeFigures};
 use std::io::{Write, stdout};
 
-/// Where Cassandra's nodes talk to each other: `system.local` says so too, though nobody listens.
+/// Cassandra's port between nodes. `system.local` shows it too, though nothing listens on it.
 const STORAGE_PORT: u16 = 7000;
 
 fn asked(server: &Server) -> Result<NodeFigures> {
@@ -27,14 +28,14 @@ fn check_keyspace(node: &NodeFigures, keyspace: Option<&str>) -> Result<()> {
 /// `status [KEYSPACE]` (`Status.java`).
 ///
 /// # Errors
-/// Nobody answers; no such keyspace.
+/// No server answers; no such keyspace.
 pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
     let node = asked(server)?;
     check_keyspace(&node, keyspace)?;
     if server.json {
         return server.print_json(&node);
     }
-    // Not among what scripts read of nodetool's.
+    // Warnings go to stderr, because scripts parse nodetool's layout on stdout.
     for warning in &node.warnings {
         eprintln!("WARNING: {warning}");
     }
@@ -58,7 +59,7 @@ pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
 /// `info` (`Info.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
     let node = asked(server)?;
     if server.json {
@@ -76,7 +77,7 @@ pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
         ("Uncompressed load", file_size(node.unpacked_bytes)),
         ("Generation No", node.started_s.to_string()),
         ("Uptime (seconds)", node.uptime_s.to_string()),
-        // There is no Java heap.
+        // The server has no Java heap.
         ("Heap Memory (MB)", "0.00 / 0.00".to_owned()),
         ("Off Heap Memory (MB)", mebibytes(off_heap(&node.memory))),
         ("Data Center", node.datacenter.clone()),
@@ -103,7 +104,7 @@ pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
     Ok(())
 }
 
-/// What the engine and the doors keep in memory.
+/// Memory of the engine and of client requests.
 fn off_heap(memory: &MemoryFigures) -> u64 {
     memory.memtables + memory.cache + memory.sstables + memory.requests
 }
@@ -112,7 +113,7 @@ fn mebibytes(bytes: u64) -> String {
     format!("{:.2}", bytes as f64 / f64::from(1 << 20))
 }
 
-/// The caches: one of blocks; those of keys, rows and counters do not exist.
+/// The caches: the block cache in the line of the chunk cache. The lines of the key, row and counter cache are zero.
 fn caches(memory: &MemoryFigures) -> Vec<(&'static str, String)> {
     let none = "entries 0, size 0 bytes, capacity 0 bytes, 0 hits, 0 requests, NaN recent hit rate, 0 save period in seconds";
     let mut lines: Vec<_> =
@@ -121,7 +122,7 @@ fn caches(memory: &MemoryFigures) -> Vec<(&'static str, String)> {
     let MemoryFigures { cache_blocks, cache_hits, cache_misses, .. } = memory;
     let requests = cache_hits + cache_misses;
     let rate = decimals((requests > 0).then(|| *cache_hits as f64 / requests as f64), 3);
-    // The rate is of all since the start; how long a miss takes is not measured.
+    // The hit rate is that of the whole time since the start. The latency of a miss is not measured.
     let chunks = format!(
         "entries {cache_blocks}, size {size}, capacity {capacity}, {cache_misses} misses, {requests} requests, {rate} recent hit rate, \
          NaN microseconds miss latency"
@@ -135,7 +136,7 @@ fn caches(memory: &MemoryFigures) -> Vec<(&'static str, String)> {
 /// `version` (`Version.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn version(server: &Server, verbose: bool) -> Result<()> {
     let NodeFigures { release_version, version, .. } = asked(server)?;
     if server.json {
@@ -154,7 +155,7 @@ pub fn version(server: &Server, verbose: bool) -> Result<()> {
 /// `describecluster` (`DescribeCluster.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn describecluster(server: &Server) -> Result<()> {
     let node = asked(server)?;
     if server.json {
@@ -181,7 +182,7 @@ pub fn describecluster(server: &Server) -> Result<()> {
 /// `describering KEYSPACE` (`DescribeRing.java`).
 ///
 /// # Errors
-/// Nobody answers; no such keyspace.
+/// No server answers; no such keyspace.
 pub fn describering(server: &Server, keyspace: &str) -> Result<()> {
     let node = asked(server)?;
     check_keyspace(&node, Some(keyspace))?;
@@ -205,7 +206,7 @@ pub fn describering(server: &Server, keyspace: &str) -> Result<()> {
 /// `ring [KEYSPACE]` (`Ring.java`).
 ///
 /// # Errors
-/// Nobody answers; no such keyspace.
+/// No server answers; no such keyspace.
 pub fn ring(server: &Server, keyspace: Option<&str>) -> Result<()> {
     let node = asked(server)?;
     check_keyspace(&node, keyspace)?;
@@ -232,12 +233,12 @@ pub fn ring(server: &Server, keyspace: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// `getendpoints KEYSPACE TABLE KEY` (`GetEndpoints.java`): all partitions are here.
+/// `getendpoints KEYSPACE TABLE KEY` (`GetEndpoints.java`): this server has all partitions.
 ///
 /// # Errors
-/// Nobody answers; no such table; a key that is none.
+/// No server answers; no such table; a malformed key.
 pub fn getendpoints(server: &Server, keyspace: &str, table: &str, key: &str) -> Result<()> {
-    // Asking for its files says whether table and key are what they should be.
+    // The request for the key's files is sent only to check the table and the key.
     let (keyspace, table, key) = (keyspace.to_owned(), table.to_owned(), key.to_owned());
     server.ask(&AdminRequest::FilesOfKey { keyspace, table, key, hex: false })?;
     let node = asked(server)?;
@@ -251,7 +252,7 @@ pub fn getendpoints(server: &Server, keyspace: &str, table: &str, key: &str) -> 
 /// `statusbinary` (`StatusBinary.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn statusbinary(server: &Server) -> Result<()> {
     let node = asked(server)?;
     if server.json {

@@ -1,14 +1,11 @@
-//! `helenus admin overview`: everything at a glance, laid out for people. Ours; nodetool has no such verb.
+//! `helenus admin overview`: a summary of the server, laid out for people. nodetool has no such verb.
 
 use super::asking::{Server, running_text, unexpected};
 use anyhow::Result;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ServerStatus, TableLine};
 use std::io::Write;
 
-/// Prints it.
-///
-/// # Errors
-/// Nobody answers.
+/// Prints the summary.
 pub fn run(server: &Server) -> Result<()> {
     let AdminAnswer::Status(status) = server.ask(&AdminRequest::Status)? else { return unexpected() };
     if server.json {

@@ -1,4 +1,4 @@
-//! `datapaths`: where tables have their files.
+//! `datapaths`: the directories of tables.
 
 use super::asking::{Server, unexpected};
 use anyhow::{Result, bail};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// `datapaths` (`DataPaths.java`).
 ///
 /// # Errors
-/// Nobody answers; no such keyspace or table.
+/// No server answers; no such keyspace or table.
 pub fn datapaths(server: &Server, names: &[&str]) -> Result<()> {
     let AdminAnswer::DataPaths(mut paths) = server.ask(&AdminRequest::DataPaths)? else {
         return unexpected();

@@ -1,4 +1,4 @@
-//! Threads and memory: `tpstats`, and `memory` where nodetool has `gcstats`.
+//! Threads and memory: `tpstats`, and `memory` in place of nodetool's `gcstats`.
 
 use super::asking::{Server, unexpected};
 use super::layout::{Columns, file_size};
@@ -7,10 +7,7 @@ use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryFigures};
 use serde_json::{Map, Value, json};
 use std::io::{Write, stdout};
 
-/// `tpstats` (`TpStatsPrinter.java`): the pools that there are. No message between nodes is ever dropped.
-///
-/// # Errors
-/// Nobody answers.
+/// `tpstats` (`TpStatsPrinter.java`): the thread pools that exist. No message between nodes is ever dropped.
 pub fn tpstats(server: &Server) -> Result<()> {
     let AdminAnswer::Pools(pools) = server.ask(&AdminRequest::Pools)? else { return unexpected() };
     if server.json {
@@ -44,10 +41,7 @@ pub fn tpstats(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// `memory`: where memory is.
-///
-/// # Errors
-/// Nobody answers.
+/// `memory`: the memory of the server by use.
 pub fn memory(server: &Server) -> Result<()> {
     let AdminAnswer::Memory(memory) = server.ask(&AdminRequest::Memory)? else { return unexpected() };
     if server.json {

@@ -1,4 +1,4 @@
-//! Sends each verb to what does it.
+//! Dispatches each verb to the function that runs it.
 
 use super::asking::Server;
 use super::clients::Shown;
@@ -13,7 +13,7 @@ use clap::ArgMatches;
 use helenus_model::types::{CqlType, parse_text};
 use helenus_server::admin::{AdminRequest, ImportOrder, Which};
 
-/// The verb's arguments.
+/// The arguments of a verb.
 struct Given<'a>(&'a ArgMatches);
 
 impl<'a> Given<'a> {
@@ -39,10 +39,10 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Does what the verb says.
+/// Runs the verb.
 ///
 /// # Errors
-/// Nobody answers; what speaks against it.
+/// No server answers; the server refuses the request; wrong arguments.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let before_verb = matches;
     let Some((verb, matches)) = matches.subcommand() else { bail!("no verb") };
@@ -248,14 +248,14 @@ fn clearsnapshot(server: &Server, given: &Given<'_>) -> Result<()> {
     snapshots::clearsnapshot(server, &cleared, now_ms())
 }
 
-/// How long a snapshot is kept.
+/// The time to live of a snapshot, in seconds.
 fn ttl_seconds(text: &str) -> Result<u32> {
     u32::try_from(seconds(text)?)
         .ok()
         .with_context(|| format!("{text}: a snapshot is kept for 68 years at most"))
 }
 
-/// A time span as Cassandra writes it: a whole number and a unit.
+/// A duration in Cassandra's notation: a whole number and a unit.
 fn seconds(text: &str) -> Result<i64> {
     let wrong = || anyhow!("{text} is no time span: give a whole number with s, m, h or d");
     let end = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;

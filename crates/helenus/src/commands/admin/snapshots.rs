@@ -9,7 +9,7 @@ use std::io::{Write, stdout};
 /// `snapshot` (`Snapshot.java`).
 ///
 /// # Errors
-/// Nobody answers; no such keyspace or table; a snapshot of that name.
+/// No server answers; no such keyspace or table; a snapshot of that name exists.
 pub fn snapshot(
     server: &Server,
     (name, of): (&str, &[Which]),
@@ -52,7 +52,7 @@ fn text(which: &Which) -> String {
 /// `listsnapshots` (`ListSnapshots.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn listsnapshots(server: &Server, no_ttl: bool) -> Result<()> {
     let AdminAnswer::Snapshots(mut found) = server.ask(&AdminRequest::Snapshots)? else {
         return unexpected();
@@ -92,22 +92,22 @@ pub fn listsnapshots(server: &Server, no_ttl: bool) -> Result<()> {
     Ok(())
 }
 
-/// What `clearsnapshot` is to remove.
+/// The snapshots that `clearsnapshot` removes.
 pub struct Cleared<'a> {
-    /// Of this name; without it all.
+    /// Those of this name; `None`: of any name.
     pub name: Option<&'a str>,
-    /// In these keyspaces; without any all.
+    /// Those of these keyspaces; empty: of all keyspaces.
     pub keyspaces: Vec<String>,
-    /// Older than so many seconds.
+    /// Those older than this number of seconds.
     pub older_than_s: Option<i64>,
-    /// Older than this moment, as it was given, and in milliseconds since 1970.
+    /// Those older than this time: the text as given, and milliseconds since 1970.
     pub before: Option<(&'a str, i64)>,
 }
 
 /// `clearsnapshot` (`ClearSnapshot.java`).
 ///
 /// # Errors
-/// Nobody answers; no such keyspace; flags that contradict each other.
+/// No server answers; no such keyspace; flags that contradict each other.
 pub fn clearsnapshot(server: &Server, cleared: &Cleared<'_>, now_ms: i64) -> Result<()> {
     let Cleared { name, keyspaces, older_than_s, before } = cleared;
     if name.is_some() && (older_than_s.is_some() || before.is_some()) {

@@ -1,4 +1,4 @@
-//! What is known of tables: `tablestats`, `getsstables`, `toppartitions`.
+//! Statistics of tables: `tablestats`, `getsstables`, `toppartitions`.
 
 use super::asking::{Server, unexpected};
 use super::layout::{Columns, bytes_text, decimals, java_double, memory_size};
@@ -7,24 +7,24 @@ use helenus_server::admin::{AdminAnswer, AdminRequest, Spread, TableFigures, Top
 use serde_json::{Map, Value, json};
 use std::io::{Write, stdout};
 
-/// Flags of `tablestats`.
+/// Options of `tablestats`.
 pub struct Wanted<'a> {
-    /// Keyspaces, or tables with a dot between; all without any.
+    /// Names of keyspaces, or of tables as `KEYSPACE.TABLE`. Empty: all tables.
     pub names: Vec<&'a str>,
-    /// All but these.
+    /// Whether `names` are excluded instead of included.
     pub ignore: bool,
-    /// Sizes for people.
+    /// Whether sizes are printed with units.
     pub human: bool,
-    /// By which figure tables are sorted, across keyspaces.
+    /// The metric by which tables are sorted, across keyspaces.
     pub sort: Option<&'a str>,
-    /// Only so many of the sorted.
+    /// The maximum number of tables when sorted.
     pub top: usize,
 }
 
 /// `tablestats` (`TableStats.java`, `TableStatsHolder.java`, `TableStatsPrinter.java`).
 ///
 /// # Errors
-/// Nobody answers; keyspaces and tables that do not exist.
+/// No server answers; keyspaces and tables that do not exist.
 pub fn tablestats(server: &Server, wanted: &Wanted<'_>) -> Result<()> {
     let AdminAnswer::Tables(all) = server.ask(&AdminRequest::Tables { which: Which::default() })? else {
         return unexpected();
@@ -92,7 +92,7 @@ fn check_names(all: &[TableFigures], names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The sums of a keyspace.
+/// The totals of a keyspace.
 struct OfKeyspace<'a> {
     name: &'a str,
     reads: u64,
@@ -104,7 +104,7 @@ struct OfKeyspace<'a> {
 
 fn of_keyspace<'a>(all: &[TableFigures], name: &'a str) -> OfKeyspace<'a> {
     let tables = || all.iter().filter(|table| table.keyspace == name && !table.is_index);
-    // Of all since the start, where a table's are recent ones (`StatsKeyspace.java`).
+    // Means over all requests since the start, whereas a table's latencies are recent ones (`StatsKeyspace.java`).
     let sum = |of: fn(&TableFigures) -> (u64, f64)| -> (u64, Option<f64>) {
         let count = tables().map(|table| of(table).0).sum::<u64>();
         let us: f64 = tables().map(|table| of(table).1).sum();
@@ -126,11 +126,11 @@ fn print_keyspace(out: &mut dyn Write, keyspace: &OfKeyspace<'_>) -> Result<()> 
     Ok(())
 }
 
-/// A figure of a table: its name as text, its name in JSON, its value as text, and in JSON.
+/// A metric of a table: its name in text, its name in JSON, its value in text, its value in JSON.
 type Figure = (&'static str, &'static str, String, Value);
 
-/// All figures of a table in nodetool's order. What is not counted here is `NaN`: Bloom filters' errors. Rows of memtables
-/// stand in the place of their cells.
+/// All metrics of a table in nodetool's order. Errors of the Bloom filter are not counted and shown as `NaN`. The
+/// number of rows in memtables is shown as their number of cells.
 fn figures(table: &TableFigures, human: bool) -> Vec<Figure> {
     let number =
         |text: &'static str, name: &'static str, value: u64| (text, name, value.to_string(), json!(value));
@@ -163,7 +163,8 @@ fn figures(table: &TableFigures, human: bool) -> Vec<Figure> {
     let percent = java_double(Some((repaired as f64 / all * 10_000.0).round() / 100.0));
     let bytes =
         |text: &'static str, name: &'static str, value: u64| (text, name, memory_size(value), json!(value));
-    // A filter's file is its bits behind eight bytes, one file a SSTable; what else is in memory are chunk offsets and indexes.
+    // A filter file has eight bytes before its bits, one file for each SSTable. The rest of the memory is chunk offsets
+    // and indexes.
     let filters = table.filter_bytes.saturating_sub(8 * table.sstables);
     let per_write =
         if table.writes.count > 0 { table.reads.count as f64 / table.writes.count as f64 } else { 0.0 };
@@ -289,7 +290,7 @@ fn print_table(
     Ok(())
 }
 
-/// As `tablestats -F json` has it (`TableStatsHolder.convert2Map`).
+/// The tables as `tablestats -F json` prints them (`TableStatsHolder.convert2Map`).
 fn as_json(all: &[TableFigures], shown: &[&TableFigures], human: bool) -> Value {
     let mut keyspaces = Map::new();
     for table in shown {
@@ -314,7 +315,7 @@ fn as_json(all: &[TableFigures], shown: &[&TableFigures], human: bool) -> Value 
     Value::Object(keyspaces)
 }
 
-/// Sorts by a figure, the greatest first (`StatsTableComparator`).
+/// Sorts tables by a metric, the greatest value first (`StatsTableComparator`).
 fn sort(tables: &mut [&TableFigures], key: &str) -> Result<()> {
     let key = match key {
         "reads" => "local_read_count",
@@ -350,7 +351,7 @@ fn sort(tables: &mut [&TableFigures], key: &str) -> Result<()> {
 /// `getsstables KEYSPACE TABLE KEY` (`GetSSTables.java`).
 ///
 /// # Errors
-/// Nobody answers; no such table; a key that is none.
+/// No server answers; no such table; a malformed key.
 pub fn getsstables(server: &Server, of: [&str; 3], (hex, levels): (bool, bool)) -> Result<()> {
     let [keyspace, table, key] = of.map(str::to_owned);
     let AdminAnswer::Files(files) = server.ask(&AdminRequest::FilesOfKey { keyspace, table, key, hex })?
@@ -368,13 +369,11 @@ pub fn getsstables(server: &Server, of: [&str; 3], (hex, levels): (bool, bool)) 
     Ok(())
 }
 
-/// Which requests of a partition are counted.
+/// Selects the number of reads or of writes of a partition.
 type CountOf = fn(&TopPartitionLine) -> u64;
 
-/// `toppartitions [KEYSPACE [TABLE]] [DURATION]`: what was asked for since the start, or within so many milliseconds.
-///
-/// # Errors
-/// Nobody answers; no such table.
+/// `toppartitions [KEYSPACE [TABLE]] [DURATION]`: the partitions requested most since the start, or within the next
+/// `duration_ms` milliseconds.
 pub fn toppartitions(server: &Server, which: &Which, duration_ms: Option<u64>, most: usize) -> Result<()> {
     let ask = || match server.ask(&AdminRequest::TopPartitions { which: which.clone() })? {
         AdminAnswer::TopPartitions(lines) => Ok(lines),
@@ -421,7 +420,7 @@ pub fn toppartitions(server: &Server, which: &Which, duration_ms: Option<u64>, m
         columns.row(["  ", "Table", "Partition", "Count", "+/-"]);
         for line in top {
             let name = format!("{}.{}", line.keyspace, line.table);
-            // One request in sixteen is counted, for sixteen.
+            // The server samples one request in sixteen and counts it as sixteen.
             columns.row(["  ".to_owned(), name, line.key.clone(), count(line).to_string(), "16".to_owned()]);
         }
         columns.print(&mut out)?;
@@ -429,10 +428,7 @@ pub fn toppartitions(server: &Server, which: &Which, duration_ms: Option<u64>, m
     Ok(())
 }
 
-/// `refreshsizeestimates` (`RefreshSizeEstimates.java`): the estimates are always of now.
-///
-/// # Errors
-/// Nobody answers.
+/// `refreshsizeestimates` (`RefreshSizeEstimates.java`): does nothing, because the estimates are always current.
 pub fn refreshsizeestimates(server: &Server) -> Result<()> {
     let AdminAnswer::Node(_) = server.ask(&AdminRequest::Node)? else { return unexpected() };
     if server.json {

@@ -5,13 +5,13 @@ use anyhow::{Context, Result, bail};
 use helenus_server::admin::{AdminAnswer, AdminRequest, LogLevelChoice, TimeoutKind};
 use std::io::{Write, stdout};
 
-/// The types that nodetool has, as it names them.
+/// The timeout types of nodetool, in its spelling.
 const TYPES: &str = "read, range, write, counterwrite, cascontention, truncate, internodeconnect, internodeuser, \
                      internodestreaminguser, misc (general rpc_timeout_in_ms)";
 
-/// The one logger, as Cassandra names the one above all others.
+/// The only logger, with Cassandra's name for the root logger.
 const ROOT: &str = "ROOT";
-/// What `setlogginglevel` takes in Cassandra besides classes.
+/// The components that `setlogginglevel` accepts in Cassandra besides class names.
 const COMPONENTS: [&str; 6] = ["bootstrap", "compaction", "repair", "streaming", "cql", "ring"];
 
 fn kind(word: &str) -> Result<TimeoutKind> {
@@ -34,7 +34,7 @@ fn kind(word: &str) -> Result<TimeoutKind> {
 /// `gettimeout` (`GetTimeout.java`).
 ///
 /// # Errors
-/// Nobody answers; there is no such timeout here.
+/// No server answers; Helenus has no such timeout.
 pub fn gettimeout(server: &Server, word: &str) -> Result<()> {
     let request = AdminRequest::Timeout { kind: kind(word)?, set_ms: None };
     let AdminAnswer::TimeoutMs(ms) = server.ask(&request)? else { return unexpected() };
@@ -48,7 +48,7 @@ pub fn gettimeout(server: &Server, word: &str) -> Result<()> {
 /// `settimeout` (`SetTimeout.java`).
 ///
 /// # Errors
-/// Nobody answers; there is no such timeout here; it may not be so short.
+/// No server answers; Helenus has no such timeout; the value is too short.
 pub fn settimeout(server: &Server, word: &str, value: &str) -> Result<()> {
     let ms: i64 = value.parse().with_context(|| format!("{value} is no number of milliseconds"))?;
     let kind = kind(word)?;
@@ -59,7 +59,7 @@ pub fn settimeout(server: &Server, word: &str, value: &str) -> Result<()> {
 /// `getlogginglevels` (`GetLoggingLevels.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn getlogginglevels(server: &Server) -> Result<()> {
     let AdminAnswer::LogLevel(level) = server.ask(&AdminRequest::LogLevel { set: None })? else {
         return unexpected();
@@ -76,7 +76,7 @@ pub fn getlogginglevels(server: &Server) -> Result<()> {
 /// `setlogginglevel` (`SetLoggingLevel.java`).
 ///
 /// # Errors
-/// Nobody answers; no such logger or level.
+/// No server answers; no such logger or level.
 pub fn setlogginglevel(server: &Server, logger: Option<&str>, level: Option<&str>) -> Result<()> {
     if let Some(logger) = logger.filter(|logger| !logger.eq_ignore_ascii_case(ROOT)) {
         let what = if COMPONENTS.contains(&logger) { "component" } else { "logger" };

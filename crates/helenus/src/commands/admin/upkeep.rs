@@ -1,5 +1,5 @@
-//! What changes files, or what the server does: `flush`, `cleanup`, `verify`, `scrub`, `refresh`, `import`, `rebuild_index`,
-//! `drain`, `reloadsettings`, `gettraceprobability`, `settraceprobability`.
+//! Verbs that change files or the server's state: `flush`, `cleanup`, `verify`, `scrub`, `refresh`, `import`,
+//! `rebuild_index`, `drain`, `reloadsettings`, `gettraceprobability`, `settraceprobability`.
 
 use super::asking::{Server, unexpected};
 use super::layout::java_double;
@@ -10,10 +10,7 @@ use helenus_server::admin::{
 use std::io::{Write, stdout};
 use std::path::Path;
 
-/// `flush` (`Flush.java`), which says what it has written; nodetool says nothing.
-///
-/// # Errors
-/// Nobody answers; no such table; failures of writing.
+/// `flush` (`Flush.java`). Prints what it has written, where nodetool prints nothing.
 pub fn flush(server: &Server, which: Which) -> Result<()> {
     let AdminAnswer::Flushed(flushed) = server.ask(&AdminRequest::Flush { which })? else {
         return unexpected();
@@ -25,10 +22,7 @@ pub fn flush(server: &Server, which: Which) -> Result<()> {
     Ok(())
 }
 
-/// `cleanup` (`Cleanup.java`): every partition is this server's, so there is nothing to remove, and that is said.
-///
-/// # Errors
-/// Nobody answers; no such table.
+/// `cleanup` (`Cleanup.java`): prints that there is nothing to remove, because this server owns every partition.
 pub fn cleanup(server: &Server, which: Which) -> Result<()> {
     let request = AdminRequest::AutoCompaction { which, set: None };
     let AdminAnswer::AutoCompaction(tables) = server.ask(&request)? else { return unexpected() };
@@ -43,10 +37,10 @@ pub fn cleanup(server: &Server, which: Which) -> Result<()> {
     Ok(())
 }
 
-/// `verify` (`Verify.java`): reads everything, whatever the flags.
+/// `verify` (`Verify.java`): reads all rows, whatever the options.
 ///
 /// # Errors
-/// Nobody answers; no such table; anything that is wrong.
+/// No server answers; no such table; a damaged SSTable.
 pub fn verify(server: &Server, which: Which) -> Result<()> {
     let Outcome::Verified(tables) = server.send(&AdminRequest::Verify { which })? else {
         return unexpected();
@@ -72,11 +66,11 @@ pub fn verify(server: &Server, which: Which) -> Result<()> {
     Ok(())
 }
 
-/// `scrub` (`Scrub.java`): a snapshot first, then everything is read, and what is sound written anew. What is damaged is left to
-/// the tool for files, which no server may have open.
+/// `scrub` (`Scrub.java`): takes a snapshot, reads everything, and rewrites the sound SSTables. Damaged SSTables are
+/// left to the offline tool, which requires that the server is stopped.
 ///
 /// # Errors
-/// Nobody answers; no such table; anything that is wrong.
+/// No server answers; no such table; a damaged SSTable.
 pub fn scrub(server: &Server, which: &Which, (snapshot, now_ms): (bool, i64)) -> Result<()> {
     if snapshot {
         let of = if which.keyspace.is_some() { vec![which.clone()] } else { Vec::new() };
@@ -97,18 +91,18 @@ pub fn scrub(server: &Server, which: &Which, (snapshot, now_ms): (bool, i64)) ->
 /// `refresh` (`Refresh.java`).
 ///
 /// # Errors
-/// Nobody answers; no such table; SSTables that are none of it.
+/// No server answers; no such table; SSTables of another table.
 pub fn refresh(server: &Server, keyspace: &str, table: &str) -> Result<()> {
     let request = AdminRequest::Refresh { keyspace: keyspace.to_owned(), table: table.to_owned() };
     let Outcome::Imported(import) = server.send(&request)? else { return unexpected() };
     print_import(server, &import)
 }
 
-/// `import` (`Import.java`): into a table that is there, from one directory after the other. Files are linked or copied, never
-/// moved.
+/// `import` (`Import.java`): imports directories into an existing table, one after the other. Files are linked or
+/// copied, never moved.
 ///
 /// # Errors
-/// Nobody answers; no such table; SSTables that are none of it.
+/// No server answers; no such table; SSTables of another table.
 pub fn import(server: &Server, of: (&str, &str), directories: &[String], flags: &ImportOrder) -> Result<()> {
     let (keyspace, table) = of;
     let which = Which { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] };
@@ -145,10 +139,10 @@ fn print_import(server: &Server, import: &Import) -> Result<()> {
     Ok(())
 }
 
-/// Asks for something that has nothing to say.
+/// Sends a request whose answer has no content.
 ///
 /// # Errors
-/// Nobody answers; what speaks against it.
+/// No server answers; the server refuses the request.
 pub fn done(server: &Server, request: &AdminRequest) -> Result<()> {
     server.ask(request)?;
     if server.json {
@@ -160,7 +154,7 @@ pub fn done(server: &Server, request: &AdminRequest) -> Result<()> {
 /// `gettraceprobability` (`GetTraceProbability.java`).
 ///
 /// # Errors
-/// Nobody answers.
+/// No server answers.
 pub fn gettraceprobability(server: &Server) -> Result<()> {
     let request = AdminRequest::TraceProbability { set: None };
     let AdminAnswer::Probability(probability) = server.ask(&request)? else { return unexpected() };
@@ -171,10 +165,10 @@ pub fn gettraceprobability(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// `reloadsettings`: ours.
+/// `reloadsettings`, which nodetool does not have.
 ///
 /// # Errors
-/// Nobody answers; what is wrong with the configuration.
+/// No server answers; errors of the configuration.
 pub fn reloadsettings(server: &Server) -> Result<()> {
     let AdminAnswer::Reloaded(reloaded) = server.ask(&AdminRequest::ReloadSettings)? else {
         return unexpected();

@@ -1,4 +1,4 @@
-//! Gathers the values of one column, of any type, into an Arrow array.
+//! Builds an Arrow array from the serialised values of one column, of any CQL type.
 
 use super::types::{arrow_type, duration_fields, entries, entry_fields, item};
 use arrow_array::builder::{
@@ -11,10 +11,10 @@ use arrow_schema::{ArrowError, DataType, Fields};
 use helenus_model::types::{CqlType, Duration, Elements, Fields as Parts, VectorElements, write_text};
 use std::sync::Arc;
 
-/// What a CQL date counts days from, less 1970-01-01.
+/// The day that CQL's `date` encodes 1970-01-01 as.
 const DATE_ZERO: i64 = 1 << 31;
 
-/// Values of a column so far.
+/// The array of a column under construction.
 pub struct Column {
     ty: CqlType,
     builder: Builder,
@@ -42,7 +42,7 @@ enum Builder {
 }
 
 impl Column {
-    /// An empty column of values of a type.
+    /// An empty column of type `ty`.
     pub fn new(ty: &CqlType) -> Column {
         let nulls = || NullBufferBuilder::new(0);
         let column = |ty: &CqlType| Box::new(Column::new(ty));
@@ -76,7 +76,8 @@ impl Column {
         Column { ty: ty.clone(), builder, text: String::new() }
     }
 
-    /// Adds a serialised value; `None`, and an empty value of a type that has no empty one in Arrow, is a null.
+    /// Adds a serialised value. `None` becomes a null, as does an empty value of a type that has no empty value in
+    /// Arrow.
     pub fn add(&mut self, value: Option<&[u8]>) {
         let value = value.filter(|value| self.ty.validate(value).is_ok());
         match &mut self.builder {
@@ -157,10 +158,10 @@ impl Column {
         }
     }
 
-    /// The array of all values so far, and begins anew.
+    /// Returns the array of all values added, and empties the builder.
     ///
     /// # Errors
-    /// Arrow's, of nested arrays that do not fit each other: a key of a map that is null, from a damaged value.
+    /// Arrow's errors for inconsistent nested arrays, such as a null key of a map in a damaged value.
     pub fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         let ty = self.ty.clone();
         Ok(match &mut self.builder {
@@ -212,12 +213,12 @@ impl Column {
     }
 }
 
-/// A value of so many bytes; others are nulls.
+/// A value of exactly `N` bytes; `None` for any other length.
 fn fixed<const N: usize>(value: Option<&[u8]>) -> Option<[u8; N]> {
     value?.try_into().ok()
 }
 
-/// Ends a list or map of so many entries.
+/// Ends a list or map that has `count` entries.
 fn ended(value: Option<&[u8]>, count: i32, offsets: &mut Vec<i32>, nulls: &mut NullBufferBuilder) {
     offsets.push(offsets.last().copied().unwrap_or_default() + count);
     nulls.append(value.is_some());

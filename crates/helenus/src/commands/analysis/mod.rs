@@ -1,7 +1,8 @@
-//! Tables for analysis: Parquet and Arrow. Behind the feature `analysis`, for the weight of its libraries.
+//! Exports tables as Parquet and Arrow files. Behind the feature `analysis`, because its libraries are large.
 //!
-//! `types` says how CQL types become Arrow's, `column` gathers values, `rows` makes batches of a read's live rows, `write`
-//! writes them. What is lost: timestamps and times to live; empty values of types that have none in Arrow become nulls.
+//! `types` maps CQL types to Arrow types, `column` builds arrays, `rows` builds batches of the live rows of a read, and
+//! `write` writes them to files. The files do not contain timestamps or times to live. An empty value becomes a null if
+//! its type has no empty value in Arrow.
 
 mod column;
 mod rows;

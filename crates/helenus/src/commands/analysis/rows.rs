@@ -1,4 +1,4 @@
-//! The live rows of a table as batches of columns.
+//! Builds Arrow record batches of the live rows of a table.
 
 use super::column::Column;
 use super::types::schema;
@@ -14,13 +14,13 @@ use helenus_model::types::{CqlType, key_values, pack, put_value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Rows of a batch: what a row group of Parquet or a message of Arrow holds.
+/// Number of rows in a batch, which is a row group of Parquet or a message of Arrow.
 pub const ROWS_A_BATCH: usize = 64 * 1024;
 
-/// Takes batches.
+/// Receives the batches.
 pub type Take<'a> = dyn FnMut(RecordBatch) -> std::result::Result<(), String> + 'a;
 
-/// Turns the rows of a read into batches.
+/// A row sink that turns the rows of a read into batches.
 pub struct Batches<'a> {
     table: Arc<Table>,
     columns: Vec<TableColumn>,
@@ -29,18 +29,18 @@ pub struct Batches<'a> {
     rows: usize,
     now_s: i64,
     key: Vec<u8>,
-    /// Live values of the static row, by place among the columns.
+    /// The live values of the static row, by the column's index in `columns`.
     statics: Vec<Option<Vec<u8>>>,
     has_statics: bool,
     take: &'a mut Take<'a>,
-    /// What taking a batch failed with.
+    /// The error of the receiver, if it failed.
     pub failure: Option<String>,
-    /// Rows handed over.
+    /// Number of rows handed over.
     pub total: u64,
 }
 
 impl<'a> Batches<'a> {
-    /// For the rows of a table that live at `now_s`.
+    /// For the rows of `table` that are live at `now_s`.
     pub fn new(table: &Arc<Table>, now_s: i64, take: &'a mut Take<'a>) -> Batches<'a> {
         let columns: Vec<TableColumn> = table.columns_in_select_order().cloned().collect();
         Batches {
@@ -59,10 +59,10 @@ impl<'a> Batches<'a> {
         }
     }
 
-    /// Hands over what is left.
+    /// Hands over the rows that remain.
     ///
     /// # Errors
-    /// Why it could not be taken.
+    /// The receiver's error.
     pub fn finish(&mut self) -> std::result::Result<(), String> {
         if self.rows == 0 {
             return Ok(());
@@ -94,7 +94,7 @@ impl<'a> Batches<'a> {
             && let Err(problem) = self.finish()
         {
             self.failure = Some(problem);
-            // The read ends; whoever reads looks at the failure first.
+            // This error ends the read. The caller checks `failure` first.
             return Err(Error::Cancelled);
         }
         Ok(())
@@ -121,7 +121,7 @@ impl RowSink for Batches<'_> {
         Ok(Taken::Counted)
     }
 
-    /// A partition of which only static values live is one row, as SELECT has it.
+    /// A partition with only live static values is one row, as in SELECT.
     fn partition_end(&mut self, rows: u64) -> Result<Taken> {
         if rows == 0 && self.has_statics {
             self.add(None)?;
@@ -131,7 +131,7 @@ impl RowSink for Batches<'_> {
     }
 }
 
-/// The live value of a column, as clients get it: cells of a collection as one value, a counter's sum.
+/// The live value of a column as clients receive it: the cells of a collection as one value, the sum of a counter.
 fn value_of<'r>(column: &TableColumn, row: RowView<'r>, now_s: i64) -> Option<Cow<'r, [u8]>> {
     let cells = row.cells_of(column.id);
     if !column.ty.is_multi_cell() && column.ty != CqlType::Counter {

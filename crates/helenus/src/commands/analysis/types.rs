@@ -1,4 +1,4 @@
-//! How CQL types become Arrow's.
+//! The mapping of CQL types to Arrow types.
 //!
 //! | CQL | Arrow |
 //! |---|---|
@@ -22,7 +22,7 @@ use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// The schema of a table's rows.
+/// The Arrow schema of a table's rows.
 pub fn schema(table: &Table) -> Arc<Schema> {
     let field =
         |column: &helenus_model::schema::Column| Field::new(&*column.name, arrow_type(&column.ty), true);
@@ -30,7 +30,7 @@ pub fn schema(table: &Table) -> Arc<Schema> {
     Arc::new(Schema::new(fields))
 }
 
-/// The type of a value.
+/// The Arrow type of a CQL type.
 pub fn arrow_type(ty: &CqlType) -> DataType {
     match ty {
         CqlType::Boolean => DataType::Boolean,
@@ -67,23 +67,23 @@ pub fn arrow_type(ty: &CqlType) -> DataType {
     }
 }
 
-/// The element of a list.
+/// The field of a list's elements.
 pub fn item(element: &CqlType) -> Arc<Field> {
     Arc::new(Field::new("item", arrow_type(element), true))
 }
 
-/// The entries of a map.
+/// The field of a map's entries.
 pub fn entries(key: &CqlType, value: &CqlType) -> Arc<Field> {
     Arc::new(Field::new("entries", DataType::Struct(entry_fields(key, value)), false))
 }
 
-/// Key and value of a map's entry.
+/// The fields of a map's entry: key and value.
 pub fn entry_fields(key: &CqlType, value: &CqlType) -> Fields {
     let fields = [Field::new("key", arrow_type(key), false), Field::new("value", arrow_type(value), true)];
     fields.into_iter().collect()
 }
 
-/// The parts of a duration.
+/// The fields of a duration.
 pub fn duration_fields() -> Fields {
     let fields = [
         Field::new("months", DataType::Int32, true),

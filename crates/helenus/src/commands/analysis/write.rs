@@ -1,4 +1,4 @@
-//! Writes tables as files that programs for analysis read.
+//! Writes tables as files for analysis programs.
 
 use super::rows::Batches;
 use super::types::schema;
@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Which files.
+/// The file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Parquet, compressed with Snappy.
@@ -28,7 +28,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// How its files' names end.
+    /// The file extension.
     pub fn ending(self) -> &'static str {
         match self {
             Form::Parquet => "parquet",
@@ -37,19 +37,19 @@ impl Form {
     }
 }
 
-/// Reads tables out of files with a schema beside them.
+/// Reads tables from SSTables, with a schema given as statements.
 pub struct Reader {
     disk: Arc<dyn Disk>,
-    /// Lends its read path; it holds nothing.
+    /// An empty database in memory, whose read path is used.
     database: Arc<Database>,
     schema: helenus_model::schema::Schema,
 }
 
 impl Reader {
-    /// Over the tables that statements make.
+    /// A reader for the tables that `statements` create.
     ///
     /// # Errors
-    /// Statements that are wrong.
+    /// Errors of the statements.
     pub fn new(host: &Host, statements: &str) -> Result<Reader> {
         let options = DatabaseOptions { sync: None, ..DatabaseOptions::new("/reader") };
         let (database, _) = Database::open(helenus_host::memory::host(), options)?;
@@ -58,10 +58,10 @@ impl Reader {
         Ok(Reader { disk: Arc::clone(&host.disk), database, schema })
     }
 
-    /// Writes the live rows of a table's SSTables into a new file. Returns how many there are.
+    /// Writes the live rows of a table's SSTables to a new file. Returns the number of rows.
     ///
     /// # Errors
-    /// Tables that the schema does not have, damage, failures of the disk.
+    /// A table that the schema does not have, damage, failures of the disk.
     pub fn write(
         &self,
         (keyspace, table): (&str, &str),
@@ -127,7 +127,7 @@ impl Reader {
     }
 }
 
-/// Appends to a file of a disk.
+/// Appends to a file; implements `Write`.
 struct Appender {
     file: Arc<dyn File>,
     offset: u64,

@@ -1,6 +1,6 @@
-//! Statements of the old command-line client.
+//! Statements of the `cassandra-cli` language.
 
-/// Something written: a word or text, or a call such as `utf8('x')`.
+/// A value as written: a word or text, or a function call such as `utf8('x')`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Plain(String),
@@ -20,11 +20,11 @@ pub(super) enum Value {
 /// An option: name and value.
 pub(super) type Options = Vec<(String, Value)>;
 
-/// A family, a row, and what is in it: `Users['k']['c']`.
+/// A path to a column: family, row key, columns, as in `Users['k']['c']`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) family: String,
-    /// Key, then super column and column, or column.
+    /// The key, then the column, or the super column and its column.
     pub(super) steps: Vec<Written>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
     Use(String),
-    /// Whether it is new, its name and options.
+    /// Whether the keyspace is created rather than updated; its name; its options.
     Keyspace(bool, String, Options),
     Family(bool, String, Options),
     DropKeyspace(String),
@@ -51,7 +51,7 @@ pub(super) enum Statement {
     GetWhere(String, Vec<Condition>, Option<i32>),
     Delete(Path),
     Count(Path),
-    /// What is added.
+    /// The path of the counter, and the amount to add.
     Increment(Path, i64),
     List {
         family: String,
@@ -62,7 +62,7 @@ pub(super) enum Statement {
         reversed: bool,
     },
     Truncate(String),
-    /// The family, what of it, the type.
+    /// The family, the part of it (keys, names, values), and the type.
     Assume(String, String, String),
     Consistency(String),
     ShowKeyspaces,

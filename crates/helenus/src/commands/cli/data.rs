@@ -1,4 +1,4 @@
-//! Rows and columns: set, get, del, count, incr, list.
+//! Statements on rows and columns: set, get, del, count, incr, list.
 
 use super::ast::{Condition, Path, Statement, Written};
 use super::session::{CliSession, FamilyTypes};
@@ -10,12 +10,12 @@ use helenus_wire::thrift::{
     IndexExpression, IndexOperator, KeyRange, KeySlice, Method, ReplyBody, SlicePredicate, SliceRange, args,
 };
 
-/// Columns or rows that are shown unless a statement says otherwise.
+/// The default limit of columns or rows.
 const LIMIT: i32 = 100;
-/// Columns of a row that is shown whole.
+/// The maximum number of columns when a whole row is shown.
 const COLUMNS_MAX: i32 = 1_000_000;
 
-/// A path as bytes.
+/// A path whose parts are serialised.
 struct Found {
     key: Vec<u8>,
     super_column: Option<Vec<u8>>,
@@ -23,7 +23,7 @@ struct Found {
 }
 
 impl Found {
-    /// The steps of a path by the types of its family.
+    /// Serialises the steps of a path by the types of its family.
     fn new(path: &Path, types: &FamilyTypes) -> Result<Found> {
         let mut found = Found { key: Vec::new(), super_column: None, column: None };
         match &path.steps[..] {
@@ -241,7 +241,7 @@ impl CliSession {
         };
         let rows = self.client.call::<Vec<KeySlice<'_>>>(Method::GetRangeSlices, |out| asked.write(out))?;
         let mut rows = rows.unwrap_or_default();
-        // What was deleted may still be there, empty.
+        // A deleted row may still appear, without columns.
         rows.retain(|row| !row.columns.is_empty());
         print_rows(&rows, &types);
         Ok(())
@@ -257,7 +257,7 @@ fn print_rows(rows: &[KeySlice<'_>], types: &FamilyTypes) {
     println!("\n{} Row{} Returned.", rows.len(), if rows.len() > 1 { "s" } else { "" });
 }
 
-/// Prints what a column or super column holds. `within` tells that a super column's own columns come alone.
+/// Prints a column or super column. With `within`, the answer holds single columns of a super column.
 fn print(found: &ColumnOrSuperColumn<'_>, types: &FamilyTypes, within: bool, shown_as: Option<&Comparator>) {
     let names = if types.is_super && within { &types.subnames } else { &types.names };
     if let Some(column) = &found.column {

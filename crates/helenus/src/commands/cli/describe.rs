@@ -1,4 +1,4 @@
-//! What is defined, printed as the old client printed it.
+//! Prints the definitions of keyspaces and families in the layout of `cassandra-cli`.
 
 use super::session::CliSession;
 use super::values::comparator;
@@ -30,7 +30,7 @@ impl CliSession {
         Ok(())
     }
 
-    /// A keyspace, or a family of the one in use; the one in use without a name.
+    /// Describes a keyspace, or a family of the keyspace in use. Without a name: the keyspace in use.
     pub(super) fn describe(&mut self, name: Option<&str>) -> Result<()> {
         let Some(name) = name.map(str::to_owned).or_else(|| self.keyspace.clone()) else {
             println!("Authenticate to a Keyspace, before using `describe` or `describe <column_family>`");

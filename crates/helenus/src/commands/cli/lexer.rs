@@ -1,13 +1,13 @@
-//! A script as statements, and those as words and signs.
+//! Splits a script into statements, and each statement into tokens.
 
 use anyhow::{Result, bail};
 
-/// A word or sign.
+/// A token of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Not quoted.
+    /// A word without quotes.
     Word(String),
-    /// Quoted.
+    /// A text in quotes.
     Text(String),
     Sign(char),
 }
@@ -15,14 +15,14 @@ pub(super) enum Token {
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// Where it begins.
+    /// The line where the statement begins.
     pub(super) line: usize,
     pub(super) tokens: Vec<Token>,
 }
 
 const SIGNS: &str = "[]{}(),:=<>";
 
-/// Takes a script apart. A last statement may lack its `;`.
+/// Splits a script into statements. The last statement may lack its `;`.
 pub(super) fn statements(script: &str) -> Result<Vec<Statement>> {
     let mut statements = Vec::new();
     let mut tokens = Vec::new();

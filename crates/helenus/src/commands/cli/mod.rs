@@ -1,8 +1,8 @@
-//! `helenus cli`: the statements of the old command-line client, over the old RPC interface.
+//! `helenus cli`: runs statements of `cassandra-cli` through the Thrift RPC interface.
 //!
-//! A script's statements end with `;`. What is written is read by the comparator and the validators of the column family,
-//! as `cassandra-cli` did, and the answers are printed in its words. `lexer` and `parser` read, `session` keeps what is
-//! known of the server, `schema` and `data` run the statements.
+//! The statements of a script end with `;`. As in `cassandra-cli`, values are interpreted by the comparator and the
+//! validators of the column family, and answers are printed in its words. `lexer` and `parser` read statements,
+//! `session` keeps the state of the client, `schema` and `data` run the statements.
 
 mod ast;
 mod data;

@@ -1,10 +1,10 @@
-//! Reads one statement of the old command-line client.
+//! Parses one statement of the `cassandra-cli` language.
 
 use super::ast::{Condition, Options, Path, Statement, Value, Written};
 use super::lexer::{self, Token};
 use anyhow::{Result, bail};
 
-/// Reads a statement.
+/// Parses a statement.
 pub(super) fn parse(statement: lexer::Statement) -> Result<Statement> {
     let mut parser = Parser { tokens: statement.tokens, at: 0 };
     if parser.tokens.is_empty() {
@@ -72,7 +72,7 @@ impl Parser {
         text.parse().map_err(|_| anyhow::anyhow!("'{text}' is not a number"))
     }
 
-    /// A word or text, or a function of one: `utf8('x')`, `timeuuid()`.
+    /// A word or text, or a function call: `utf8('x')`, `timeuuid()`.
     fn written(&mut self) -> Result<Written> {
         let name = self.name()?;
         if !self.sign('(') {
@@ -88,7 +88,7 @@ impl Parser {
         match word.as_str() {
             "use" => {
                 let keyspace = self.name()?;
-                // A login may follow; nobody is asked who he is.
+                // A user name and password may follow; they are ignored, because there are no logins.
                 self.at = self.tokens.len();
                 Ok(Statement::Use(keyspace))
             }
@@ -184,7 +184,7 @@ impl Parser {
             return Ok(Value::Map(map));
         }
         let mut text = self.name()?;
-        // A class may have parameters that are not quoted: CompositeType(UTF8Type,LongType).
+        // A class may have unquoted parameters: CompositeType(UTF8Type,LongType).
         let mut depth = 0;
         while depth > 0 || self.peek() == Some(&Token::Sign('(')) {
             match self.peek() {

@@ -1,4 +1,4 @@
-//! Its options, and the run of a script from its first statement to its last.
+//! The options of `helenus cli`, and the loop over the statements of a script.
 
 use super::session::CliSession;
 use super::{lexer, parser};
@@ -35,7 +35,7 @@ pub struct CliOptions {
 /// Runs a script.
 ///
 /// # Errors
-/// When the server cannot be reached; the first statement that fails, unless they may.
+/// The server cannot be reached; the first statement that fails, unless `keep_going` is set.
 pub fn run(options: &CliOptions) -> Result<()> {
     let script = match &options.file {
         Some(file) => {

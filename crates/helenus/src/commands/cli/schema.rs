@@ -1,4 +1,4 @@
-//! Keyspaces and column families: their options as definitions of the interface.
+//! Statements on keyspaces and column families: converts their options to definitions of the RPC interface.
 
 use super::ast::{Options, Value};
 use super::session::CliSession;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use helenus_wire::thrift::{CfDef, ColumnDef, Field, IndexType, KsDef, Map, Method, Text, args};
 use std::borrow::Cow;
 
-/// Options that were options once, and are read over.
+/// Options of former versions, which are ignored.
 const OBSOLETE: [&str; 14] = [
     "keys_cached",
     "rows_cached",
@@ -45,7 +45,7 @@ impl CliSession {
             }
         }
         if definition.strategy_options.is_none() && definition.replication_factor.is_none() {
-            // As the old client: one replica in the only datacenter, or one in all.
+            // The default of `cassandra-cli`: one replica, in total or in the only datacenter.
             let simple = definition.strategy_class.ends_with("SimpleStrategy");
             let datacenter = if simple { "replication_factor" } else { "datacenter1" };
             definition.strategy_options = Some(Map(vec![(datacenter.into(), "1".into())]));
@@ -63,10 +63,10 @@ impl CliSession {
             let asked = args::WithCfDef { cf_def: definition };
             return self.version(Method::SystemAddColumnFamily, |out| asked.write(out));
         }
-        // What is not named stays as it is.
+        // Options that the statement does not name keep their value.
         let mut arguments = Vec::new();
         self.definition(name, |known| {
-            // Lives as long as the options do.
+            // A copy with the lifetime of the options.
             let mut definition = known;
             set_options(&mut definition, options)?;
             args::WithCfDef { cf_def: definition }.write(&mut arguments);
@@ -108,7 +108,7 @@ impl CliSession {
         self.version(Method::SystemUpdateColumnFamily, |out| out.extend_from_slice(&arguments))
     }
 
-    /// Calls what changes the schema, and prints its new version.
+    /// Calls a method that changes the schema, and prints the new schema version.
     fn version(&mut self, method: Method, arguments: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let version = self.client.call::<&str>(method, arguments)?.unwrap_or_default();
         println!("{version}");
@@ -135,7 +135,7 @@ fn strategy(class: &str) -> Text<'_> {
     format!("org.apache.cassandra.locator.{class}").into()
 }
 
-/// `{k: v, ..}`, or in the oldest form `[{k: v}, ..]`.
+/// Reads a map: `{k: v, ..}`, or `[{k: v}, ..]` in the oldest form.
 fn map<'v>(option: &str, value: &'v Value) -> Result<Map<Text<'v>, Text<'v>>> {
     let mut pairs = Vec::new();
     match value {
@@ -155,7 +155,8 @@ fn map<'v>(option: &str, value: &'v Value) -> Result<Map<Text<'v>, Text<'v>>> {
 }
 
 fn set_options<'d>(definition: &mut CfDef<'d>, options: &'d Options) -> Result<()> {
-    // The names of columns are read by the comparator, whichever comes first.
+    // Column metadata comes last, because its column names are interpreted by the comparator, which another option
+    // sets.
     for (option, value) in options.iter().filter(|(option, _)| option != "column_metadata") {
         set_option(definition, option, value)?;
     }
@@ -199,7 +200,7 @@ fn set_option<'d>(definition: &mut CfDef<'d>, option: &str, value: &'d Value) ->
     Ok(())
 }
 
-/// `[{column_name: .., validation_class: .., index_type: .., index_name: ..}, ..]`.
+/// Reads `[{column_name: .., validation_class: .., index_type: .., index_name: ..}, ..]`.
 fn metadata<'d>(definition: &CfDef<'_>, value: &'d Value) -> Result<Vec<ColumnDef<'d>>> {
     let Value::List(list) = value else {
         bail!("'column_metadata' format - [{{ k:v, k:v, ..}}, {{ ... }}, ...]")

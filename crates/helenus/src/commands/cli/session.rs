@@ -1,4 +1,4 @@
-//! What the client knows while a script runs: the server, the keyspace in use, its definition, assumptions.
+//! The state of the client while a script runs: connection, keyspace in use, assumed types.
 
 use super::ast::Statement;
 use super::values::{class_of, comparator};
@@ -8,7 +8,7 @@ use helenus_rpc::Comparator;
 use helenus_wire::thrift::{CfDef, ConsistencyLevel, Field, KsDef, Method, Text, args};
 use std::collections::HashMap;
 
-/// Types that a family's parts are read and printed by.
+/// The types that the parts of a family are parsed and printed with.
 #[derive(Clone, Debug)]
 pub(super) struct FamilyTypes {
     pub(super) is_super: bool,
@@ -17,7 +17,7 @@ pub(super) struct FamilyTypes {
     pub(super) names: Comparator,
     pub(super) subnames: Comparator,
     pub(super) values: Comparator,
-    /// Types of declared columns, by the bytes of their names.
+    /// The types of declared columns, by serialised column name.
     pub(super) columns: Vec<(Vec<u8>, Comparator)>,
 }
 
@@ -42,29 +42,29 @@ impl FamilyTypes {
         })
     }
 
-    /// The type of the value under a name.
+    /// The type of the value of the column `name`.
     pub(super) fn value(&self, name: &[u8]) -> &Comparator {
         let declared = self.columns.iter().find(|(known, _)| known == name);
         declared.map_or(&self.values, |(_, ty)| ty)
     }
 
-    /// The type of the names of columns.
+    /// The type of column names.
     pub(super) fn column(&self) -> &Comparator {
         if self.is_super { &self.subnames } else { &self.names }
     }
 }
 
-/// A client at work.
+/// A connected client.
 pub(super) struct CliSession {
     pub(super) client: RpcClient,
     pub(super) keyspace: Option<String>,
     pub(super) level: ConsistencyLevel,
-    /// What ASSUME said, by family.
+    /// The types that ASSUME has set: by family, the part and its type.
     assumed: HashMap<String, Vec<(String, Comparator)>>,
 }
 
 impl CliSession {
-    /// Connects.
+    /// Connects to the server.
     pub(super) fn open(address: &str) -> Result<CliSession> {
         Ok(CliSession {
             client: RpcClient::open(address)?,
@@ -74,7 +74,7 @@ impl CliSession {
         })
     }
 
-    /// Runs a statement; false to end.
+    /// Runs a statement. Returns false if it ends the script.
     pub(super) fn run(&mut self, statement: &Statement) -> Result<bool> {
         match statement {
             Statement::Quit => return Ok(false),
@@ -111,7 +111,7 @@ impl CliSession {
         Ok(true)
     }
 
-    /// Chooses a keyspace.
+    /// Switches to a keyspace.
     pub(super) fn use_keyspace(&mut self, keyspace: &str) -> Result<()> {
         let asked = args::OfKeyspace { keyspace };
         self.client.call::<i32>(Method::SetKeyspace, |out| asked.write(out))?;
@@ -130,7 +130,7 @@ impl CliSession {
         Ok(())
     }
 
-    /// Hands the definition of a family to `take`.
+    /// Fetches the definition of a family and passes it to `take`.
     pub(super) fn definition<R>(
         &mut self,
         family: &str,
@@ -146,7 +146,7 @@ impl CliSession {
         }
     }
 
-    /// The types of a family, as defined and assumed.
+    /// The types of a family, as defined and as assumed.
     pub(super) fn types(&mut self, family: &str) -> Result<FamilyTypes> {
         let mut types = self.definition(family, |definition| FamilyTypes::of(&definition))?;
         for (part, ty) in self.assumed.get(family).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What is written as bytes, and bytes as what is printed, by the types of a column family.
+//! Converts between written values and serialised bytes, by the types of a column family.
 
 use super::ast::Written;
 use anyhow::{Result, bail};
@@ -7,7 +7,7 @@ use helenus_rpc::Comparator;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// Functions by name, with the class of their type (`CliClient.Function`).
+/// The function names and the class of each function's type (`CliClient.Function`).
 const FUNCTIONS: [(&str, &str); 12] = [
     ("bytes", "BytesType"),
     ("integer", "IntegerType"),
@@ -23,19 +23,19 @@ const FUNCTIONS: [(&str, &str); 12] = [
     ("date", "DateType"),
 ];
 
-/// The class that a function's or a type's name stands for.
+/// The class for the name of a function or type.
 pub(super) fn class_of(name: &str) -> String {
     let known = FUNCTIONS.iter().find(|(function, _)| function.eq_ignore_ascii_case(name));
     known.map_or_else(|| name.to_owned(), |(_, class)| (*class).to_owned())
 }
 
-/// Microseconds since the epoch: the timestamp of what is written.
+/// Microseconds since the epoch, used as the timestamp of writes.
 pub(super) fn now_us() -> i64 {
     let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(passed.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// What is written, as bytes: by its function, or else by the comparator.
+/// Serialises a written value: by its function if it has one, otherwise by the comparator.
 pub(super) fn bytes(written: &Written, comparator: &Comparator) -> Result<Vec<u8>> {
     match written {
         Written::Plain(text) => Ok(comparator.bytes_of(text).map_err(anyhow::Error::msg)?),
@@ -65,7 +65,7 @@ fn time_uuid() -> Uuid {
     Uuid::new_v1(at, &[1, 0, 0, 0, 0, 1])
 }
 
-/// A comparator by its class.
+/// The comparator of a class name.
 pub(super) fn comparator(class: &str) -> Result<Comparator> {
     Comparator::of_class(class).map_err(anyhow::Error::msg)
 }

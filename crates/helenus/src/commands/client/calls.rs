@@ -1,4 +1,4 @@
-//! Calls of the old interface as templates: what `stress` and `profile` send again and again with other values.
+//! Thrift RPC calls as templates, which `stress` and `profile` send repeatedly with different values.
 
 use super::{Template, Text};
 use anyhow::{Result, ensure};
@@ -10,7 +10,7 @@ use helenus_wire::thrift::{
 
 const LEVEL: ConsistencyLevel = ConsistencyLevel::One;
 
-/// Which columns: from `start` on, or without one.
+/// A predicate that selects a range of columns, from `start` (empty: from the first).
 pub fn range<'a>(start: &'a [u8], finish: &'a [u8], reversed: bool, count: i32) -> SlicePredicate<'a> {
     let range = SliceRange { start, finish, reversed, count };
     SlicePredicate { column_names: None, slice_range: Some(range) }
@@ -20,11 +20,11 @@ fn parent(family: &str) -> ColumnParent<'_> {
     ColumnParent { column_family: family, super_column: None }
 }
 
-/// Bytes between a column's value and its timestamp: a field's type and number.
+/// Bytes between a column's value and its timestamp: type and number of the timestamp's field.
 const BEFORE_TIMESTAMP: usize = 3;
 
-/// batch_mutate of columns of one row, with the timestamp of the moment. Its values: key, name and value of each column in
-/// turn, the key each time.
+/// batch_mutate that writes columns of one row with the current time as timestamp. Its values: key, name and value of
+/// each column in turn, with the key repeated for each column.
 pub fn write_columns(family: &str, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<Template> {
     let held = columns.iter().map(|(name, value)| ColumnOrSuperColumn {
         column: Some(Column { name, value: Some(value), timestamp: Some(0), ttl: None }),
@@ -36,7 +36,8 @@ pub fn write_columns(family: &str, key: &[u8], columns: &[(&[u8], &[u8])]) -> Re
     Ok(mutate(family, key, held.collect())?.stamped(columns.iter().enumerate().map(after)))
 }
 
-/// batch_mutate that adds 1 to counters of one row. Its values: the key, and each counter's name, the key each time.
+/// batch_mutate that adds 1 to counters of one row. Its values: key and name of each counter, with the key repeated for
+/// each counter.
 pub fn add_to_counters(family: &str, key: &[u8], names: &[&[u8]]) -> Result<Template> {
     let held = names.iter().map(|name| ColumnOrSuperColumn {
         column: None,
@@ -73,7 +74,7 @@ fn mutate(family: &str, key: &[u8], columns: Vec<ColumnOrSuperColumn<'_>>) -> Re
     )
 }
 
-/// add of 1 to a counter. Its values: the key.
+/// add of 1 to a counter. Its value: the key.
 pub fn add(family: &str, key: &[u8], name: &[u8]) -> Result<Template> {
     let column = CounterColumn { name, value: 1 };
     let asked = args::Add { key, column_parent: parent(family), column, consistency_level: LEVEL };
@@ -84,7 +85,7 @@ pub fn add(family: &str, key: &[u8], name: &[u8]) -> Result<Template> {
     )
 }
 
-/// execute_cql_query, a statement of the first dialect. Its values: those of the text.
+/// execute_cql_query with a statement of CQL 2. Its values: those of the text.
 pub fn execute_first(text: &Text) -> Result<Template> {
     let asked = args::CqlQuery { query: text.as_str().as_bytes(), compression: Compression::None };
     Template::call(
@@ -94,7 +95,7 @@ pub fn execute_first(text: &Text) -> Result<Template> {
     )
 }
 
-/// get of a column. Its values: the key.
+/// get of a column. Its value: the key.
 pub fn get(family: &str, key: &[u8], column: &[u8]) -> Result<Template> {
     let column_path = ColumnPath { column_family: family, super_column: None, column: Some(column) };
     let asked = args::Get { key, column_path, consistency_level: LEVEL };
@@ -105,7 +106,7 @@ pub fn get(family: &str, key: &[u8], column: &[u8]) -> Result<Template> {
     )
 }
 
-/// get_slice. Its values: the key, and the start or the first of the names.
+/// get_slice. Its values: the key, then the start or the names of the predicate.
 pub fn get_slice(family: &str, key: &[u8], predicate: SlicePredicate<'_>) -> Result<Template> {
     let asked = args::GetSlice { key, column_parent: parent(family), predicate, consistency_level: LEVEL };
     Template::call(
@@ -120,7 +121,7 @@ pub fn get_slice(family: &str, key: &[u8], predicate: SlicePredicate<'_>) -> Res
     )
 }
 
-/// get_indexed_slices of the rows, at most `count`, whose column has a value. Its values: that value.
+/// get_indexed_slices of at most `count` rows whose column has a given value. Its value: that value.
 pub fn find(family: &str, column: &[u8], value: &[u8], count: i32) -> Result<Template> {
     ensure!(!value.is_empty(), "a value to be found");
     let expression = IndexExpression { column_name: column, op: IndexOperator::Eq, value };

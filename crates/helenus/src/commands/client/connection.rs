@@ -1,4 +1,4 @@
-//! One socket and the framing of its bytes: envelopes out in few writes, envelopes in from large reads.
+//! A connection of the native protocol with its framing: envelopes are written in few writes and read in large reads.
 
 use anyhow::{Context, Result, bail};
 use helenus_wire::native::{
@@ -9,23 +9,23 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Bytes asked of the socket at once; the buffer grows for longer answers.
+/// Initial size of the read buffer, in bytes. It grows for longer answers.
 const INPUT: usize = 256 << 10;
-/// Longest answer taken: Cassandra's frame limit is far below.
+/// Maximum size of an answer. Cassandra's own limit on frames is far below.
 const MESSAGE_MAX: u64 = 256 << 20;
-/// How long an answer may take before the run is given up.
+/// Maximum time to wait for an answer before the run fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection past STARTUP.
+/// A connection after STARTUP.
 pub struct Connection {
     pub socket: TcpStream,
     pub version: Version,
     framing: Framing,
     input: Vec<u8>,
-    /// Bytes of `input` that hold something.
+    /// Number of bytes of `input` that hold data.
     filled: usize,
     output: Vec<u8>,
-    /// Bytes of `output` already written.
+    /// Number of bytes of `output` already written.
     written: usize,
 }
 
@@ -34,16 +34,16 @@ enum Framing {
     Segments(SegmentReader, SegmentWriter),
 }
 
-/// What a read of the socket brought.
+/// The result of a read of the socket.
 pub enum Received {
-    /// Some bytes.
+    /// At least one byte.
     Bytes,
-    /// Nothing yet.
+    /// No byte yet.
     Nothing,
 }
 
 impl Connection {
-    /// Connects and starts up, without compression.
+    /// Connects and sends STARTUP, without compression.
     pub fn open(address: &str, version: Version) -> Result<Connection> {
         let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
         socket.set_nodelay(true)?;
@@ -63,7 +63,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Called once STARTUP is answered: from here on v5 has segments.
+    /// Call this once STARTUP is answered: from then on, v5 uses segments.
     pub fn started(&mut self) {
         self.framing = match self.version {
             Version::V5 => Framing::Segments(
@@ -78,7 +78,7 @@ impl Connection {
         };
     }
 
-    /// Appends envelopes to what will be written.
+    /// Appends envelopes to the output buffer.
     pub fn put<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         if self.written == self.output.len() {
             self.output.clear();
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Writes what the socket takes now. Whether something is left.
+    /// Writes as much as the socket accepts now. Returns whether output remains.
     pub fn write(&mut self) -> Result<bool> {
         while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
             match self.socket.write(rest) {
@@ -109,7 +109,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Writes everything; for a socket that blocks.
+    /// Writes all output; for a blocking socket.
     pub fn write_blocking(&mut self) -> Result<()> {
         match self.write()? {
             false => Ok(()),
@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// Reads once.
+    /// Reads from the socket once.
     pub fn read(&mut self) -> Result<Received> {
         if self.filled == self.input.len() {
             self.input.resize(self.input.len() * 2, 0);
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Hands every whole envelope that has arrived to `each`, in order.
+    /// Passes every complete envelope that has arrived to `each`, in order.
     pub fn envelopes(&mut self, mut each: impl FnMut(&Envelope<'_>) -> Result<()>) -> Result<()> {
         let input = self.input.get(..self.filled).unwrap_or_default();
         let mut used = 0;

@@ -1,4 +1,4 @@
-//! A pipelined connection through either door, and what its answers are.
+//! A pipelined connection over either protocol, and its answers.
 
 use super::{Connection, Received, RpcClient, Session, exception_text};
 use anyhow::{Context, Result};
@@ -9,12 +9,12 @@ use helenus_wire::thrift::{
 };
 use std::net::TcpStream;
 
-/// A server's door.
+/// A server's address and protocol.
 #[derive(Clone, Copy, Debug)]
 pub enum DoorAt<'a> {
-    /// The native protocol, in a version, at IP:PORT.
+    /// The native protocol: IP:PORT and version.
     Cql(&'a str, Version),
-    /// The old RPC interface at IP:PORT.
+    /// The Thrift RPC interface: IP:PORT.
     Rpc(&'a str),
 }
 
@@ -27,14 +27,14 @@ impl<'a> DoorAt<'a> {
     }
 }
 
-/// A client with one request in flight: what prepares a run.
+/// A client with one request in flight, for the preparation of a run.
 pub enum Caller {
     Cql(Session),
     Rpc(RpcClient),
 }
 
 impl Caller {
-    /// Connects.
+    /// Connects to the server.
     pub fn open(door: DoorAt<'_>) -> Result<Caller> {
         Ok(match door {
             DoorAt::Cql(address, version) => Caller::Cql(Session::open(address, version)?),
@@ -42,7 +42,7 @@ impl Caller {
         })
     }
 
-    /// Runs a statement of CQL 3 whose result does not matter; both doors take them.
+    /// Runs a CQL 3 statement and ignores its result. Both protocols accept such statements.
     pub fn run(&mut self, query: &str) -> Result<()> {
         match self {
             Caller::Cql(session) => session.run(query),
@@ -50,20 +50,20 @@ impl Caller {
         }
     }
 
-    /// Whether the tables that it makes must be of COMPACT STORAGE: the old interface sees no others.
+    /// Whether tables must have COMPACT STORAGE: the Thrift RPC interface sees no other tables.
     pub fn sees_compact_tables_alone(&self) -> bool {
         matches!(self, Caller::Rpc(_))
     }
 }
 
-/// A connection for many requests in flight. Each has a number below 32,768, which its answer carries back.
+/// A connection with many requests in flight. Each request has a number below 32,768, which its answer repeats.
 pub enum Line {
     Cql(Connection),
     Rpc(RpcClient),
 }
 
 impl Line {
-    /// Connects. Calls of the old interface are about `keyspace`.
+    /// Connects. RPC calls use `keyspace`.
     pub fn open(door: DoorAt<'_>, keyspace: &str) -> Result<Line> {
         Ok(match door {
             DoorAt::Cql(address, version) => Line::Cql(Session::open(address, version)?.into_connection()),
@@ -75,7 +75,7 @@ impl Line {
         })
     }
 
-    /// The socket, to wait for.
+    /// The socket, for polling.
     pub fn socket(&self) -> &TcpStream {
         match self {
             Line::Cql(connection) => &connection.socket,
@@ -83,7 +83,7 @@ impl Line {
         }
     }
 
-    /// Appends requests to what will be written.
+    /// Appends requests to the output buffer.
     pub fn put<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         match self {
             Line::Cql(connection) => connection.put(fill),
@@ -91,7 +91,7 @@ impl Line {
         }
     }
 
-    /// Writes what the socket takes now. Whether something is left.
+    /// Writes as much as the socket accepts now. Returns whether output remains.
     pub fn write(&mut self) -> Result<bool> {
         match self {
             Line::Cql(connection) => connection.write(),
@@ -99,7 +99,7 @@ impl Line {
         }
     }
 
-    /// Reads once.
+    /// Reads from the socket once.
     pub fn read(&mut self) -> Result<Received> {
         match self {
             Line::Cql(connection) => connection.read(),
@@ -107,7 +107,7 @@ impl Line {
         }
     }
 
-    /// Hands every whole answer that has arrived to `each`, with its request's number.
+    /// Passes every complete answer that has arrived to `each`, with the number of its request.
     pub fn answers(
         &mut self,
         mut each: impl FnMut(i32, Result<Answered<'_>, Refusal>) -> Result<()>,
@@ -126,23 +126,23 @@ impl Line {
     }
 }
 
-/// What is no result.
+/// An error answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its kind: the name of an error code, or of an exception.
+    /// The name of the error code or exception.
     pub kind: &'static str,
-    /// What it says.
+    /// The error's message.
     pub text: String,
 }
 
 /// The result of a request.
 #[derive(Clone, Debug)]
 pub enum Answered<'a> {
-    /// A statement's.
+    /// The result of a statement.
     Result(ResultMessage<'a>),
-    /// A call's that has none.
+    /// An RPC call without a result.
     Done,
-    /// A call's: the type of the value, and its bytes next in the reader.
+    /// The result of an RPC call: its type, and a reader positioned at the value.
     Value(Type, Reader<'a>),
 }
 
@@ -156,7 +156,7 @@ fn of_response(response: Response<'_>) -> Result<Answered<'_>, Refusal> {
     }
 }
 
-/// The answer of a call, its frame taken off. What is no answer at all is an error.
+/// Decodes the answer of an RPC call, without its frame. An error, if the message is not an answer.
 pub fn of_reply(message: &[u8]) -> Result<Result<Answered<'_>, Refusal>> {
     let mut reader = Reader::new(message);
     let head = MessageHead::read(&mut reader)?;
@@ -186,23 +186,23 @@ pub fn of_reply(message: &[u8]) -> Result<Result<Answered<'_>, Refusal>> {
     Ok(Err(Refusal { kind, text }))
 }
 
-/// Fields of `ColumnOrSuperColumn`, and of `Column`.
+/// Field numbers of `ColumnOrSuperColumn` and of `Column`.
 const COLUMN: i16 = 1;
 const COUNTER_COLUMN: i16 = 3;
 const NAME: i16 = 1;
 const VALUE: i16 = 2;
 
-/// A column of an answer: its name, and its value or what it counts.
+/// A column of an answer: its name, and its value or the value of its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<'a> {
     pub name: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
 }
 
-/// The columns of the list of `ColumnOrSuperColumn` that the reader is at; their number first.
+/// The columns of the list of `ColumnOrSuperColumn` at the reader's position, after their number.
 ///
 /// # Errors
-/// When it is no such list.
+/// The value is not such a list.
 pub fn columns<'a>(
     mut reader: Reader<'a>,
 ) -> Result<(u64, impl Iterator<Item = Result<Pair<'a>, ThriftError>>), ThriftError> {
@@ -211,16 +211,16 @@ pub fn columns<'a>(
     Ok((count as u64, columns))
 }
 
-/// The `ColumnOrSuperColumn` that the reader is at.
+/// The `ColumnOrSuperColumn` at the reader's position.
 ///
 /// # Errors
-/// When it is none.
+/// The value is not such a struct.
 #[inline]
 pub fn column<'a>(reader: &mut Reader<'a>) -> Result<Pair<'a>, ThriftError> {
     let mut pair = Pair { name: None, value: None };
     while let Some((ty, number)) = reader.field()? {
         match (number, ty) {
-            // Field by field: an answer has thousands, and only these two count.
+            // Decoded field by field, because an answer has thousands of columns and only these two fields are needed.
             (COLUMN, Type::Struct) => {
                 while let Some((ty, number)) = reader.field()? {
                     match (number, ty) {

@@ -1,5 +1,5 @@
-//! The raw clients that `stress` and `profile` share, of the native protocol and of the old RPC interface: a socket with
-//! its framing, one request at a time or many in flight, and requests that are encoded once and patched in place.
+//! The raw clients that `stress` and `profile` share, for the native protocol and the Thrift RPC interface: a socket
+//! with its framing, one request at a time or many in flight, and requests that are encoded once and patched in place.
 
 pub mod calls;
 mod connection;

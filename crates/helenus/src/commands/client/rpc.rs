@@ -1,4 +1,4 @@
-//! A client of the old RPC interface: framed, one call at a time, or several written before their answers are read.
+//! A client of the Thrift RPC interface, with framed transport: one call at a time, or several in flight.
 
 use super::{PATIENCE, Received};
 use anyhow::{Context, Result, bail, ensure};
@@ -10,26 +10,26 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Bytes asked of the socket at once.
+/// Initial size of the read buffer, in bytes.
 const INPUT: usize = 256 << 10;
-/// Longest answer taken.
+/// Maximum size of an answer.
 const MESSAGE_MAX: u64 = 256 << 20;
 
-/// A connection.
+/// A connection to the RPC server.
 pub struct RpcClient {
     pub socket: TcpStream,
     number: i32,
     output: Vec<u8>,
-    /// Bytes of `output` already written.
+    /// Number of bytes of `output` already written.
     written: usize,
     input: Vec<u8>,
-    /// Bytes of `input` that hold something, and of those the first that were taken already.
+    /// Number of bytes of `input` that hold data, and the number of those that were consumed.
     filled: usize,
     taken: usize,
 }
 
 impl RpcClient {
-    /// Connects.
+    /// Connects to the server.
     pub fn open(address: &str) -> Result<RpcClient> {
         let socket = TcpStream::connect(address).with_context(|| {
             format!(
@@ -42,7 +42,7 @@ impl RpcClient {
         Ok(RpcClient { socket, number: 0, output, written: 0, input, filled: 0, taken: 0 })
     }
 
-    /// Puts a call among those to be written; `arguments` writes its struct.
+    /// Appends a call to the output buffer; `arguments` writes its argument struct.
     pub fn put(&mut self, method: Method, arguments: impl FnOnce(&mut Vec<u8>)) {
         self.number = self.number.wrapping_add(1);
         let number = self.number;
@@ -53,7 +53,7 @@ impl RpcClient {
         });
     }
 
-    /// Puts calls that are encoded already, each with its frame.
+    /// Appends calls that are already encoded and framed.
     pub fn put_bytes<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         if self.written == self.output.len() {
             self.output.clear();
@@ -62,7 +62,7 @@ impl RpcClient {
         fill(&mut self.output)
     }
 
-    /// Writes what the socket takes now. Whether something is left.
+    /// Writes as much as the socket accepts now. Returns whether output remains.
     pub fn write(&mut self) -> Result<bool> {
         while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
             match self.socket.write(rest) {
@@ -76,13 +76,13 @@ impl RpcClient {
         Ok(false)
     }
 
-    /// Writes everything; for a socket that blocks.
+    /// Writes all output; for a blocking socket.
     fn write_blocking(&mut self) -> Result<()> {
         ensure!(!self.write()?, "the server has read nothing for {} s", PATIENCE.as_secs());
         Ok(())
     }
 
-    /// The next answer's message, without its frame; for a socket that blocks.
+    /// Waits for the next message and returns it without its frame; for a blocking socket.
     pub fn message(&mut self) -> Result<&[u8]> {
         let (start, end) = loop {
             if let Some(found) = self.take_next()? {
@@ -95,7 +95,7 @@ impl RpcClient {
         Ok(self.input.get(start..end).unwrap_or_default())
     }
 
-    /// Hands every whole message that has arrived to `each`, in order.
+    /// Passes every complete message that has arrived to `each`, in order.
     pub fn messages(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         while let Some((start, end)) = self.take_next()? {
             each(self.input.get(start..end).unwrap_or_default())?;
@@ -103,7 +103,7 @@ impl RpcClient {
         Ok(())
     }
 
-    /// Where the next message lies in the input, if it is there whole. It counts as taken.
+    /// The range of the next message in the input, if it is complete. Marks it as consumed.
     fn take_next(&mut self) -> Result<Option<(usize, usize)>> {
         let limits = Limits { frame: MESSAGE_MAX, message: MESSAGE_MAX };
         let rest = self.input.get(self.taken..self.filled).unwrap_or_default();
@@ -114,7 +114,7 @@ impl RpcClient {
         Ok(Some((start, end)))
     }
 
-    /// Reads once.
+    /// Reads from the socket once.
     pub fn read(&mut self) -> Result<Received> {
         self.input.copy_within(self.taken..self.filled, 0);
         self.filled -= self.taken;
@@ -136,13 +136,13 @@ impl RpcClient {
         }
     }
 
-    /// Chooses the keyspace that later calls are about.
+    /// Sets the keyspace of later calls.
     pub fn use_keyspace(&mut self, keyspace: &str) -> Result<()> {
         let named = args::OfKeyspace { keyspace };
         self.call::<i32>(Method::SetKeyspace, |out| named.write(out)).map(drop)
     }
 
-    /// Runs a statement of CQL 3 whose result does not matter.
+    /// Runs a CQL 3 statement and ignores its result.
     pub fn run(&mut self, query: &str) -> Result<()> {
         let asked = args::Cql3Query {
             query: query.as_bytes(),
@@ -153,8 +153,8 @@ impl RpcClient {
         answer.map(drop).with_context(|| query.to_owned())
     }
 
-    /// Sends the one call that `fill` appends, framed, and gives its answer's message to `look`. Returns how long it took,
-    /// from the first byte written to the last one read.
+    /// Sends the framed call that `fill` appends, and passes the message of its answer to `look`. Returns the time from
+    /// the first byte written to the last byte read.
     pub fn exchange(
         &mut self,
         fill: impl FnOnce(&mut Vec<u8>),
@@ -168,7 +168,7 @@ impl RpcClient {
         look(message).map(|()| took)
     }
 
-    /// Calls; the result, if the call has one. An exception ends with its text.
+    /// Calls a method and returns its result, if it has one. An exception becomes an error.
     pub fn call<'a, T: Field<'a>>(
         &'a mut self,
         method: Method,
@@ -182,7 +182,7 @@ impl RpcClient {
         }
     }
 
-    /// Calls; what came back, exceptions among it.
+    /// Calls a method and returns its reply, which may be an exception.
     pub fn ask<'a, T: Field<'a>>(
         &'a mut self,
         method: Method,
@@ -195,12 +195,12 @@ impl RpcClient {
     }
 }
 
-/// Writes the arguments of a call that has none.
+/// Writes the empty argument struct.
 pub fn nothing(out: &mut Vec<u8>) {
     out.push(0);
 }
 
-/// What an exception says.
+/// The text of an exception.
 pub fn exception_text(exception: &Exception) -> String {
     match exception {
         Exception::InvalidRequest(why) | Exception::Authentication(why) | Exception::Authorization(why) => {

@@ -1,4 +1,5 @@
-//! One request at a time: what prepares a run. Tables are made here, statements prepared.
+//! A client of the native protocol with one request at a time, for the preparation of a run: creates tables, prepares
+//! statements.
 
 use super::connection::{Connection, Received};
 use anyhow::{Context, Result, bail};
@@ -13,13 +14,13 @@ pub struct Session {
     connection: Connection,
 }
 
-/// A statement the server knows.
+/// A prepared statement.
 #[derive(Clone, Debug)]
 pub struct PreparedStatement {
     pub id: Vec<u8>,
-    /// v5: id of the result's columns.
+    /// Protocol v5: the id of the result's metadata.
     pub result_metadata_id: Option<Vec<u8>>,
-    /// Names and types of the markers.
+    /// Names and types of the bind markers.
     pub variables: Vec<(String, CqlType)>,
 }
 
@@ -38,12 +39,12 @@ impl Session {
         Ok(session)
     }
 
-    /// The connection, for a pipeline.
+    /// The underlying connection, for pipelining.
     pub fn into_connection(self) -> Connection {
         self.connection
     }
 
-    /// Runs a statement whose result does not matter.
+    /// Runs a statement and ignores its result.
     pub fn run(&mut self, query: &str) -> Result<()> {
         let request = Request::Query(Query { query, parameters: QueryParameters::default() });
         self.ask(&request, |response| match response {
@@ -69,13 +70,13 @@ impl Session {
         .with_context(|| query.to_owned())
     }
 
-    /// The version of the connection.
+    /// The protocol version of the connection.
     pub fn version(&self) -> Version {
         self.connection.version
     }
 
-    /// Sends the one request that `fill` appends and gives its answer to `look`. Returns how long it took, from the first
-    /// byte written to the last one read.
+    /// Sends the request that `fill` appends, and passes its answer to `look`. Returns the time from the first byte
+    /// written to the last byte read.
     pub fn exchange(
         &mut self,
         fill: impl FnOnce(&mut Vec<u8>),

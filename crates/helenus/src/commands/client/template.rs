@@ -1,4 +1,4 @@
-//! Requests encoded once, of which every copy differs in a few bytes.
+//! Request templates: a request is encoded once, and each copy differs in a few bytes.
 
 use super::Text;
 use super::session::PreparedStatement;
@@ -12,28 +12,29 @@ use helenus_wire::thrift::{Method, Reader, ThriftError, begin_call, end_message}
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where an envelope has its stream.
+/// The position of the stream id in an envelope.
 const STREAM: Range<usize> = 2..4;
-/// Bytes of a framed call before its name: the frame's length, version and kind, the name's length.
+/// Bytes of a framed call before the method's name: frame length, version and message type, length of the name.
 const BEFORE_NAME: usize = 12;
-/// What the drivers ask for by default; the answers here are smaller.
+/// The default page size of the drivers. The answers here are smaller.
 const PAGE_ROWS: i32 = 5_000;
 
-/// An encoded request and the places of its values.
+/// An encoded request and the positions of its values.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
     bytes: Vec<u8>,
-    /// Where the number stands that the answer carries back: an envelope's stream, a call's sequence number.
+    /// The position of the number that the answer repeats: the stream id of an envelope, the sequence id of an RPC
+    /// call.
     number: Range<usize>,
-    /// Offsets of the values, in the order of the markers, those of a batch one statement after the other.
+    /// The offsets of the values in the order of the bind markers; in a batch, statement by statement.
     places: Vec<usize>,
-    /// Offsets of timestamps that are this moment's in each copy.
+    /// The offsets of timestamps, which each copy sets to the current time.
     timestamps: Vec<usize>,
 }
 
 impl Template {
-    /// A call of the old interface, with its frame. `arguments` writes its struct; `values` finds in that struct, read from
-    /// the bytes given, the values that are to be set.
+    /// A framed RPC call. `arguments` writes its argument struct. `values` reads that struct and returns the slices of
+    /// the values to be set.
     pub fn call(
         method: Method,
         arguments: impl FnOnce(&mut Vec<u8>),
@@ -52,15 +53,16 @@ impl Template {
         Ok(Template { bytes, number: number..number + 4, places, timestamps: Vec::new() })
     }
 
-    /// With timestamps of each copy's own; each stands `after` bytes after the beginning of a value.
+    /// Adds timestamps that each copy sets. Each is given as the index of a value and the distance in bytes from that
+    /// value's start.
     pub fn stamped(mut self, after: impl IntoIterator<Item = (usize, usize)>) -> Template {
         let place = |(value, after): (usize, usize)| self.places.get(value).map(|place| place + after);
         self.timestamps = after.into_iter().filter_map(place).collect();
         self
     }
 
-    /// An EXECUTE; `values` have the lengths of the real ones. `reads` asks for rows without their description, in
-    /// pages.
+    /// An EXECUTE. `values` must have the lengths of the real values. With `reads`, it asks for pages of rows without
+    /// metadata.
     pub fn execute(
         version: Version,
         statement: &PreparedStatement,
@@ -81,7 +83,7 @@ impl Template {
         )
     }
 
-    /// A QUERY, its values in the text.
+    /// A QUERY whose values are part of the text.
     pub fn query(version: Version, text: &Text) -> Result<Template> {
         let query = Query { query: text.as_str(), parameters: QueryParameters::default() };
         let mut template = Self::encode(version, &Request::Query(query))?;
@@ -90,7 +92,7 @@ impl Template {
         Ok(template)
     }
 
-    /// An unlogged BATCH of `count` times one statement.
+    /// An unlogged BATCH of `count` times the same statement.
     pub fn batch(
         version: Version,
         statement: &PreparedStatement,
@@ -132,7 +134,7 @@ impl Template {
         Self::encode(version, &Request::Batch(batch))
     }
 
-    /// Encodes and then reads back, to learn where the values lie.
+    /// Encodes the request and decodes it again, to find the offsets of the values.
     fn encode(version: Version, request: &Request<'_>) -> Result<Template> {
         let mut bytes = Vec::new();
         request.encode(&RequestHead::new(version, 0), &mut bytes)?;
@@ -161,7 +163,7 @@ impl Template {
         Ok(Template { bytes, number: STREAM, places, timestamps: Vec::new() })
     }
 
-    /// Appends a copy for `stream`.
+    /// Appends a copy with the number `stream`.
     #[inline]
     pub fn put<'o>(&'o self, stream: i16, out: &'o mut Vec<u8>) -> Copy<'o> {
         let start = out.len();
@@ -169,7 +171,7 @@ impl Template {
         let bytes = out.get_mut(start..).unwrap_or_default();
         let number = i32::from(stream).to_be_bytes();
         if let Some(place) = bytes.get_mut(self.number.clone()) {
-            // Streams have two bytes, and are never negative.
+            // A stream id has two bytes and is never negative.
             place.copy_from_slice(number.get(4 - place.len()..).unwrap_or_default());
         }
         if !self.timestamps.is_empty() {
@@ -184,20 +186,20 @@ impl Template {
     }
 }
 
-/// Microseconds since the epoch, as clients of the old interface stamp what they write.
+/// Microseconds since the epoch, used as the timestamp of RPC writes.
 fn now_us() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// A request just appended, whose values may be set.
+/// A copy just appended, whose values can be set.
 pub struct Copy<'o> {
     bytes: &'o mut [u8],
     places: &'o [usize],
 }
 
 impl Copy<'_> {
-    /// Sets a value, or `offset` bytes into it. It must lie within the value.
+    /// Overwrites a value from `offset` on. The bytes must lie within the value.
     #[inline]
     pub fn set(&mut self, value: usize, offset: usize, bytes: &[u8]) {
         let Some(start) = self.places.get(value).map(|place| place + offset) else { return };
@@ -206,7 +208,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Sets a value of a text: two digits a byte.
+    /// Overwrites a hexadecimal value of a text: two digits a byte.
     #[inline]
     pub fn set_hex(&mut self, value: usize, bytes: &[u8]) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -1,9 +1,9 @@
-//! A statement's text in which hexadecimal values are set anew in each copy.
+//! The text of a statement with hexadecimal values that each copy overwrites.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A text and the places of its values, each of an even number of digits.
+/// A text and the positions of its values, each an even number of hexadecimal digits.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     text: String,
@@ -17,7 +17,7 @@ impl Text {
         self
     }
 
-    /// Appends the digits of a value of so many bytes.
+    /// Appends a value of `bytes` bytes, in hexadecimal zeroes.
     pub fn hex(&mut self, bytes: usize) -> &mut Text {
         let start = self.text.len();
         self.text.extend(std::iter::repeat_n("00", bytes));
@@ -25,17 +25,17 @@ impl Text {
         self
     }
 
-    /// The text, with values of zeroes.
+    /// The text; its values are zeroes.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Where the values lie in it.
+    /// The positions of the values.
     pub fn places(&self) -> &[Range<usize>] {
         &self.places
     }
 
-    /// The values within `text`, which is this one.
+    /// The values within `text`, which has the layout of this text.
     pub fn values<'b>(&self, text: &'b [u8]) -> Vec<&'b [u8]> {
         self.places.iter().filter_map(|place| text.get(place.clone())).collect()
     }

@@ -1,6 +1,6 @@
-//! An axis of a picture: which values it spans, where each stands, and what is written beside it.
+//! An axis of a chart: its range, the position of each value, and its labels.
 
-/// A logarithmic axis shows labels at powers of ten alone when it spans more than this.
+/// A logarithmic axis whose ends have a greater ratio than this has labels only at powers of ten.
 const CROWDED: f64 = 2e3;
 
 /// An axis.
@@ -9,32 +9,32 @@ pub struct Axis {
     low: f64,
     high: f64,
     is_log: bool,
-    /// What it counts, written under the picture; nothing where the caption says it.
+    /// The title, written below the chart; empty if the caption contains it.
     pub title: String,
-    /// The lines across the picture.
+    /// The grid lines of the axis.
     pub ticks: Vec<Tick>,
 }
 
-/// A line across the picture.
+/// A grid line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Its value.
+    /// The value.
     pub at: f64,
-    /// What is written beside it.
+    /// The label, if any.
     pub label: Option<String>,
-    /// Drawn fainter than others.
+    /// Whether the line is drawn fainter than others.
     pub is_faint: bool,
 }
 
-/// 1, 2, 5, 10, 20, ... from the power of ten at or below a value.
+/// The values 1, 2, 5, 10, 20 and so on, from the power of ten at or below `from`.
 fn steps(from: f64) -> impl Iterator<Item = f64> {
     let first = from.log10().floor() as i32;
     (first..first + 20).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)))
 }
 
 impl Axis {
-    /// Logarithmic, in whole steps of 1, 2, 5 around the values above zero. It ends at `span` times its least value or
-    /// more: less would show noise as if it were a curve. Nothing without such a value.
+    /// A logarithmic axis that ends at steps of 1, 2, 5 around the values above zero. Its end is at least `span` times
+    /// the least value, because a narrower axis would show noise as a curve. `None` without a value above zero.
     pub fn logarithmic(
         values: impl Iterator<Item = f64>,
         span: f64,
@@ -63,7 +63,7 @@ impl Axis {
         Some(Axis { low, high, is_log: true, title: String::new(), ticks })
     }
 
-    /// Linear, from 0 to a round number at or above `most`, with about five lines.
+    /// A linear axis from 0 to a round number at or above `most`, with about five lines.
     pub fn from_zero(most: f64, label: impl Fn(f64) -> String) -> Axis {
         let most = if most > 0.0 { most } else { 1.0 };
         let step = steps(most / 100.0).find(|step| most / step <= 6.0).unwrap_or(most);
@@ -75,7 +75,7 @@ impl Axis {
         Axis { low: 0.0, high: step * count, is_log: false, title: String::new(), ticks }
     }
 
-    /// Linear, from one value to another, with the labels of `from_zero`.
+    /// A linear axis from 0 to exactly `most`, with the labels of `from_zero`.
     pub fn until(most: f64, label: impl Fn(f64) -> String) -> Axis {
         let mut axis = Axis::from_zero(most, label);
         axis.high = most.max(f64::MIN_POSITIVE);
@@ -83,7 +83,7 @@ impl Axis {
         axis
     }
 
-    /// Logarithmic, with lines at these places alone, which have a label each.
+    /// A logarithmic axis with lines only at these values, each with its label.
     pub fn places(places: impl Iterator<Item = (f64, String)>) -> Axis {
         let ticks: Vec<Tick> =
             places.map(|(at, label)| Tick { at, label: Some(label), is_faint: true }).collect();
@@ -92,13 +92,13 @@ impl Axis {
         Axis { low, high, is_log: true, title: String::new(), ticks }
     }
 
-    /// The same with what it counts.
+    /// The same axis with a title.
     pub fn titled(mut self, title: &str) -> Axis {
         title.clone_into(&mut self.title);
         self
     }
 
-    /// Where a value stands, from 0 to 1 for those on the axis. A single place stands in the middle.
+    /// The position of a value on the axis, from 0 to 1. If the axis has a single value, its position is the middle.
     pub fn share(&self, value: f64) -> f64 {
         if self.low >= self.high {
             return 0.5;

@@ -1,71 +1,71 @@
-//! One picture: lines over two axes, as SVG.
+//! A chart as SVG: lines over two axes.
 
 use super::{Axis, escape};
 use std::fmt::Write;
 
-/// Size of the picture in its own units; the page scales it.
+/// The size of the chart in SVG units; the page scales it.
 const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 400.0;
-/// Room for the labels.
+/// Margins for the labels.
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 52.0;
-/// Between the frame and the first and last value of the horizontal axis.
+/// Distance between the frame and the first and last value of the horizontal axis.
 const INSET: f64 = 14.0;
-/// A line of more points than this has no marks: they would hide it.
+/// The maximum number of points of a line with marks. More marks would hide the line.
 const MARKED: usize = 12;
 
 /// A point of a line.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its value on the horizontal axis.
+    /// The value on the horizontal axis.
     pub x: f64,
-    /// That on the vertical one.
+    /// The value on the vertical axis.
     pub y: f64,
-    /// What is said of it when the pointer is there.
+    /// The text of the tooltip.
     pub tip: String,
 }
 
-/// A line.
+/// A line of the chart.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What it shows.
+    /// The name in the legend.
     pub name: String,
-    /// Number of its colour.
+    /// The number of the colour.
     pub hue: usize,
-    /// Number of its mark.
+    /// The number of the mark.
     pub mark: usize,
-    /// From left to right.
+    /// The points from left to right.
     pub points: Vec<Point>,
 }
 
 /// An area behind the lines.
 #[derive(Clone, Debug)]
 pub struct Band {
-    /// What it shows.
+    /// The name in the legend.
     pub name: String,
-    /// Its place on the horizontal axis, lower and upper value.
+    /// Each point: value on the horizontal axis, lower and upper value.
     pub points: Vec<(f64, f64, f64)>,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// For readers that do not see it.
+    /// A description for screen readers.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
-    /// The vertical one.
+    /// The vertical axis.
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
-    /// What stands behind them.
+    /// The area behind the lines.
     pub band: Option<Band>,
 }
 
 impl Chart {
-    /// The picture.
+    /// The chart as SVG.
     pub fn svg(&self) -> String {
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
@@ -160,7 +160,7 @@ impl Chart {
     }
 }
 
-/// A line of the legend, as a picture of its own.
+/// A line's sample in the legend, as an SVG of its own.
 pub fn key(series: &Series) -> String {
     let mark = if series.points.len() <= MARKED { mark(series.mark, 14.0, 6.0) } else { String::new() };
     format!(

@@ -1,23 +1,23 @@
-//! The frame of a page.
+//! The frame of an HTML page.
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A page: its texts are HTML but for `over` and `title`.
+/// A page. Its texts are HTML, except `over` and `title`, which are escaped.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
-    /// The command that wrote it.
+    /// The command that wrote the page.
     pub over: &'a str,
-    /// What it is about.
+    /// The subject of the page.
     pub title: &'a str,
-    /// What was done, in a sentence or two.
+    /// A summary of the work in a sentence or two.
     pub lead: String,
-    /// All that follows.
+    /// The content below the summary.
     pub body: String,
 }
 
 impl Document<'_> {
-    /// The whole page.
+    /// The complete HTML page.
     pub fn html(&self) -> String {
         let (over, title) = (escape(self.over), escape(self.title));
         let (lead, body) = (&self.lead, &self.body);
@@ -32,7 +32,7 @@ impl Document<'_> {
     }
 }
 
-/// A text within HTML, in an attribute too.
+/// Escapes a text for HTML, also within attributes.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,6 +1,6 @@
-//! Pages of HTML that `profile --report` and `stress --report` write: one file that loads nothing.
+//! The HTML pages that `profile --report` and `stress --report` write: a page is one file and loads nothing.
 //!
-//! `document` is the frame with style and script (`page.css`, `page.js`), `chart` draws one picture as SVG over two
+//! `document` is the frame with style and script (`page.css`, `page.js`). `chart` draws one chart as SVG over two
 //! `axis`es. A page follows the reader's choice of light or dark.
 
 mod axis;

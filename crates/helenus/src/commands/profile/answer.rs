@@ -1,21 +1,21 @@
-//! The answer of a query, as the cells an encoder would write, and its check.
+//! The answer of a query in the form an encoder would write it, and its check.
 
 use super::cases::Query;
 use super::rows::Partition;
 use crate::commands::stress::content::{name, wide_value};
 use std::fmt;
 
-/// Name and value of each column that came back, in order.
+/// The names and values of the returned columns, in order.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Cells: length as four bytes, then the bytes.
+    /// The cells: four bytes of length, then the bytes.
     bytes: Vec<u8>,
     columns: u64,
-    /// What should have come, built anew for each check.
+    /// The expected answer, rebuilt for each check.
     expected: Vec<u8>,
 }
 
-/// Length of a cell that is null.
+/// The length that marks a null cell.
 const NULL: u32 = u32::MAX;
 
 fn put(bytes: &mut Vec<u8>, cell: Option<&[u8]>) {
@@ -23,12 +23,12 @@ fn put(bytes: &mut Vec<u8>, cell: Option<&[u8]>) {
     bytes.extend_from_slice(cell.unwrap_or_default());
 }
 
-/// An answer that is not right.
+/// The difference between an answer and the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
-    /// More or fewer columns.
+    /// Another number of columns.
     Count { expected: u64, found: u64 },
-    /// Another name or value.
+    /// Another name or value of a column.
     Cell { column: u64, is_name: bool, expected: Vec<u8>, found: Option<Vec<u8>> },
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Mismatch {
 impl std::error::Error for Mismatch {}
 
 impl Answer {
-    /// Empty again, with its memory.
+    /// Empties the answer and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.columns = 0;
@@ -66,12 +66,12 @@ impl Answer {
         self.columns += 1;
     }
 
-    /// How many columns came back.
+    /// The number of columns returned.
     pub fn columns(&self) -> u64 {
         self.columns
     }
 
-    /// Holds the answer against what was loaded.
+    /// Compares the answer with the loaded data.
     pub fn check(&mut self, partition: Partition, query: &Query) -> Result<(), Mismatch> {
         let columns = query.expected(partition.order, partition.row);
         self.expected.clear();

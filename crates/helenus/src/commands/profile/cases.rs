@@ -9,7 +9,7 @@ use crate::commands::stress::content::{below, mix};
 use clap::ValueEnum;
 use std::collections::BTreeSet;
 
-/// Columns a query asks for.
+/// Number of columns that a query asks for.
 pub(super) const COLUMNS: u64 = 100;
 
 /// A group of cases.
@@ -24,7 +24,7 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// As the command line and the results call it.
+    /// The test's name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Test::Names => "names",
@@ -34,28 +34,28 @@ impl Test {
     }
 }
 
-/// A case of the texts.
+/// A case of the old texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub test: Test,
-    /// Short name, one of its test.
+    /// The short name, unique within its test.
     pub id: &'static str,
-    /// What the text calls it.
+    /// The case's title in the text.
     pub title: &'static str,
-    /// The table it is asked of.
+    /// The table that is queried.
     pub order: Order,
     what: What,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// 100 names one after the other.
+    /// 100 consecutive names.
     Together(Place),
-    /// So many names from each of so many random pages.
+    /// `each` names from each of `pages` random pages.
     Spread { pages: u64, each: u64, at: InPage },
-    /// A slice in the table's order, from the column that `Place` says or without a start.
+    /// A slice in the table's order, from the column at `Place`, or without a start.
     Slice(Option<Place>),
-    /// The last 100: in a descending table the first ones.
+    /// The last 100 columns, which are the first ones of a descending table.
     Recent { by_start: bool },
 }
 
@@ -138,28 +138,28 @@ pub(super) const CASES: [Case; 18] = [
     recent("by-count-reversed", Order::Desc, false),
 ];
 
-/// What is asked of a row.
+/// A query on one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Query {
-    /// Columns by name, ascending, each once.
+    /// Columns by name, ascending and distinct.
     Names(Vec<u64>),
-    /// A run of columns.
+    /// A range of columns.
     Slice(Slice),
 }
 
-/// A run of columns.
+/// A range of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// Its first column; `None`: where the row begins in the direction of the read.
+    /// The first column; `None`: the beginning of the row in the direction of the read.
     pub start: Option<u64>,
-    /// Against the order of the table.
+    /// Whether the read goes against the table's order.
     pub reversed: bool,
-    /// At most so many.
+    /// The maximum number of columns.
     pub count: u64,
 }
 
 impl Case {
-    /// A query of this case. Those of other `draw`s differ in what is random about the case.
+    /// A query of this case. Different values of `draw` give different random choices.
     pub fn query(&self, row: Row, draw: u64) -> Query {
         let slice = |start, reversed| Query::Slice(Slice { start, reversed, count: COLUMNS });
         match self.what {
@@ -179,7 +179,8 @@ impl Case {
 }
 
 impl Place {
-    /// The number of the column. In a row without a second page that is the last place from which 100 columns follow.
+    /// The number of the column. In a row without a second page, `SecondPage` is the last column from which 100 columns
+    /// follow.
     fn column(self, row: Row) -> u64 {
         let last = row.width.saturating_sub(COLUMNS);
         match self {
@@ -192,7 +193,7 @@ impl Place {
     }
 }
 
-/// Names from random pages; a row with fewer pages gives fewer.
+/// Names from random pages. A row with fewer pages gives fewer names.
 fn spread_names(row: Row, (pages, each): (u64, u64), at: InPage, seed: u64) -> Vec<u64> {
     let mut names = Vec::new();
     for (number, page) in (1..).zip(distinct(row.pages(), pages, seed)) {
@@ -210,7 +211,7 @@ fn spread_names(row: Row, (pages, each): (u64, u64), at: InPage, seed: u64) -> V
     names
 }
 
-/// `count` different numbers below `bound`, ascending; all of them if there are not so many.
+/// `count` distinct random numbers below `bound`, ascending; all numbers if there are fewer.
 fn distinct(bound: u64, count: u64, seed: u64) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let mut draws = (0..).map(|number| below(mix(seed.wrapping_add(number)), bound));
@@ -221,7 +222,7 @@ fn distinct(bound: u64, count: u64, seed: u64) -> BTreeSet<u64> {
 }
 
 impl Query {
-    /// The columns that must come back, in the order of the answer.
+    /// The columns that must be returned, in the order of the answer.
     pub fn expected(&self, order: Order, row: Row) -> Vec<u64> {
         match self {
             Query::Names(names) if order == Order::Asc => names.clone(),

@@ -1,14 +1,14 @@
-//! `helenus profile compare`: two profiles side by side, with ratios.
+//! `helenus profile compare`: prints two profiles side by side, with ratios.
 
 use super::results::{Measured, Profile};
 use crate::commands::numbers::figure;
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 
-/// The comparison. A ratio says how many times the first is of the second: above 1 the second is faster.
+/// The comparison. A ratio is the first time divided by the second: above 1, the second is faster.
 ///
 /// # Errors
-/// When they have no case on the same row.
+/// The profiles have no case on the same row in common.
 pub(super) fn text(first: &Profile, second: &Profile) -> Result<String> {
     let mut text = format!(
         "A  {}, {} queries a line; {}\nB  {}, {} queries a line; {}\n\
@@ -67,7 +67,7 @@ fn ratio(a: f64, b: f64) -> String {
     if b > 0.0 { format!("{}x", figure(a / b)) } else { "-".into() }
 }
 
-/// The ratios of all lines as one: their geometric mean, and the extremes.
+/// A summary of all ratios: their geometric mean, and the extremes.
 fn summary(ratios: &mut [f64]) -> String {
     ratios.sort_by(f64::total_cmp);
     let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();

@@ -1,5 +1,5 @@
-//! The admin socket of the server under the profile, where that is a Helenus of this user on this machine: through it
-//! `remote` has the load flushed and compacted. No other server can be told that over CQL.
+//! Flushes and compacts the profiled server through its admin socket, if it is a Helenus server of this user on this
+//! machine. CQL has no statement for that, so it is impossible on any other server.
 
 use super::progress::{compacting, show};
 use anyhow::{Context, Result, bail};
@@ -10,21 +10,21 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where a server has its data if nothing else is said, as in `helenus serve` and `helenus admin`.
+/// The default data directory of `helenus serve` and `helenus admin`.
 const DATA: &str = "./data";
 
-/// A server that can be told.
+/// A server with a reachable admin socket.
 #[derive(Debug)]
 pub struct Door {
     socket: PathBuf,
 }
 
 impl Door {
-    /// That of the server with its data in `given`; without it, that of the server in `./data` or in memory if it says
-    /// that it listens at `address`.
+    /// The server whose data is in `given`. Without it: the server in `./data` or in memory whose status has the
+    /// address `address`.
     ///
     /// # Errors
-    /// When no server answers for the directory given.
+    /// No server answers for the given directory.
     pub fn find(address: &str, given: Option<&Path>) -> Result<Option<Door>> {
         if let Some(data) = given {
             let door = Door { socket: socket_for_data(data) };
@@ -45,7 +45,7 @@ impl Door {
         Ok(found.map(|socket| Door { socket }))
     }
 
-    /// Writes the memtables of a keyspace to SSTables; how long it took.
+    /// Flushes the memtables of a keyspace; returns the time it took.
     pub fn flush(&self, keyspace: &str) -> Result<Duration> {
         let begun = Instant::now();
         show("flush");
@@ -53,7 +53,7 @@ impl Door {
         Ok(begun.elapsed())
     }
 
-    /// Compacts everything in a keyspace and waits for it; how long it took.
+    /// Compacts all tables of a keyspace and waits; returns the time it took.
     pub fn compact(&self, keyspace: &str) -> Result<Duration> {
         let begun = Instant::now();
         let mut request = AdminRequest::Compact { which: Which::keyspace(keyspace) };
@@ -73,7 +73,7 @@ impl Door {
         }
     }
 
-    /// SSTables of a keyspace, and bytes of their files.
+    /// The number of SSTables of a keyspace, and the bytes of their files.
     pub fn footprint(&self, keyspace: &str) -> Result<(u64, u64)> {
         let status = self.status()?;
         let ours = status.tables.iter().filter(|table| table.keyspace == keyspace);
@@ -96,7 +96,7 @@ impl Door {
     }
 }
 
-/// Whether a server that says it listens at `listening` is the one at `target`.
+/// Whether a server that listens at `listening` is reached at `target`.
 fn is_at(listening: &str, target: SocketAddr) -> bool {
     listening.parse::<SocketAddr>().is_ok_and(|listening| {
         let everywhere = listening.ip().is_unspecified() && target.ip().is_loopback();

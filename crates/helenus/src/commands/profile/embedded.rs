@@ -1,7 +1,8 @@
-//! The engine in this process as a subject: what a statement's execution does below CQL, as the old texts measured
-//! inside the server.
+//! Profiles the engine in this process: the execution of a statement below CQL, which the old texts measured inside the
+//! server.
 //!
-//! Timed is a call: build the command, take the view, read, copy the cells out as an answer's encoder would.
+//! The measured time of a query covers building the command, taking the view, reading, and copying the cells out as an
+//! encoder would.
 
 use super::answer::Answer;
 use super::cases::{Query, Slice};
@@ -29,9 +30,9 @@ use std::time::{Duration, Instant};
 
 /// Memory for memtables: two of them, each flushed at about two million columns.
 const MEMTABLE_BYTES: usize = 1 << 30;
-/// Between two syncs of the log. Loads here are measured as they are with Cassandra's default.
+/// Time between two syncs of the log, as with Cassandra's default.
 const SYNC_PERIOD_MS: u64 = 10_000;
-/// Columns a write.
+/// Number of columns in a write.
 const BATCH: u64 = 100;
 
 /// A database opened in this process.
@@ -47,7 +48,7 @@ struct Tables {
     reversed: Arc<Table>,
 }
 
-/// A directory that goes with this value.
+/// A directory that is removed when this value is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -59,7 +60,7 @@ impl Drop for Scratch {
 }
 
 impl Embedded {
-    /// Opens the directory of the options, or one of its own.
+    /// Opens the directory of the options, or a temporary one.
     pub fn open(options: &RunOptions) -> Result<Embedded> {
         let own = || std::env::temp_dir().join(format!("helenus-profile-{}", std::process::id()));
         let dir = options.data.clone().unwrap_or_else(own);
@@ -87,12 +88,12 @@ impl Embedded {
         })
     }
 
-    /// The engine.
+    /// The storage engine.
     pub fn engine(&self) -> &helenus_engine::Database {
         self.database.engine()
     }
 
-    /// Makes a table of the profile's keyspace anew, of these columns.
+    /// Drops and creates a table of the profile's keyspace.
     pub fn make_table(&self, name: &str, columns: &str) -> Result<Arc<Table>> {
         let keyspace = &self.keyspace;
         self.make_keyspace()?;
@@ -114,7 +115,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Flushes all tables and compacts some.
+    /// Flushes all tables and compacts the given ones.
     pub fn settle_tables(&self, tables: &[TableId]) -> Result<Settled> {
         let begun = Instant::now();
         show("flush");
@@ -132,7 +133,7 @@ impl Embedded {
         })
     }
 
-    /// Compacts tables, showing how far it is.
+    /// Compacts tables and shows the progress.
     fn compact(&self, tables: &[TableId]) -> Result<Duration> {
         let begun = Instant::now();
         let engine = self.engine();
@@ -220,12 +221,12 @@ impl Subject for Embedded {
     }
 }
 
-/// The key of a row's partition, as `stress` has it.
+/// The partition key of a row, the same as in `stress`.
 fn key(partition: Partition) -> Vec<u8> {
     format!("row-{}", partition.row.width).into_bytes()
 }
 
-/// The write of some columns of a row.
+/// The mutation that writes some columns of a row.
 fn batch(
     table: &Arc<Table>,
     partition: Partition,
@@ -252,7 +253,7 @@ fn batch(
     Mutation { updates: vec![PartitionUpdate { table: table.clone(), key: key(partition), changes }] }
 }
 
-/// A query in storage terms.
+/// The read command of a query.
 fn command(table: &Arc<Table>, now_s: i64, partition: Partition, query: &Query) -> Result<ReadCommand> {
     let (filter, reversed, rows) = match query {
         Query::Names(columns) => {
@@ -276,7 +277,7 @@ fn command(table: &Arc<Table>, now_s: i64, partition: Partition, query: &Query) 
     })
 }
 
-/// Ordered positions of columns, in the order of the table.
+/// The byte-comparable keys of columns, in the order of the table.
 fn positions(table: &Table, partition: Partition, columns: &[u64]) -> Result<Vec<Vec<u8>>> {
     let mut positions = Vec::with_capacity(columns.len());
     for column in columns {
@@ -310,7 +311,7 @@ fn range(table: &Table, slice: &Slice) -> Result<Positions> {
     Ok(all)
 }
 
-/// Takes rows of the table as columns of the answer.
+/// A row sink that adds the rows of the table to the answer as columns.
 struct Cells<'a> {
     answer: &'a mut Answer,
     now_s: i64,

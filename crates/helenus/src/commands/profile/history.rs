@@ -1,11 +1,11 @@
-//! What the two old texts measured: Cassandra 0.8.1 and 0.8.6 on a laptop of 2011, inside the server.
+//! The results of the two old texts: Cassandra 0.8.1 and 0.8.6 on a laptop of 2011, measured inside the server.
 //!
-//! The 80th percentiles of their tables, milliseconds. They stand beside ours to show the shape, not to be beaten: that
-//! machine had a spinning disk and is fourteen years old.
+//! The 80th percentiles of their tables, in milliseconds. They are shown beside new results for the shape of the
+//! curves, not as a goal: that machine had a spinning disk and is fourteen years old.
 
 use super::cases::{CASES, Case};
 
-/// A line a case, in the order of `CASES`; in it the rows, narrow ones first.
+/// One line for each case in the order of `CASES`; within it the rows, narrow ones first.
 const P80_MS: [[f64; 7]; 18] = [
     [0.362, 0.9146, 1.321, 1.311, 1.483, 2.957, 18.72],
     [0.2846, 0.7078, 0.962, 0.901, 0.9138, 2.72, 17.67],
@@ -27,7 +27,7 @@ const P80_MS: [[f64; 7]; 18] = [
     [0.1508, 0.157, 0.1506, 0.1558, 0.1498, 0.1592, 0.1602],
 ];
 
-/// The 80th percentile of a case in its text, microseconds, for the row of this place in `ROWS`.
+/// The 80th percentile of a case in its text, in microseconds, for the row at index `row` in `ROWS`.
 pub(super) fn p80_us(case: &Case, row: usize) -> Option<f64> {
     let at = CASES.iter().position(|other| other.test == case.test && other.id == case.id)?;
     P80_MS.get(at)?.get(row).map(|ms| ms * 1e3)

@@ -1,9 +1,10 @@
-//! `helenus profile`: what reads of wide rows cost, as the rows grow from a hundred columns to ten million.
+//! `helenus profile`: measures reads of wide rows from a hundred columns to ten million.
 //!
-//! The workloads and the table of figures are those of two old texts on Cassandra 0.8: "Cassandra Query Plans" (names
-//! and starts) and "Reversed Comparators" (the most recent columns). `cases` has the queries, `subject` is what they are
-//! asked: the engine in this process (`embedded`) or a server, over CQL or the old RPC interface (`remote`). `run` loads, warms up, measures and
-//! checks every answer; `small_rows` does the same over the size of a table; `results` is what comes out, for `table`, `page` and `compare`.
+//! The workloads and the result table are those of two old texts on Cassandra 0.8: "Cassandra Query Plans" (names and
+//! starts) and "Reversed Comparators" (the most recent columns). `cases` defines the queries. A `subject` is the
+//! database measured: the engine in this process (`embedded`) or a server over CQL or Thrift RPC (`remote`). `run`
+//! loads, warms up, measures, and checks every answer. `small_rows` does the same with tables of growing size.
+//! `results` holds the outcome, which `table`, `page` and `compare` print.
 
 mod answer;
 mod cases;

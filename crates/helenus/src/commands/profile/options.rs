@@ -31,7 +31,7 @@ pub struct ProfileOptions {
     pub(super) run: RunOptions,
 }
 
-/// What is done with profiles that were written.
+/// Commands on profiles that were written before.
 #[derive(Subcommand, Clone, Debug)]
 pub(super) enum Command {
     /// Set two profiles side by side, with ratios
@@ -46,7 +46,7 @@ pub(super) enum Command {
     },
 }
 
-/// How a profile is made.
+/// Options for making a profile.
 #[derive(Args, Clone, Debug)]
 pub(super) struct RunOptions {
     /// Profile the engine in this process, below CQL and sockets
@@ -121,12 +121,12 @@ impl RunOptions {
         rows
     }
 
-    /// Whether cases of this test are measured.
+    /// Whether the cases of a test are measured.
     pub fn measures(&self, test: Test) -> bool {
         self.cases.is_empty() || self.cases.contains(&test)
     }
 
-    /// Whether wide rows are measured at all.
+    /// Whether wide rows are measured.
     pub fn has_wide_rows(&self) -> bool {
         self.sizes.is_empty() || !self.rows.is_empty() || !self.cases.is_empty()
     }

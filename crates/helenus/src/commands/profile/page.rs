@@ -1,5 +1,5 @@
-//! `--report`: the results as one page of HTML with curves: what was measured, a section a test with pictures and a table,
-//! and what it takes to do it again.
+//! `--report`: the results as one HTML page with curves: a summary, a section for each test with charts and a table,
+//! and how to repeat the measurement.
 
 use super::cases::{Case, Test};
 use super::history;
@@ -12,7 +12,7 @@ use crate::commands::stress::WideOrder as Order;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What each test is about.
+/// The title and description of each test.
 const SECTIONS: [(Test, &str, &str); 3] = [
     (
         Test::Names,
@@ -34,10 +34,10 @@ const SECTIONS: [(Test, &str, &str); 3] = [
     ),
 ];
 
-/// Latencies span so many times their least value at least.
+/// The latency axis ends at this multiple of its least value or above.
 const SPAN: f64 = 40.0;
 
-/// The whole page.
+/// The complete page.
 pub(super) fn html(profile: &Profile) -> String {
     let mut body = tiles(profile);
     for (test, title, about) in SECTIONS {
@@ -56,7 +56,7 @@ pub(super) fn html(profile: &Profile) -> String {
     Document { over: "helenus profile", title: &title, lead, body }.html()
 }
 
-/// Which rows were measured.
+/// The range of the measured rows, in words.
 fn widths(profile: &Profile) -> String {
     if profile.cases.is_empty() {
         return "as its table grows".into();
@@ -70,7 +70,7 @@ fn widths(profile: &Profile) -> String {
     }
 }
 
-/// The figures that matter most, large.
+/// The most important results, in large type.
 fn tiles(profile: &Profile) -> String {
     let mut tiles = String::new();
     let mut tile = |figure: String, text: String| {
@@ -141,7 +141,7 @@ fn section(profile: &Profile, (test, title, about): (Test, &str, &str), html: &m
     html.push_str("</section>\n");
 }
 
-/// Reads by key over the size of their table: the lines of median and 95th percentile, and all figures.
+/// Reads by key over the size of their table: lines for median and 95th percentile, and a table of all results.
 fn by_size(sizes: &[AtSize], html: &mut String) {
     if sizes.is_empty() {
         return;
@@ -206,7 +206,7 @@ fn by_size(sizes: &[AtSize], html: &mut String) {
     html.push_str("</tbody>\n</table></div>\n<p class=\"note\">Microseconds.</p>\n</details>\n</section>\n");
 }
 
-/// What a picture's vertical axis counts.
+/// The unit of a chart's vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Microseconds,
@@ -223,7 +223,7 @@ impl Unit {
     }
 }
 
-/// A line a case, over the widths of the rows; `value` gives a row's value and what is said of it.
+/// One line for each case over the widths of the rows. `value` returns a row's value and its tooltip.
 fn lines(
     cases: &[(&Case, Vec<&Measured>)],
     test: Test,
@@ -243,13 +243,13 @@ fn lines(
     lines.collect()
 }
 
-/// Lines over the widths of the rows, both axes logarithmic; nothing without a value.
+/// A chart over the widths of the rows, with two logarithmic axes. `None` if there is no value.
 fn chart(title: String, unit: Unit, series: &[Series], band: Option<&Band>) -> Option<Chart> {
     let points = || series.iter().flat_map(|series| &series.points);
     let of_band = band.iter().flat_map(|band| &band.points).flat_map(|(_, low, high)| [*low, *high]);
     let mut y = Axis::logarithmic(points().map(|point| point.y).chain(of_band), SPAN, |at| unit.label(at))?;
     if unit == Unit::Blocks {
-        // There is no half block.
+        // A fraction of a block has no meaning.
         y.ticks.retain(|tick| tick.at >= 1.0);
     }
     let is_there = |width: u64| points().any(|point| point.x == width as f64);
@@ -263,7 +263,7 @@ fn chart(title: String, unit: Unit, series: &[Series], band: Option<&Band>) -> O
     Some(Chart { title, x, y, series: series.to_vec(), band: band.cloned() })
 }
 
-/// Colour and mark of a case's line: of a family one colour, within it other marks.
+/// The colour and the mark of a case's line. Related cases have the same colour and different marks.
 fn look(test: Test, number: usize) -> (usize, usize) {
     match test {
         Test::Names => (number / 3, number % 3),
@@ -272,7 +272,7 @@ fn look(test: Test, number: usize) -> (usize, usize) {
     }
 }
 
-/// A case in few words: its section says the rest.
+/// A short name of a case, without what its section already states.
 fn name(case: &Case) -> String {
     let table = if case.order == Order::Desc { "Reversed table" } else { "Ascending table" };
     match case.test {
@@ -289,7 +289,7 @@ fn name(case: &Case) -> String {
     }
 }
 
-/// From the least to the greatest figure of the old text at each row that was measured.
+/// The area between the least and the greatest value of the old text at each measured row.
 fn band(cases: &[(&Case, Vec<&Measured>)]) -> Option<Band> {
     let mut points = Vec::new();
     for (place, row) in ROWS.iter().enumerate() {
@@ -305,7 +305,7 @@ fn band(cases: &[(&Case, Vec<&Measured>)]) -> Option<Band> {
             points.push((row.width as f64, low, high));
         }
     }
-    // One row spans no area.
+    // A single row spans no area.
     (points.len() > 1).then(|| Band { name: "2011".into(), points })
 }
 
@@ -350,7 +350,7 @@ fn table(cases: &[(&Case, Vec<&Measured>)], html: &mut String) {
     html.push_str("</table></div>\n<p class=\"note\">Microseconds.</p>\n</details>\n");
 }
 
-/// What was loaded, and how to do it again.
+/// The loaded data, and how to repeat the measurement.
 fn footer(profile: &Profile, html: &mut String) {
     html.push_str("<footer>\n<h2>How it was measured</h2>\n<p>");
     html.push_str(if profile.reached == "cql" {

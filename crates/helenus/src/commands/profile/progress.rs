@@ -1,4 +1,4 @@
-//! A line that says how far a load or a warm-up has come.
+//! A progress line for loads and warm-ups.
 
 use crate::commands::numbers::{grouped, seconds};
 use std::io::{IsTerminal, Write, stderr};
@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Between two drawings of the bar.
+/// Time between two drawings of the bar.
 const REDRAW: Duration = Duration::from_millis(100);
-/// Cells of the bar.
+/// Width of the bar, in cells.
 const BAR: u64 = 24;
 
-/// Counts towards a total. On a terminal a bar is redrawn in place; elsewhere only the last line is written.
+/// Counts towards a total. On a terminal the bar is redrawn in place; elsewhere only the final line is written.
 pub(super) struct Progress {
     what: String,
-    /// What is counted.
+    /// The name of the counted items.
     unit: &'static str,
     total: u64,
     done: AtomicU64,
     begun: Instant,
-    /// When the bar was drawn last, microseconds after `begun`.
+    /// The time of the last drawing, in microseconds after `begun`.
     drawn_us: AtomicU64,
     is_terminal: bool,
 }
@@ -30,7 +30,7 @@ impl Progress {
         Progress::of(what, total, "columns")
     }
 
-    /// Begins to count.
+    /// Begins to count items named `unit`.
     pub fn of(what: String, total: u64, unit: &'static str) -> Progress {
         Progress {
             what,
@@ -43,7 +43,7 @@ impl Progress {
         }
     }
 
-    /// So many more.
+    /// Adds to the count.
     pub fn add(&self, columns: u64) {
         let done = self.done.fetch_add(columns, Ordering::Relaxed) + columns;
         if !self.is_terminal {
@@ -53,12 +53,13 @@ impl Progress {
         let drawn = Duration::from_micros(self.drawn_us.load(Ordering::Relaxed));
         if now.saturating_sub(drawn) >= REDRAW {
             self.drawn_us.store(now.as_micros() as u64, Ordering::Relaxed);
-            // The next line tells the same; a terminal that is gone is no reason to end.
+            // An error does not matter: the next line repeats the progress, and a terminal that is gone is no reason to
+            // stop.
             let _ = write!(stderr(), "\r\x1b[K{}", line(&self.what, (done, self.total), now));
         }
     }
 
-    /// Ends; returns how long it took.
+    /// Writes the final line; returns the elapsed time.
     pub fn end(&self) -> Duration {
         let took = self.begun.elapsed();
         let (done, clear) =
@@ -75,25 +76,25 @@ impl Progress {
     }
 }
 
-/// Shows what is under way, on a terminal, until the next line takes its place.
+/// Shows a text on the terminal until the next line replaces it.
 pub(super) fn show(what: &str) {
     if stderr().is_terminal() {
         let _ = write!(stderr(), "\r\x1b[K{what}");
     }
 }
 
-/// Ends what `show` has shown.
+/// Removes the text that `show` has written.
 pub(super) fn clear() {
     show("");
 }
 
-/// How far the compaction of a table is.
+/// The progress of a table's compaction, as a line.
 pub(super) fn compacting(table: &str, bytes_done: u64, bytes_total: u64) -> String {
     let percent = (bytes_done.min(bytes_total) * 100).checked_div(bytes_total).unwrap_or(100);
     format!("{:<34} {percent} % of {} MiB", format!("compact {table}"), grouped(bytes_total >> 20))
 }
 
-/// Calls `wait`, which blocks, and shows meanwhile what `look` says.
+/// Calls the blocking `wait`, and meanwhile shows the text that `look` returns.
 pub(super) fn while_waiting<T: Send>(wait: impl FnOnce() -> T + Send, look: impl Fn() -> String) -> T {
     std::thread::scope(|scope| {
         let (done, is_done) = sync_channel(1);
@@ -109,12 +110,12 @@ pub(super) fn while_waiting<T: Send>(wait: impl FnOnce() -> T + Send, look: impl
     })
 }
 
-/// Things a second.
+/// Items a second.
 pub(super) fn rate(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(1e-9)
 }
 
-/// The bar with rate and the time that is left at it.
+/// The bar, the rate, and the remaining time at that rate.
 fn line(what: &str, (done, total): (u64, u64), took: Duration) -> String {
     let full = (done.min(total) * BAR).checked_div(total).unwrap_or(BAR) as usize;
     let rate = rate(done, took);

@@ -1,9 +1,8 @@
-//! A server as a subject, as a client sees it: one connection, one request at a time. Over CQL that is a prepared
-//! statement, over the old RPC interface a get_slice; the tables are the same, of COMPACT STORAGE where the latter made
-//! them.
+//! Profiles a server as a client sees it: one connection, one request at a time. The request is a prepared statement
+//! over CQL and a get_slice over Thrift RPC. Both use the same tables, which have COMPACT STORAGE if RPC created them.
 //!
-//! Timed is from the first byte written to the last one read. The request is put together before, columns are taken out
-//! of the answer after.
+//! The measured time is from the first byte written to the last byte read. The request is assembled before, and the
+//! answer is decoded after.
 
 use super::answer::Answer;
 use super::cases::{Query, Slice};
@@ -24,25 +23,25 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-/// A server.
+/// A connected server.
 pub(super) struct Remote {
     address: String,
-    /// Version of the native protocol; `None` over the RPC interface.
+    /// The version of the native protocol; `None` over Thrift RPC.
     version: Option<Version>,
     keyspace: String,
-    /// Where it can be told to flush and compact, if it can.
+    /// The admin socket for flush and compaction, if there is one.
     door: Option<Door>,
     caller: Caller,
-    /// Requests by what they differ in besides the columns that they name.
+    /// The request templates by shape.
     requests: HashMap<Shape, Template>,
 }
 
-/// What decides the statement of a query and the sizes of its values.
+/// Everything that determines the statement of a query and the sizes of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Shape {
     width: u64,
     descending: bool,
-    /// Of a query by name: how many.
+    /// The number of names, for a query by name.
     names: Option<usize>,
     has_start: bool,
     reversed: bool,
@@ -114,7 +113,7 @@ impl Shape {
     }
 }
 
-/// A list of names to be set: its count, then each with its length.
+/// A list of names to be set: its count, then each name with its length.
 fn list_of(names: usize) -> Vec<u8> {
     let mut list = (names as i32).to_be_bytes().to_vec();
     for _ in 0..names {
@@ -125,7 +124,7 @@ fn list_of(names: usize) -> Vec<u8> {
 }
 
 impl Remote {
-    /// Connects.
+    /// Connects to the server.
     pub fn open(at: DoorAt<'_>, options: &RunOptions) -> Result<Remote> {
         let version = match at {
             DoorAt::Cql(_, version) => Some(version),
@@ -195,7 +194,7 @@ impl Subject for Remote {
             Entry::Vacant(place) => place.insert(shape.request(&mut self.caller, &self.keyspace)?),
         };
         answer.clear();
-        // A list of CQL begins with its count and the first length.
+        // In CQL, the list value begins with its count and the first length.
         let names_at = if self.version.is_some() { 8 } else { 0 };
         let fill = |out: &mut Vec<u8>| {
             let mut copy = request.put(0, out);

@@ -1,6 +1,7 @@
-//! What a profile comes to: the file that `--json` writes and `compare` reads.
+//! The results of a profile, in the JSON file that `--json` writes and `compare` reads.
 //!
-//! Times are microseconds, sizes bytes. Fields are only ever added; `format` changes when one changes its meaning.
+//! Times are microseconds and sizes are bytes, unless the name states another unit. Fields are only added; if a field
+//! changes its meaning, `format` changes.
 
 use super::cases::{CASES, Case, Test};
 use super::rows::{ROWS, Row};
@@ -12,36 +13,36 @@ use helenus_engine::read::Probe;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Name and number of the format.
+/// The name and number of the file format.
 const FORMAT: &str = "helenus-profile-1";
 
-/// A run.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Profile {
     pub format: String,
-    /// Version of the program that measured.
+    /// The version of the program that measured.
     pub program: String,
-    /// What was measured, in words: as given with `--label`, else how it was reached.
+    /// The measured subject in words: the `--label`, or how it was reached.
     pub subject: String,
     /// `in-process`, `cql` or `rpc`.
     pub reached: String,
-    /// When it was begun, seconds since the epoch.
+    /// Begin of the run, in seconds since the epoch.
     pub begun_s: u64,
-    /// What this program ran on, in words.
+    /// The machine of this program, in words.
     #[serde(default)]
     pub machine: String,
-    /// Queries of each case and row that were timed.
+    /// The number of timed queries of each case and row.
     pub repeats: u64,
-    /// Queries of each case and row that came before them.
+    /// The number of queries of each case and row before the timed ones.
     #[serde(default)]
     pub discarded: u64,
-    /// What the random pages are drawn with.
+    /// The seed of the random pages.
     pub seed: u64,
-    /// Rows loaded, in order; those that were there already are not among them.
+    /// The rows loaded, in order, without the rows that existed before.
     pub loads: Vec<Passed>,
-    /// After the load.
+    /// The state after the load.
     pub settled: Settled,
-    /// Every column of every row read once, in pages of 5,000.
+    /// The warm-up: reads of every column of every row, in pages of 5,000.
     pub warm_ups: Vec<Passed>,
     /// The cases by row, in the order of the texts.
     pub cases: Vec<Measured>,
@@ -50,21 +51,21 @@ pub(super) struct Profile {
     pub sizes: Vec<AtSize>,
 }
 
-/// Reads of small rows by key in a table of one size.
+/// Reads of small rows by key, in a table of one size.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct AtSize {
     /// Bytes of keys and values.
     pub data_bytes: u64,
     pub rows: u64,
     pub sstables: u64,
-    /// Bytes of their files.
+    /// Bytes of the SSTables' files.
     pub disk_bytes: u64,
     pub latency_us: Latency,
-    /// Of queries that were not timed.
+    /// The work of queries that were not timed.
     pub touched: Option<TouchedMean>,
 }
 
-/// A row that was written or read through.
+/// A row that was loaded or read completely.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Passed {
     pub table: String,
@@ -74,23 +75,23 @@ pub(super) struct Passed {
     pub columns_per_s: f64,
 }
 
-/// How the data stood before it was read.
+/// The state of the data before the reads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Settled {
-    /// Seconds the flush took; `None` if none was asked for.
+    /// Seconds of the flush; `None` without a flush.
     pub flush_s: Option<f64>,
-    /// Seconds the compaction took; `None` if none was asked for.
+    /// Seconds of the compaction; `None` without a compaction.
     pub compact_s: Option<f64>,
-    /// SSTables of both tables afterwards; `None` where that cannot be seen.
+    /// The number of SSTables of both tables afterwards; `None` if unknown.
     pub sstables: Option<u64>,
-    /// Bytes of their files.
+    /// Bytes of the SSTables' files.
     pub disk_bytes: Option<u64>,
-    /// The command of `--after-load` that was run.
+    /// The `--after-load` command that was run.
     #[serde(default)]
     pub after_load: Option<String>,
 }
 
-/// A case on a row.
+/// The results of a case on a row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// `names`, `start` or `recent`.
@@ -99,12 +100,12 @@ pub(super) struct Measured {
     pub title: String,
     pub table: String,
     pub row: String,
-    /// Columns of the row.
+    /// Number of columns of the row.
     pub width: u64,
-    /// Columns a query brought.
+    /// Number of columns that a query returned.
     pub columns: u64,
     pub latency_us: Latency,
-    /// Of queries that were not timed.
+    /// The work of queries that were not timed.
     pub touched: Option<TouchedMean>,
 }
 
@@ -119,27 +120,27 @@ pub(super) struct Latency {
     pub mean: f64,
 }
 
-/// What a query touched: means over `queries` of them.
+/// The work of a query: means over `queries` queries.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct TouchedMean {
     pub queries: u64,
     pub memtables: f64,
     pub sstables: f64,
-    /// Nodes of the tries visited.
+    /// Number of trie nodes visited.
     pub index_nodes: f64,
-    /// Blocks looked into, from cache or file.
+    /// Number of blocks read, from cache or file.
     pub blocks: f64,
-    /// Those of them that had to be read.
+    /// Number of those blocks that were not in the cache.
     pub blocks_read: f64,
-    /// Bytes of the blocks looked into, decompressed.
+    /// Decompressed bytes of the blocks.
     pub bytes: f64,
-    /// Bytes read from files, of index and data; none where all was in the cache.
+    /// Bytes read from files, of index and data; zero if everything was cached.
     pub bytes_read: f64,
     pub rows_decoded: f64,
 }
 
 impl Profile {
-    /// A run that begins.
+    /// Begins the results of a run.
     pub fn begin(subject: String, reached: &str, begun_s: u64) -> Profile {
         Profile {
             format: FORMAT.into(),
@@ -159,7 +160,7 @@ impl Profile {
         }
     }
 
-    /// A run from its file.
+    /// Reads results from a file.
     pub fn read(path: &Path) -> Result<Profile> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -170,7 +171,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The cases that were measured, each with its rows, in the order of the texts.
+    /// The measured cases, each with its rows, in the order of the texts.
     pub fn by_case(&self) -> impl Iterator<Item = (&'static Case, Vec<&Measured>)> {
         CASES.iter().filter_map(|case| {
             let of_case =
@@ -180,14 +181,14 @@ impl Profile {
         })
     }
 
-    /// The cases of one test.
+    /// The measured cases of one test.
     pub fn of_test(&self, test: Test) -> impl Iterator<Item = (&'static Case, Vec<&Measured>)> {
         self.by_case().filter(move |(case, _)| case.test == test)
     }
 }
 
 impl Settled {
-    /// In words, for whoever reads the figures: what was done before they were taken.
+    /// The state in words, for the readers of the results.
     pub fn words(&self) -> String {
         let told = match (self.flush_s, self.compact_s) {
             (Some(_), Some(_)) => "flushed and compacted",
@@ -206,7 +207,7 @@ impl Settled {
 }
 
 impl Measured {
-    /// Of a case on a row, from its latencies in microseconds.
+    /// The results of a case on a row, from its latencies in microseconds.
     pub fn new(case: &Case, row: Row, columns: u64, latencies_us: Vec<f64>) -> Measured {
         Measured {
             test: case.test.name().into(),
@@ -221,14 +222,14 @@ impl Measured {
         }
     }
 
-    /// Its row, for those that are one of the texts'.
+    /// The index of the row in `ROWS`, if it is one of the old texts' rows.
     pub fn place(&self) -> Option<usize> {
         ROWS.iter().position(|row| row.name == self.row)
     }
 }
 
 impl Latency {
-    /// Of latencies in microseconds.
+    /// From latencies in microseconds.
     pub fn of(mut values: Vec<f64>) -> Latency {
         values.sort_by(f64::total_cmp);
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -238,7 +239,7 @@ impl Latency {
 }
 
 impl TouchedMean {
-    /// Adds a query's probe.
+    /// Adds the probe of a query.
     pub fn add(&mut self, probe: &Probe) {
         let touched = &probe.touched;
         self.queries += 1;
@@ -256,7 +257,7 @@ impl TouchedMean {
         }
     }
 
-    /// The means of the sums.
+    /// The means of the sums; `None` without a query.
     pub fn mean(mut self) -> Option<TouchedMean> {
         if self.queries == 0 {
             return None;
@@ -278,7 +279,7 @@ impl TouchedMean {
 }
 
 impl Passed {
-    /// A row that took so long.
+    /// A row that took `took`.
     pub fn new(order: Order, row: Row, took: std::time::Duration) -> Passed {
         Passed {
             table: order.table().into(),

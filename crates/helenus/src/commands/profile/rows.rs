@@ -1,23 +1,23 @@
-//! The rows of the old texts, by name, and what they hold.
+//! The rows of the old texts: their names, widths and content.
 
 use crate::commands::stress::WideOrder as Order;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-/// Columns of a page in the old texts: 64 KiB of columns of 50 bytes. The cases are put together in these pages; how the
-/// files are cut into blocks is another matter.
+/// Number of columns in a page of the old texts: 64 KiB of columns of 50 bytes. The cases are defined by these pages,
+/// which are independent of the blocks in the files.
 pub(super) const PAGE: u64 = 1_310;
 
-/// A row of the texts. Each has so many columns, names of 10 bytes and values of 25.
+/// A row of the texts: `width` columns with names of 10 bytes and values of 25 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Row {
-    /// Columns in it.
+    /// Number of columns.
     pub width: u64,
-    /// What the texts call it.
+    /// The row's name in the texts.
     pub name: &'static str,
 }
 
-/// The seven of them, narrow ones first.
+/// The seven rows of the texts, narrow ones first.
 pub(super) const ROWS: [Row; 7] = [
     Row { width: 100, name: "small-row" },
     Row { width: 1_200, name: "no-col-index" },
@@ -29,7 +29,7 @@ pub(super) const ROWS: [Row; 7] = [
 ];
 
 impl Row {
-    /// Its pages, the last of which may be shorter.
+    /// Number of pages; the last page may be shorter.
     pub fn pages(self) -> u64 {
         self.width.div_ceil(PAGE)
     }
@@ -54,7 +54,7 @@ impl ValueEnum for Row {
 /// A row in one of the two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
-    /// Clustering order of the table.
+    /// The clustering order of the table.
     pub order: Order,
     /// The row.
     pub row: Row,

@@ -1,4 +1,4 @@
-//! A profile from its options to its results: load, settle, warm up, measure, check.
+//! Runs a profile: load, flush and compact, warm up, measure, check.
 
 use super::answer::Answer;
 use super::cases::{CASES, Case, Query, Slice};
@@ -18,15 +18,15 @@ use helenus_wire::native::Version;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Columns a page of the warm-up.
+/// Number of columns in a page of the warm-up.
 const WARM_UP_PAGE: u64 = 5_000;
-/// Queries of each case and row whose touching is counted, besides those that are timed.
+/// Number of queries of each case and row that run with a probe, besides the timed ones.
 const PROBED: u64 = 20;
 
-/// Does what the options say.
+/// Runs the command.
 ///
 /// # Errors
-/// When the subject cannot be reached or refuses something; when any answer is not what was loaded.
+/// The subject cannot be reached or refuses a request; an answer differs from the loaded data.
 pub fn run(options: &ProfileOptions) -> Result<()> {
     if let Some(Command::Compare { first, second }) = &options.command {
         print!("{}", compare::text(&Profile::read(first)?, &Profile::read(second)?)?);
@@ -41,7 +41,7 @@ pub fn run(options: &ProfileOptions) -> Result<()> {
     write(&profile(options)?, options)
 }
 
-/// Profiles the server in the options.
+/// Profiles the subject of the options.
 fn profile(options: &RunOptions) -> Result<Profile> {
     let begun_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let (reached, how) = match (&options.rpc, &options.cql) {
@@ -62,7 +62,7 @@ fn profile(options: &RunOptions) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Profiles a server through both doors: what the RPC interface has loaded is read over CQL too.
+/// Profiles a server over both protocols: data loaded over RPC is read over CQL too.
 fn both(options: &RunOptions) -> Result<()> {
     let is_one = options.json.is_none() && options.report.is_none() && options.label.is_none();
     ensure!(
@@ -128,7 +128,7 @@ impl Runner<'_> {
             }
         }
         self.settle()?;
-        // A table is warmed up right before it is measured: together they may not fit the cache.
+        // Each table is warmed up right before it is measured, because both together may not fit in the cache.
         for order in &tables {
             for row in &rows {
                 self.warm_up(Partition { order: *order, row: *row })?;
@@ -153,15 +153,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether a row has a column; that it has all of them the warm-up will see.
+    /// Whether the row has at least one column. The warm-up checks that all columns exist.
     fn is_there(&mut self, partition: Partition) -> Result<bool> {
         let query = Query::Slice(Slice { start: None, reversed: false, count: 1 });
         self.subject.ask(partition, &query, &mut self.answer)?;
         Ok(self.answer.columns() > 0)
     }
 
-    /// Has the load flushed and compacted, by the subject or by the command of `--after-load`, and says so; or that it is
-    /// not.
+    /// Flushes and compacts the load, through the subject or the `--after-load` command, and prints what was done.
     fn settle(&mut self) -> Result<()> {
         let mut settled = self.subject.settle()?;
         progress::clear();
@@ -182,7 +181,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads every column of a row, in pages, and checks each.
+    /// Reads every column of a row in pages, and checks each page.
     fn warm_up(&mut self, partition: Partition) -> Result<()> {
         let Partition { order, row } = partition;
         let progress = Progress::begin(format!("warm up {partition}"), row.width);
@@ -249,7 +248,7 @@ impl Runner<'_> {
     }
 }
 
-/// Runs the command of `--after-load`; how long it took.
+/// Runs the `--after-load` command; returns the time it took.
 fn after_load(command: &str) -> Result<Duration> {
     let begun = Instant::now();
     let status = std::process::Command::new("sh").args(["-c", command]).stdout(std::io::stderr()).status();
@@ -258,7 +257,7 @@ fn after_load(command: &str) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// What is said where the load is read as the server happens to have it.
+/// The warning if the load can neither be flushed nor compacted.
 fn untold(keyspace: &str) -> String {
     format!(
         "NOT FLUSHED AND NOT COMPACTED: this server cannot be told to from here. A Helenus on this machine can, with \

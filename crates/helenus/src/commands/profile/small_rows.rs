@@ -1,8 +1,8 @@
-//! What a read by key costs as its table grows: rows of five columns, each a partition of its own, in the engine in this
-//! process.
+//! Measures reads by key as a table grows, in the engine in this process. Each row has five columns and is a partition
+//! of its own.
 //!
-//! The table grows from one size to the next, is flushed and compacted, and read at places drawn at random, so that most
-//! reads of a table larger than the block cache miss it.
+//! The table grows from one size to the next, is flushed and compacted, and is read at random keys, so that most reads
+//! of a table larger than the block cache miss the cache.
 
 use super::embedded::Embedded;
 use super::options::RunOptions;
@@ -25,15 +25,15 @@ use std::time::{Duration, Instant};
 pub(super) const TABLE: &str = "small";
 /// Bytes of a row: its key and its values.
 const ROW_BYTES: u64 = (KEY + COLUMNS * VALUE) as u64;
-/// Rows whose writes wait for the log together.
+/// Number of writes that wait for the log together.
 const TOGETHER: u64 = 128;
-/// Queries whose touching is counted, besides those that are timed.
+/// Number of queries with a probe, besides the timed ones.
 const PROBED: u64 = 100;
 
-/// Measures reads by key at each of the sizes, smallest first.
+/// Measures reads by key at each size, the smallest first.
 ///
 /// # Errors
-/// Whatever the database refuses; an answer that is not what was written.
+/// Errors of the database; an answer that differs from the written data.
 pub(super) fn measure(options: &RunOptions, profile: &mut Profile) -> Result<()> {
     let mut sizes: Vec<u64> = options.sizes.iter().map(|size| size.0).collect();
     sizes.sort_unstable();
@@ -76,7 +76,7 @@ impl SmallRows<'_> {
         Ok(SmallRows { embedded, table, rows: 0 })
     }
 
-    /// Writes rows until there are so many.
+    /// Writes rows until the table has `rows` rows.
     fn grow(&mut self, rows: u64) -> Result<()> {
         let more = rows.saturating_sub(self.rows);
         let progress = Progress::of(format!("load {TABLE} to {}", data_size(rows * ROW_BYTES)), more, "rows");
@@ -138,7 +138,7 @@ impl SmallRows<'_> {
         Ok(())
     }
 
-    /// Reads a row and checks it; how long the reading took.
+    /// Reads a row and checks it; returns the time of the read.
     fn ask(&self, row: u64, probe: Option<&mut Probe>) -> Result<Duration> {
         let engine = self.embedded.engine();
         let mut cells = Cells::default();
@@ -171,7 +171,7 @@ impl SmallRows<'_> {
     }
 }
 
-/// Takes a row's values, one after the other.
+/// A row sink that concatenates the values of a row.
 #[derive(Default)]
 struct Cells(Vec<u8>);
 
@@ -190,14 +190,14 @@ impl RowSink for Cells {
     }
 }
 
-/// Bytes of keys and values, as `--sizes` has them.
+/// Bytes of keys and values, as given to `--sizes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size(pub u64);
 
 impl std::str::FromStr for Size {
     type Err = anyhow::Error;
 
-    /// `100MB`, `0.1GB`, `10GB`: powers of ten.
+    /// Parses `100MB`, `0.1GB`, `10GB`: powers of ten.
     fn from_str(text: &str) -> Result<Size> {
         let upper = text.to_ascii_uppercase();
         let (number, unit) = [("GB", 1e9), ("MB", 1e6), ("KB", 1e3)]

@@ -1,4 +1,4 @@
-//! What is profiled: something that holds the rows and answers queries about them.
+//! The interface to a profiled database: it holds the rows and answers queries about them.
 
 use super::answer::Answer;
 use super::cases::Query;
@@ -9,20 +9,20 @@ use anyhow::Result;
 use helenus_engine::read::Probe;
 use std::time::Duration;
 
-/// A database under the profile. One call at a time.
+/// A profiled database. One call at a time.
 pub(super) trait Subject {
-    /// Makes keyspace and tables where they are not there; with `anew` drops them first.
+    /// Creates keyspace and tables if they do not exist; with `anew` drops them first.
     fn make_tables(&mut self, anew: bool) -> Result<()>;
 
-    /// Writes a row whole.
+    /// Writes a complete row.
     fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()>;
 
-    /// Brings what was loaded to its lasting form, flushed and compacted, where that can be asked for.
+    /// Flushes and compacts the loaded data, if the subject can do that.
     fn settle(&mut self) -> Result<Settled>;
 
-    /// Puts a query. Returns how long it took; copying the answer out of where it arrived may be left out of that.
+    /// Runs a query. Returns the time it took, which may exclude copying the answer out of the receive buffer.
     fn ask(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Duration>;
 
-    /// Puts a query and counts what it touches. `None` where that cannot be seen.
+    /// Runs a query with a probe. `None` if the subject has no probe.
     fn probe(&mut self, partition: Partition, query: &Query, answer: &mut Answer) -> Result<Option<Probe>>;
 }

@@ -1,11 +1,11 @@
-//! The results as the texts print theirs: a block a case, a line a row.
+//! The results as a table in the layout of the old texts: a block for each case, a line for each row.
 
 use super::results::{AtSize, Measured, Profile};
 use super::small_rows::data_size;
 use crate::commands::numbers::{figure, grouped, mean};
 use std::fmt::Write;
 
-/// The table. Ends with a newline.
+/// The table. The text ends with a newline.
 pub(super) fn text(profile: &Profile) -> String {
     let mut text = format!(
         "{}: {} queries a line, each answer checked. Microseconds: min, 80th percentile, 95th percentile and max.\n",
@@ -38,7 +38,7 @@ pub(super) fn text(profile: &Profile) -> String {
     text
 }
 
-/// Reads by key, a line a size; nothing without sizes.
+/// Reads by key, one line for each size; empty without sizes.
 fn sizes(sizes: &[AtSize]) -> String {
     let mut text = String::new();
     if sizes.is_empty() {

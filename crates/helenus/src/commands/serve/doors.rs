@@ -1,4 +1,4 @@
-//! The doors of a running server, as the admin socket knows them.
+//! The running server, as the admin socket controls it: listeners, settings, log.
 
 use super::run::{local_options, read_timeouts, settings};
 use clap::ArgMatches;
@@ -13,10 +13,10 @@ use helenus_server::rpc::RpcServer;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What `setcompactionthroughput` sets too: taken only when its key changes.
+/// `setcompactionthroughput` sets this value too, so a reload applies it only if the key itself has changed.
 const COMPACTION_THROUGHPUT: &str = "compaction_throughput";
 
-/// The keys that a running server takes over, besides those that statements are judged by.
+/// The keys that a running server applies at a reload, besides those of the guardrails and limits of statements.
 const TAKEN: [&str; 9] = [
     COMPACTION_THROUGHPUT,
     "commit_failure_policy",
@@ -29,27 +29,27 @@ const TAKEN: [&str; 9] = [
     "write_request_timeout",
 ];
 
-/// The doors, and what they were opened by.
+/// The listeners of a running server, with its database and settings.
 pub struct ServedDoors {
-    /// Clients.
+    /// The server of the native protocol.
     pub native: Arc<NativeServer>,
-    /// Clients of the old interface, if it is served.
+    /// The server of the Thrift-era RPC protocol, if it is enabled.
     pub rpc: Option<Arc<RpcServer>>,
-    /// What they serve.
+    /// The storage engine.
     pub database: Arc<Database>,
-    /// What runs their statements.
+    /// Runs CQL statements.
     pub local: Arc<LocalBackend>,
     /// The log.
     pub log: Arc<Log>,
-    /// What is slow.
+    /// The log of slow statements.
     pub slow: Arc<SlowStatements>,
-    /// What failures mean.
+    /// The reactions to failures of disk and commit log.
     pub policies: Arc<FailurePolicies>,
-    /// What it was started with.
+    /// The configuration of the start.
     pub started: ServerConfig,
-    /// What file and command line said at the start.
+    /// The settings of file and command line at the start.
     pub settings_started: Settings,
-    /// What file and command line say, as far as it holds.
+    /// The settings in force.
     pub settings: Mutex<Settings>,
     /// The command line.
     pub matches: ArgMatches,
@@ -134,7 +134,7 @@ impl Doors for ServedDoors {
         let config = config.map_err(|error| text(&error))?;
         let mut reloaded = Reloaded::default();
         let mut present = self.settings.lock();
-        // --adopt stands for --data.
+        // `--adopt` implies `--data`, so "data" differs from the file without a change.
         let is_adopted = self.matches.get_one::<String>("adopt").is_some();
         for key in read.differences(&present).into_iter().filter(|key| *key != "data" || !is_adopted) {
             if TAKEN.contains(&key) || judges_statements(key) {
@@ -156,7 +156,7 @@ impl Doors for ServedDoors {
 }
 
 impl ServedDoors {
-    /// Sets everything that can be set while the server runs.
+    /// Applies every setting that can change while the server runs.
     fn take_over(&self, config: &ServerConfig) {
         self.database.set_read_timeouts(read_timeouts(config));
         self.local.tune(&local_options(config));

@@ -1,4 +1,4 @@
-//! What ends a server: a signal, or a failure policy.
+//! Waits for the end of the server: a signal, or the verdict of a failure policy.
 
 use anyhow::Result;
 use helenus_server::log::Log;
@@ -7,13 +7,13 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch::Receiver;
 
-/// What ends the wait for the end.
+/// The event that ends a wait.
 enum Woken {
     Signal,
     Told(Verdict),
 }
 
-/// SIGTERM and SIGINT, taken from their default action, which is to die, since the value was made.
+/// Handlers of SIGTERM and SIGINT. Since the value was made, these signals do not kill the process.
 pub(super) struct Ending {
     runtime: Runtime,
     terminate: Signal,
@@ -21,7 +21,8 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Takes the signals. To be made before anybody is told that the server is there: who has been told may end it at once.
+    /// Installs the handlers. Call this before anything announces the server, because whoever reads the announcement
+    /// may send a signal at once.
     pub fn new() -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
@@ -30,14 +31,14 @@ impl Ending {
         Ok(Self { runtime, terminate, interrupt })
     }
 
-    /// Blocks until the first signal, and does meanwhile what failure policies say. From then on a second signal ends the
-    /// process at once, as if it were killed.
+    /// Blocks until the first signal, and meanwhile carries out the verdicts of failure policies. After it returns, a
+    /// second signal ends the process at once, as if it were killed.
     pub fn wait(mut self, told: &mut Receiver<Verdict>, log: &Log, stop_doors: &dyn Fn()) {
         loop {
             match self.woken(told) {
                 Woken::Signal => break,
                 Woken::Told(Verdict::GoOn) => {}
-                // The log has said why. Admin socket and HTTP port stay, for whoever looks what is wrong.
+                // The log contains the reason. The admin socket and the HTTP port stay open for diagnosis.
                 Woken::Told(Verdict::StopServing) => stop_doors(),
                 Woken::Told(Verdict::Die) => {
                     log.close();
@@ -45,7 +46,7 @@ impl Ending {
                 }
             }
         }
-        // Without the thread only patience is left: nothing is lost.
+        // If the thread cannot start, a second signal has no effect; no data is lost.
         let _second = std::thread::Builder::new().name("signals".into()).spawn(move || {
             let Self { runtime, mut terminate, mut interrupt } = self;
             runtime.block_on(async {
@@ -64,7 +65,7 @@ impl Ending {
             tokio::select! {
                 _ = terminate.recv() => Woken::Signal,
                 _ = interrupt.recv() => Woken::Signal,
-                // The policies live as long as the engine's journal does.
+                // The sender never closes first: the policies live as long as the engine's journal.
                 Ok(()) = told.changed() => Woken::Told(*told.borrow_and_update()),
             }
         })

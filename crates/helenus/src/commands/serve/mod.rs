@@ -1,4 +1,5 @@
-//! `helenus serve`: `run` opens the database, then its doors; `doors` is what the admin socket knows of them, `says` tells, `ending` waits for the end.
+//! `helenus serve`: `run` opens the database and then the listeners, `doors` gives the admin socket control of them,
+//! `says` writes messages and the log, `ending` waits for the end.
 
 mod doors;
 mod ending;

@@ -1,4 +1,5 @@
-//! Opens the database, then its doors; ends when told to, with nothing left to replay.
+//! Runs the server: opens the database, then the listeners, and closes both at the end so that nothing is left to
+//! replay.
 
 use super::super::watch::watch;
 use super::doors::ServedDoors;
@@ -44,15 +45,16 @@ const EXAMPLES: &str = "Examples:
 SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.
 A second signal ends it at once; the next start replays the log.";
 
-/// How long a read of memory may keep a door's other clients waiting before it goes to a disk thread, nanoseconds.
+/// The longest time that a read of memory may hold up other clients of its event loop before it moves to a disk thread,
+/// in nanoseconds.
 const PATIENCE_NS_MAX: u64 = 20_000_000;
 
-/// Where fewer connections fit into the descriptors that the process may have, the server says so.
+/// The server warns if the process may have too few file descriptors for this number of connections.
 const CONNECTIONS_WANTED: u64 = 10_000;
-/// Most memory for statements kept by their text.
+/// The maximum memory of statements cached by their text.
 const TEXTS_BYTES_MAX: u64 = 8 << 20;
 
-/// The command, its flags made from the table of options.
+/// Defines the command; its options come from the table of settings.
 pub fn command() -> Command {
     let config = Arg::new("config")
         .long("config")
@@ -92,7 +94,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if let Err(error) = &served
         && config.log.is_json
     {
-        // For programs that read nothing but JSON; the command says it to people besides.
+        // For programs that read only the JSON log. People get the same error on stderr.
         log.write(Level::Error, &Entry::new("failed", format!("{error:#}")));
     }
     log.close();
@@ -132,7 +134,7 @@ fn serve(
     let native = Arc::new(native);
     local.virtual_tables().register(native.clients_table());
     local.virtual_tables().register(settings_table(settings, config));
-    // Again, now that a free port has been picked; nobody knows it before it is printed.
+    // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
     let rpc = start_rpc(&host, &local, config, &slow)?.map(Arc::new);
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
@@ -199,25 +201,25 @@ fn serve(
     Ok(())
 }
 
-/// Starts the HTTP port, if it is wanted.
+/// Starts the HTTP server, if it is configured.
 fn start_http(host: &Host, config: &ServerConfig, state: &Arc<HttpState>) -> Result<Option<HttpServer>> {
     let Some(address) = config.http else { return Ok(None) };
     Ok(Some(HttpServer::start(host, address, config.http_limits.clone(), Arc::clone(state))?))
 }
 
-/// Checks a copy of a Cassandra node's directory and makes it ready to be opened.
+/// Checks a copy of a Cassandra node's directory and prepares it for opening.
 fn adopt_directory(host: &Host, directory: &Path, log: &Log) -> Result<Adoption> {
     say(log, "adopting", format!("{}: checking everything first", directory.display()));
     let progress = ImportProgress::default();
     let adopted = watch(|| adopt(host, directory, true, &progress), || progress.look())?;
     adopted.map_err(|error| match error {
-        // Nothing was imported, nor was anything to be: the problems say it all.
+        // The list of problems alone: nothing was imported.
         ImportError::Refused { problems } => anyhow!("nothing was changed:\n  {}", problems.join("\n  ")),
         other => anyhow!(other),
     })
 }
 
-/// What file and command line say.
+/// The settings of the configuration file and the command line.
 pub(super) fn settings(host: &Host, matches: &ArgMatches) -> Result<Settings> {
     let mut settings = Settings::default();
     if let Some(file) = matches.get_one::<String>("config") {
@@ -295,10 +297,10 @@ fn open(
     Ok(database)
 }
 
-/// How long reads may take.
+/// The timeouts of reads.
 pub(super) fn read_timeouts(config: &ServerConfig) -> ReadTimeouts {
     let ns = |timeout: std::time::Duration| u64::try_from(timeout.as_nanos()).ok();
-    // What is slow is to be watched before it is.
+    // A read must move to a disk thread before it counts as slow, hence half of the slow time.
     let patience_ns = config.log.slow.and_then(|slow| ns(slow / 2)).map(|half| half.min(PATIENCE_NS_MAX));
     ReadTimeouts { by_key_ns: ns(config.timeouts.read), range_ns: ns(config.timeouts.range), patience_ns }
 }
@@ -319,7 +321,7 @@ pub(super) fn local_options(config: &ServerConfig) -> LocalOptions {
     }
 }
 
-/// Tells clients, in `system.local`, where they reach this server.
+/// Sets the addresses that clients read in `system.local`.
 fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAddr) -> NodeInfo {
     let own = if listens.ip().is_unspecified() { outward_address() } else { listens.ip() };
     let native_address = SocketAddr::new(config.broadcast_address.unwrap_or(own), listens.port());
@@ -330,18 +332,18 @@ fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAdd
     node
 }
 
-/// The address of this machine that leads out of it: the sender's of a datagram that is never sent. The loopback's where
-/// there is no way out.
+/// The address from which this machine would send to the Internet: the source address of a UDP socket that is connected
+/// but sends nothing. The loopback address if there is no route.
 fn outward_address() -> IpAddr {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
     let local = socket.and_then(|socket| {
-        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // TEST-NET-1: nobody's
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // TEST-NET-1: reserved
         socket.local_addr()
     });
     local.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
-/// Starts the old RPC interface, if it is wanted.
+/// Starts the server of the RPC protocol, if it is configured.
 fn start_rpc(
     host: &Host,
     local: &Arc<LocalBackend>,

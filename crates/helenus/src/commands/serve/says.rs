@@ -1,4 +1,4 @@
-//! What a server says of its start and end, and its log.
+//! The server's messages at its start and end, and its log.
 
 use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells a person at the start or end of the server, or a program that waits for the word.
+/// Writes a message about the start or end of the server, for people and for programs that wait for its key word.
 pub(super) fn say(log: &Log, word: &'static str, text: String) {
     log.say(&Entry::new(word, text));
 }
 
-/// Starts the log. Panics go there too: this is the one place in the process that may say so.
+/// Starts the log and the panic hook that writes to it. No other code in the process sets a panic hook.
 pub(super) fn start_log(host: &Host, config: &ServerConfig) -> Arc<Log> {
     let format = match config.log.is_json {
         true => Format::Json,
@@ -68,7 +68,8 @@ pub(super) fn say_without_effect(log: &Log, settings: &Settings) {
     }
 }
 
-/// The error of a start that was refused. Where the log is the cause, it ends with the command that goes on all the same.
+/// The error of a refused start. If the commit log is the cause, the text ends with the command that starts all the
+/// same.
 pub(super) fn refused(error: Error) -> anyhow::Error {
     let is_of_log = matches!(error, Error::LogDamaged { .. } | Error::Unappliable(_));
     if !is_of_log {
@@ -78,7 +79,7 @@ pub(super) fn refused(error: Error) -> anyhow::Error {
     anyhow::anyhow!("{error}:\n  {} --skip-damaged-log", command.join(" "))
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -120,7 +121,8 @@ pub(super) fn say_opened(log: &Log, report: &OpenReport, took_ns: u64) {
     }
 }
 
-/// Which servers listen beyond this machine, a sentence each: there are no logins, so whoever reaches them may do everything.
+/// A warning for each server that listens beyond this machine. There are no logins, so anyone who reaches it may do
+/// everything.
 pub(super) fn open_to_all(servers: [(&str, Option<SocketAddr>); 3]) -> Vec<String> {
     let beyond = servers.into_iter().filter_map(|(name, address)| {
         let address = address.filter(|address| !address.ip().to_canonical().is_loopback())?;
@@ -136,7 +138,7 @@ pub(super) fn open_to_all(servers: [(&str, Option<SocketAddr>); 3]) -> Vec<Strin
     beyond.collect()
 }
 
-/// Says so, in the log as well: the one or the other may be thrown away.
+/// Writes the warnings to stderr and to the log, because either may be discarded.
 pub(super) fn say_open_to_all(log: &Log, warnings: &[String]) {
     for warning in warnings {
         say(log, "WARNING", warning.clone());
@@ -170,12 +172,12 @@ pub(super) fn say_where(log: &Log, native: &NativeServer, admin: &AdminServer, c
         "connect",
         format!("helenus shell {host} {port}, or cqlsh {host} {port}", port = address.port()),
     );
-    // The last line: who waits for it has seen the others.
+    // This must be the last line: programs that wait for it may rely on the others.
     let entry = Entry::new("listening", format!("{address}  (CQL native protocol v3, v4, v5)"));
     log.say(&entry.with("address", address.to_string()));
 }
 
-/// Says that opening takes longer than a second, and goes on saying so.
+/// Reports each second that the database is still being opened.
 pub(super) struct Progress {
     opened: Arc<AtomicBool>,
     task: Arc<dyn helenus_host::TaskHandle>,

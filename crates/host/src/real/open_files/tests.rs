@@ -1,4 +1,4 @@
-//! Files that are open for reading, whatever becomes of their names and descriptors: drawn, and one by one.
+//! Reads of open files while their names and descriptors change: random operations, and single cases.
 
 use super::*;
 use crate::sim::Sequence;
@@ -23,7 +23,7 @@ fn descriptors(files: &OpenFiles) -> usize {
     state.by_path.values().flatten().filter(|file| open(file)).count()
 }
 
-/// Random opens, reads, removals, renames and closings beside a map of what each open file holds.
+/// Random opens, reads, removals, renames and closes, compared with a map of each open file's content.
 #[test]
 fn open_files_are_read_whatever_becomes_of_their_names_with_few_descriptors() {
     const KEPT: usize = 5;
@@ -40,7 +40,7 @@ fn open_files_are_read_whatever_becomes_of_their_names_with_few_descriptors() {
             match chance.below(10) {
                 0..=2 => {
                     let bytes = format!("{step} ").repeat(1 + chance.below(50) as usize).into_bytes();
-                    // As a new file, which replaces one that may be open.
+                    // A new file that replaces one which may be open.
                     let new = dir.path().join("new");
                     fs::write(&new, &bytes).unwrap();
                     files.pin(&path, false);

@@ -1,11 +1,11 @@
-//! The figures under the names that dashboards for Cassandra ask for.
+//! The metrics under the names that dashboards for Cassandra use.
 //!
 //! Names, labels and kinds are those of K8ssandra's agent (`management-api-for-apache-cassandra`, its
 //! `CassandraMetricNameParser` and `default-metric-settings.yaml`) for the metrics of Cassandra 5.0.9 (`TableMetrics`,
 //! `ClientRequestMetrics`, `CacheMetrics`, `CompactionMetrics`, `CommitLogMetrics`, `CQLMetrics`, `ClientMetrics`,
-//! `StorageMetrics`): latencies and histograms are summaries with six quantiles and a count, meters end in `_total`, Cassandra's
-//! counters are gauges. A figure is true or it is not there. One node coordinates what it stores, so that requests of clients
-//! and of tables are the same.
+//! `StorageMetrics`): latencies and histograms are summaries with six quantiles and a count, meters end in `_total`,
+//! Cassandra's counters are gauges. A metric that cannot be given truly is left out. One node coordinates what it
+//! stores, so the requests of clients and those of tables are the same.
 
 use helenus_engine::{Distribution, Distributions, TableStatus};
 
@@ -36,7 +36,7 @@ const TABLE_GAUGES: [(&str, Number); 15] = [
     ("estimated_partition_count", |table| table.partitions),
 ];
 
-/// Name, values, and how many of them the name's unit has.
+/// The name, the distribution, and the number of its values in one unit of the name.
 const TABLE_SUMMARIES: [(&str, Spread, f64); 9] = [
     ("read_latency", |found| &found.reads, SECONDS),
     ("write_latency", |found| &found.writes, SECONDS),
@@ -52,7 +52,7 @@ const TABLE_SUMMARIES: [(&str, Spread, f64); 9] = [
 const REQUESTS: [(&str, Spread); 3] =
     [("Read", |found| &found.reads), ("Write", |found| &found.writes), ("RangeSlice", |found| &found.scans)];
 
-/// Writes them.
+/// Writes these metrics.
 pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
     let node = &gathered.watched.node;
     let host = gathered.status.host_id.to_string();

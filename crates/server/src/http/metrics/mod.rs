@@ -1,7 +1,7 @@
-//! `/metrics`: the server's figures, read when somebody scrapes.
+//! `/metrics`: the server's metrics, read at each scrape.
 //!
-//! The same counters as behind `system_views` and the admin tools, under names of two kinds: `own` and `tables` write short ones
-//! of ours, `cassandra` those that dashboards for Cassandra ask for. `page` puts them together.
+//! The counters are those of `system_views` and the admin tools, under two kinds of names: `own` and `tables` write the
+//! short ones of Helenus, `cassandra` those that dashboards for Cassandra use. `page` puts them together.
 
 mod cassandra;
 mod own;

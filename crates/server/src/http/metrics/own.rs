@@ -1,4 +1,4 @@
-//! The server's figures under names of ours: `helenus_` and what it is, with its unit last.
+//! The server's metrics under Helenus's own names: `helenus_`, the subject, and last the unit.
 
 use helenus_host::real::disk_space;
 
@@ -6,10 +6,10 @@ use super::super::exposition::{Kind, Page};
 use super::page::{Gathered, SECONDS};
 use super::tables::LATENCY_BOUNDS;
 
-/// Those of a sync among the bounds of latencies: 50 us to 5 s.
+/// The bounds for syncs among those for latencies: 50 us to 5 s.
 const SYNC: std::ops::RangeInclusive<usize> = 5..=20;
 
-/// Writes them.
+/// Writes these metrics.
 pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
     put_info(page, gathered);
     put_clock(page, gathered);

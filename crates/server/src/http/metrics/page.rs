@@ -9,26 +9,26 @@ use super::{cassandra, own, tables};
 use crate::native::NativeFigures;
 use crate::rpc::RpcFigures;
 
-/// Nanoseconds in a second: values are kept in the former and shown in the latter.
+/// Nanoseconds in a second: values are kept in nanoseconds and shown in seconds.
 pub(super) const SECONDS: f64 = 1e9;
 
-/// Everything there is to tell at one moment.
+/// All metrics at one moment.
 pub(super) struct Gathered<'a> {
     pub state: &'a HttpState,
     pub watched: &'a Watched,
     pub status: Status,
     pub native: NativeFigures,
-    /// Of the old RPC interface, if it is served.
+    /// Metrics of the old RPC interface, if it is served.
     pub rpc: Option<RpcFigures>,
-    /// Of each table of `status`, in its order, since the start.
+    /// The distributions of each table of `status`, in its order, since the start.
     pub distributions: Vec<Distributions>,
-    /// The same of recent requests.
+    /// The same for recent requests.
     pub recent: Vec<Distributions>,
 }
 
 impl Gathered<'_> {
-    /// What all tables of users and of the system have together of recent requests, those that store indexes left out: their
-    /// reads and writes are part of others.
+    /// The distribution of recent requests over all user and system tables. The storage of indexes is left out, because
+    /// its reads and writes are part of others.
     pub fn all_tables(&self, of: fn(&Distributions) -> &Distribution) -> Distribution {
         let mut all = Distribution::default();
         for (table, found) in self.status.tables.iter().zip(&self.recent) {
@@ -39,13 +39,13 @@ impl Gathered<'_> {
         all
     }
 
-    /// Errors of a kind that clients were sent.
+    /// The number of ERROR answers of a kind.
     pub fn errors(&self, code: &str) -> f64 {
         self.native.errors.iter().find(|(name, _)| *name == code).map_or(0.0, |(_, count)| *count as f64)
     }
 }
 
-/// The page, in the text format of Prometheus.
+/// Returns the page in Prometheus's text format.
 pub(in super::super) fn metrics(state: &HttpState) -> String {
     let mut page = Page::default();
     put_process(&mut page, &process_usage());
@@ -73,7 +73,7 @@ pub(in super::super) fn metrics(state: &HttpState) -> String {
     page.finish()
 }
 
-/// The names that Prometheus's own libraries have for a process.
+/// Writes the metrics of the process, under the names of Prometheus's own libraries.
 fn put_process(page: &mut Page, usage: &ProcessUsage) {
     let cpu = "Processor time used, in seconds.";
     page.single("process_cpu_seconds_total", Kind::Counter, cpu, usage.cpu_s);

@@ -1,14 +1,14 @@
-//! The figures of each table under names of ours.
+//! The metrics of each table under Helenus's own names.
 //!
-//! Counters count every request. Histograms are of those that were measured, one in sixteen: their rates are a sixteenth of the
-//! requests', their quantiles those of all.
+//! Counters count every request. Histograms contain only the measured requests, one in sixteen: their rates are a
+//! sixteenth of the true ones, their quantiles are those of all requests.
 
 use helenus_engine::{Distribution, Distributions, TableStatus};
 
 use super::super::exposition::{Kind, Page};
 use super::page::{Gathered, SECONDS};
 
-/// Bounds of latencies, nanoseconds: 1 us to 10 s.
+/// Bounds of latencies, in nanoseconds: 1 us to 10 s.
 pub(super) const LATENCY_BOUNDS: [u64; 22] = [
     1_000,
     2_000,
@@ -33,9 +33,9 @@ pub(super) const LATENCY_BOUNDS: [u64; 22] = [
     5_000_000_000,
     10_000_000_000,
 ];
-/// Bounds of numbers of rows and tombstones.
+/// Bounds of row and tombstone counts.
 const COUNT_BOUNDS: [u64; 12] = [0, 1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000];
-/// Bounds of numbers of SSTables.
+/// Bounds of SSTable counts.
 const SSTABLE_BOUNDS: [u64; 9] = [0, 1, 2, 3, 4, 6, 8, 12, 24];
 
 type Number = fn(&TableStatus) -> u64;
@@ -108,7 +108,7 @@ const SPREADS: [(&str, &str, Spread, &[u64]); 3] = [
     ),
 ];
 
-/// Writes them.
+/// Writes these metrics.
 pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
     let kinds = [(Kind::Gauge, &GAUGES[..]), (Kind::Counter, &COUNTERS[..])];
     for (kind, families) in kinds {
@@ -141,14 +141,14 @@ fn put_histograms(
 ) {
     page.family(name, Kind::Histogram, help);
     for (table, found) in gathered.status.tables.iter().zip(&gathered.distributions) {
-        // A histogram of nothing is thirty lines of zeros.
+        // An empty histogram would be thirty lines of zeros.
         if of(found).measured > 0 {
             page.histogram(name, &labels(table), (of(found), bounds, unit));
         }
     }
 }
 
-/// Of an index's storage, the table's name and the index's with a dot between.
+/// The labels of a table. For an index's storage, the table is named by the table's name, a dot and the index's name.
 pub(super) fn labels(table: &TableStatus) -> [(&'static str, &str); 2] {
     [("keyspace", &table.keyspace), ("table", &table.table)]
 }

@@ -1,4 +1,4 @@
-//! Files that say wrong sizes of the elements before.
+//! Tests with files in which elements contain wrong distances to the elements before.
 
 use crate::block::{NoCache, ReadContext};
 use crate::checksum::crc32;
@@ -72,7 +72,8 @@ fn opened(host: &Host, schema: &Arc<Table>) -> Arc<SsTable> {
     SsTable::open(&*host.disk, Path::new(FOLDER), descriptor, options).unwrap()
 }
 
-/// Rewrites what every row says of the size before it, its checksums too; `lie` is asked with the row's number.
+/// Rewrites the distance that every row contains, and the checksums. `lie` gets the row's number and the right
+/// distance.
 fn lied(host: &Host, layout: &RowLayout, rows_start: usize, lie: impl Fn(i32, u8) -> u8) {
     let path =
         |component| Path::new(FOLDER).join(Descriptor::new(SsTableId::Sequence(1)).file_name(component));
@@ -85,7 +86,7 @@ fn lied(host: &Host, layout: &RowLayout, rows_start: usize, lie: impl Fn(i32, u8
         if head.kind == HeadKind::End {
             break;
         }
-        // A size of one byte ends the head.
+        // The head ends with the distance, which has one byte here.
         assert_eq!(u64::from(bytes[head.body - 1]), head.back);
         bytes[head.body - 1] = lie(number, bytes[head.body - 1]) & 0x7F;
         (at, number) = (head.end, number + 1);
@@ -133,7 +134,7 @@ fn rows_come_back_to_front_whatever_the_file_says_of_their_sizes() {
         let (host, schema) = (memory::host(), schema());
         written(&host, &schema);
         let table = opened(&host, &schema);
-        // Length, key, and a live deletion of one byte.
+        // The rows begin after the key's length, the key, and a live deletion of one byte.
         lied(&host, table.layout(), 2 + 4 + 1, lie);
         let table = opened(&host, &schema);
         let slices = [

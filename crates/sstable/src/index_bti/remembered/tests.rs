@@ -1,4 +1,4 @@
-//! What is in memory of row indexes, beside the tries that it comes from.
+//! Tests that the row index cache gives the same answers as the tries it is loaded from.
 
 use super::super::{
     IndexBlock, IndexPosition, KnownBlocks, PartitionEnd, RowIndexEntry, RowIndexReader, RowIndexWriter,
@@ -14,11 +14,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Keeps every block, and gives memory up to a bound.
+/// A cache that keeps every block, and grants memory up to a bound.
 struct Keeping {
     blocks: Mutex<HashMap<u64, Block>>,
     left: AtomicU64,
-    /// How often memory was given.
+    /// Number of reservations that were granted.
     given: AtomicU64,
 }
 
@@ -47,7 +47,7 @@ impl BlockCache for Keeping {
     }
 }
 
-/// A partition whose blocks begin with the first of each pair of keys and end with the second.
+/// A partition with a block for each pair of keys, which begins with the first and ends with the second.
 struct Wide {
     key: PartitionKey,
     keys: Vec<Vec<u8>>,
@@ -68,7 +68,7 @@ impl Wide {
     }
 }
 
-/// Rows.db of some partitions, and the entry of each.
+/// The bytes of Rows.db for some partitions, and the position of each entry.
 fn written(partitions: &[Wide]) -> (Vec<u8>, Vec<u64>) {
     let file = MemoryFile::empty();
     let mut writer = RowIndexWriter::new(SequentialWriter::on(file.clone(), Path::new("Rows.db"), false));
@@ -120,7 +120,7 @@ impl Opened {
         self.remembered.see(key, (&self.rows, entry), &cx);
     }
 
-    /// Reads a partition so often that it is known if it can be; its slot.
+    /// Reads a partition often enough to load it. Returns its slot, if it was loaded.
     fn learn(&self, key: &PartitionKey, entry: &RowIndexEntry) -> Option<usize> {
         let steps = (entry.block_count as usize + 2) / STEP + 1;
         (0..READS_MIN as usize + steps).for_each(|_| self.see(key, entry));
@@ -130,7 +130,7 @@ impl Opened {
     }
 }
 
-/// Asks what is known and the trie the same.
+/// Checks that the cache and the trie answer the same. Returns the number of answers that came from the cache.
 fn assert_alike(opened: &Opened, (slot, entry): (usize, &RowIndexEntry), bounds: &[Vec<u8>]) -> u64 {
     let cx = &mut blocking();
     let at = (&opened.remembered, &opened.rows);
@@ -158,7 +158,7 @@ fn assert_alike(opened: &Opened, (slot, entry): (usize, &RowIndexEntry), bounds:
     own.touched.index_blocks_remembered
 }
 
-/// The keys themselves, and what lies beside them.
+/// The keys themselves, and bounds near them.
 fn bounds(keys: &[Vec<u8>], random: &mut Random) -> Vec<Vec<u8>> {
     let mut bounds = vec![Vec::new(), AFTER_ALL.to_vec(), vec![0], vec![0xFF; 20]];
     for key in keys {
@@ -183,7 +183,7 @@ fn what_is_in_memory_leads_where_the_trie_does() {
     let drawn = |alphabet: u64, lengths: (u64, u64), count: usize, random: &mut Random| {
         let key = |random: &mut Random| -> Vec<u8> {
             let len = lengths.0 + random.below(lengths.1 - lengths.0 + 1);
-            // None is the beginning of another.
+            // No key is a prefix of another, because no byte inside is 0.
             let byte = |_| ((256 - alphabet + random.below(alphabet)) as u8).max(1);
             [0x40].into_iter().chain((0..len).map(byte)).chain([0]).collect()
         };
@@ -204,7 +204,7 @@ fn what_is_in_memory_leads_where_the_trie_does() {
     ] {
         partitions.push(Wide::new(name, drawn(alphabet, lengths, 900, random)));
     }
-    // The same first bytes in all, and more of them than a head has.
+    // All share more first bytes than a key prefix has.
     partitions.push(Wide::new("alike", names(600).map(|name| [&[0x40; 30][..], &name].concat())));
     let halves =
         (0..600).map(|number: u64| [&[0x40 + number as u8 % 2; 30][..], &number.to_be_bytes()].concat());
@@ -212,7 +212,7 @@ fn what_is_in_memory_leads_where_the_trie_does() {
     let (bytes, entries) = written(&partitions);
     let mut known = Vec::new();
     for (partition, at) in partitions.iter().zip(entries) {
-        // Each alone: partitions may have the same slots.
+        // Each with a cache of its own, because partitions may share a slot.
         let opened = Opened::new(bytes.clone(), 1 << 30);
         let entry = opened.entry(at);
         let Some(slot) = opened.learn(&partition.key, &entry) else { continue };
@@ -233,7 +233,7 @@ fn a_partition_is_known_after_some_reads_and_not_for_one() {
     let (bytes, entries) = written(&partitions);
     let opened = Opened::new(bytes, 1 << 20);
     let entry = opened.entry(entries[0]);
-    // Reads past the cache do not count.
+    // Reads that do not fill the cache are not counted.
     (0..100).for_each(|_| opened.remembered.see(&partitions[0].key, (&opened.rows, &entry), &blocking()));
     for _ in 1..READS_MIN {
         opened.see(&partitions[0].key, &entry);
@@ -254,7 +254,7 @@ fn partitions_that_are_read_once_do_not_keep_out_one_that_is_read_again() {
     for (partition, entry) in partitions.iter().zip(&entries) {
         opened.see(&partition.key, entry);
     }
-    // Neither has a slot of the other's.
+    // The two do not get in each other's way.
     for number in [3, 77] {
         let slot = opened.learn(&partitions[number].key, &entries[number]);
         assert!(slot.is_some(), "partition {number} is not known");
@@ -265,12 +265,12 @@ fn partitions_that_are_read_once_do_not_keep_out_one_that_is_read_again() {
 fn memory_is_asked_for_and_given_back() {
     let partitions = [Wide::new("a", names(600)), Wide::new("b", names(600))];
     let (bytes, entries) = written(&partitions);
-    // For one and its last step, and not for another's first.
+    // Enough to load one partition, and not enough to begin another.
     let enough = 2 * STEP_BYTES + 1_000;
     let opened = Opened::new(bytes, enough);
     let entries: Vec<RowIndexEntry> = entries.into_iter().map(|at| opened.entry(at)).collect();
     assert!(opened.learn(&partitions[0].key, &entries[0]).is_some());
-    // What is left is enough for a step or two, and not for all: nothing is begun that would be thrown away.
+    // The rest is enough for a step or two but not for all separators, so loading does not begin.
     opened.cache.left.store(STEP_BYTES + 1_000, Ordering::Relaxed);
     let given = opened.cache.given.load(Ordering::Relaxed);
     assert!(opened.learn(&partitions[1].key, &entries[1]).is_none());
@@ -309,7 +309,7 @@ fn a_damaged_index_is_left_to_the_trie() {
             };
             let Some(slot) = opened.learn(&partitions[0].key, &entry) else { continue };
             known += 1;
-            // Nothing panics, blocks ascend, and where the trie has an answer it is the same.
+            // Nothing panics, blocks ascend, and if the trie has an answer, the cache has the same.
             let mut blocks = KnownBlocks::new(slot);
             let (at, cx) = ((&opened.remembered, &opened.rows), &mut blocking());
             let mut trie = RowIndexReader::new(opened.rows.clone(), &entry, &mut blocking()).unwrap();
