@@ -116,8 +116,7 @@ impl LocalBackend {
     /// Parses and analyses a statement's text under the current schema.
     fn analysed(&self, query: &str, keyspace: Option<&str>, work: &Work<'_>) -> Result<Prepared> {
         let held_before = account::held();
-        let statement =
-            parse_within(query, work).map_err(|error| work.parse_error(error))?;
+        let statement = parse_within(query, work).map_err(|error| work.parse_error(error))?;
         self.guard_statement(&statement.kind)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
         let memo = Memo::default();

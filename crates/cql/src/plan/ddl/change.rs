@@ -155,8 +155,7 @@ impl DdlPlan {
         work: &Work<'_>,
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<DdlOutcome> {
-        let mut statement =
-            parse_within(&self.text, work).map_err(|error| work.parse_error(error))?;
+        let mut statement = parse_within(&self.text, work).map_err(|error| work.parse_error(error))?;
         check_classes(&statement.kind)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));

@@ -18,13 +18,8 @@ use helenus_model::row::RowView;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
 
-<<<<<<< HEAD
 /// Bytes of a cell under construction, its path of 16 bytes and its packed form, beside those of its value.
 const CELL_BYTES: usize = size_of::<Cell>() + 64;
-=======
-/// The number of list elements that take about as long as one step of the statement's work.
-const LIST_ELEMENTS_A_STEP: usize = 64;
->>>>>>> words
 
 /// Splits operations, which are in column order, into rounds.
 pub(super) fn rounds(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {

@@ -10,14 +10,10 @@ use helenus_model::row::RowView;
 use helenus_model::types::Elements;
 use std::collections::{HashMap, HashSet};
 
-<<<<<<< HEAD
 /// Elements of a list that take about as long as a step of the statement's work.
 pub(super) const LIST_ELEMENTS_A_STEP: usize = 64;
 
 /// The list as it was read: its live cells, in the order of the list.
-=======
-/// The live cells of a list as it was read, in list order.
->>>>>>> words
 pub(super) struct PresentList<'a> {
     row: Option<RowView<'a>>,
     /// Each with its index among all cells of the column.
@@ -50,15 +46,7 @@ impl<'a> PresentList<'a> {
         self.row.map_or(&[], |row| row.path(cell))
     }
 
-<<<<<<< HEAD
     /// The element at an index, and its path; `attempt` says what it is wanted for.
-=======
-    fn value(&self, cell: &Cell) -> &'a [u8] {
-        self.row.map_or(&[], |row| row.value(cell))
-    }
-
-    /// The element at an index, and its path; `attempt` names the operation in errors.
->>>>>>> words
     fn element_at(&self, index: &[u8], attempt: &str) -> Result<((usize, &'a Cell), &'a [u8])> {
         let index = index.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
         let size = self.cells.len();
@@ -73,12 +61,7 @@ impl<'a> PresentList<'a> {
     }
 }
 
-<<<<<<< HEAD
 /// The list elements that earlier operations of a statement have deleted, by column.
-=======
-/// The list elements that earlier operations of a statement deleted: for each column, whether each of its cells is
-/// deleted.
->>>>>>> words
 #[derive(Debug, Default)]
 pub(super) struct DeletedElements(HashMap<ColumnId, Deleted>);
 
