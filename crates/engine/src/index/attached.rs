@@ -38,8 +38,8 @@ impl AttachedIndex {
     }
 }
 
-/// Coordinates index builds with imports into the table. Its lock is held while an index is marked as built, so that no
-/// import begins in between.
+/// Coordinates the builds of a table's indexes with imports and requested rebuilds. Its lock is held while an index is
+/// marked as built, so that no such change begins in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passes {
     /// Increases when rows are added that a running build may have passed: such a build begins anew.
