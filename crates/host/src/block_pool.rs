@@ -382,7 +382,8 @@ impl Deref for BlockMut {
 
 impl DerefMut for BlockMut {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as with `Block`, and this is the only holder: it was handed out with a count of one and cannot be cloned.
+        // SAFETY: as with `Block`, and this is the only holder: it was handed out with a count of one and cannot be
+        // cloned.
         unsafe { std::slice::from_raw_parts_mut(self.0.place.as_ptr(), self.0.bytes) }
     }
 }

@@ -37,7 +37,7 @@ impl Span {
         }
     }
 
-    /// The bytes; none for null.
+    /// The bytes; empty for null.
     pub fn bytes(self, data: &[u8]) -> &[u8] {
         self.get(data).unwrap_or(&[])
     }

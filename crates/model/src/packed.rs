@@ -241,8 +241,8 @@ impl<'a> RowReader<'a> {
 
     /// The next cell, with spans into the row's bytes; `None` after the last.
     ///
-    /// # Errors `Damaged` if the bytes are not a cell, or at the end if the number of cells differs from the count in
-    /// the row.
+    /// # Errors
+    /// `Damaged` if the bytes are not a cell, or at the end if the number of cells differs from the count in the row.
     #[inline(always)]
     pub fn next_cell(&mut self) -> Result<Option<Cell>, Damaged> {
         if self.input.at == self.input.bytes.len() {

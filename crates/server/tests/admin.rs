@@ -11,7 +11,7 @@ use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_server::admin::*;
 
-/// Doors that nobody comes through.
+/// A server without clients or listeners.
 struct Closed;
 
 impl Doors for Closed {

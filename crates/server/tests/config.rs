@@ -1,4 +1,4 @@
-//! Configuration: the table of options, Cassandra's own file, and everything that can be wrong in it.
+//! Configuration: the table of options, Cassandra's own file, and wrong input.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -198,7 +198,7 @@ fn keys_without_effect_are_collected() {
     );
 }
 
-/// Run with `HELENUS_WRITE_DOCS=1` to write the page anew.
+/// Run with `HELENUS_WRITE_DOCS=1` to rewrite the page.
 #[test]
 fn the_page_of_options_is_that_of_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/options.md");

@@ -1,7 +1,7 @@
-//! Flipped bits in copies of tables: snapshots, exports, backups as folders and as archives. Whoever takes one back gets the rows
-//! and the table that it was made of, or an error that names a file; never another row or another table.
+//! Flips bits in copies of tables: snapshots, exports, and backups as folders and as archives. Restoring a damaged copy
+//! must give the original rows and table, or an error that names a file; never another row or another table.
 //!
-//! `FLIPS` bits of each file, ten times as many of texts; `FLIP_SEED` says which.
+//! `FLIPS` is the number of bits for each file, ten times as many for texts. `FLIP_SEED` selects them.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the run")]
 
 use std::collections::BTreeMap;
@@ -60,7 +60,8 @@ fn run(backend: &LocalBackend, query: &str) -> Vec<String> {
     try_run(backend, query).unwrap()
 }
 
-/// What a database holds: its rows, and its tables as statements without their ids, which every import makes anew.
+/// The content of a database: its rows, and its tables as statements without their ids, because every import makes new
+/// ids.
 fn content(backend: &LocalBackend) -> Result<(Vec<String>, Vec<String>), String> {
     let mut rows = try_run(backend, "SELECT JSON * FROM ks.t")?;
     rows.push("empty".to_owned());
@@ -77,7 +78,8 @@ fn content(backend: &LocalBackend) -> Result<(Vec<String>, Vec<String>), String>
     Ok((rows, statements))
 }
 
-/// A machine with two tables: one of two SSTables, with a dropped column, and one without rows, of which only the schema tells.
+/// A machine with two tables: one with two SSTables and a dropped column, and one without rows, which only the schema
+/// mentions.
 fn written() -> Machine {
     let machine = Machine::new(1);
     let backend = open(machine.host());
@@ -112,7 +114,7 @@ fn written() -> Machine {
     cut
 }
 
-/// Makes a manifest of an export and lets somebody add each file.
+/// Makes a manifest of an export. `add` adds each file.
 fn manifest_of(
     machine: &Machine,
     export: &Path,
@@ -135,7 +137,7 @@ fn manifest_of(
     manifest
 }
 
-/// A backup in a folder, of files with two names.
+/// Makes a backup in a folder, whose files are hard links.
 fn back_up(machine: &Machine, export: &Path, to: &Path) {
     let disk = machine.host().disk;
     let manifest = manifest_of(machine, export, |name, path| {
@@ -147,7 +149,7 @@ fn back_up(machine: &Machine, export: &Path, to: &Path) {
     manifest.write(&*disk, to).unwrap();
 }
 
-/// A backup in one file.
+/// Makes a backup as an archive.
 fn archive(machine: &Machine, export: &Path, to: &Path) {
     let disk = machine.host().disk;
     let mut archive = ArchiveWriter::begin(&disk, to, 1_795_000_000).unwrap();
@@ -166,7 +168,7 @@ fn import(backend: &LocalBackend, from: &SourceDisk, directory: &Path, link: boo
     imported.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Takes a copy into a database of another machine, which has nothing.
+/// Restores a copy into an empty database on another machine.
 fn take(machine: &Machine, copy: &Path) -> Result<Arc<LocalBackend>, String> {
     let backend = open(memory::host());
     let from: SourceDisk = machine.host().disk;
@@ -179,7 +181,7 @@ fn take(machine: &Machine, copy: &Path) -> Result<Arc<LocalBackend>, String> {
     Ok(backend)
 }
 
-/// Which bits of the files are flipped.
+/// Selects the bits that are flipped.
 struct Bits {
     random: Arc<dyn helenus_host::Random>,
     flips: u64,
@@ -199,7 +201,7 @@ impl Bits {
         u64::from_le_bytes(bytes) % n
     }
 
-    /// Some of a file, by their offsets and places in the byte.
+    /// Some bits of a file, each as the byte's offset and the bit in it.
     fn of(&self, machine: &Machine, path: &Path) -> Vec<(u64, u8)> {
         let size = machine.host().disk.open(path).unwrap().size().unwrap();
         let is_text = [".cql", ".json", ".tar"].iter().any(|ending| path.to_string_lossy().ends_with(ending));
@@ -256,7 +258,8 @@ fn a_flipped_bit_in_a_copy_of_tables_is_named_or_changes_neither_rows_nor_tables
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A snapshot shares its files with the table: a flipped bit is in both. The table is emptied, dropped in every second run, and the
+/// A snapshot shares its files with the table, so a flipped bit is in both. The table is emptied, or dropped in every
+/// second round, and the snapshot is restored by links.
 /// snapshot taken back by links.
 #[test]
 fn a_snapshot_with_a_flipped_bit_is_taken_back_rightly_or_refused_by_name() {

@@ -1,4 +1,4 @@
-//! The old interface's connections: what becomes of clients that do not behave.
+//! The connections of the old RPC interface: clients that do not behave.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use helenus_wire::thrift::{
     args, begin_call, end_message,
 };
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests.
 const LONG: Duration = Duration::from_secs(60);
 
 fn server(directory: &std::path::Path, reader_grace: Duration, answer_bytes_max: usize) -> RpcServer {
@@ -72,11 +72,11 @@ fn read_answer(client: &mut TcpStream) -> usize {
     answer_of(client).len()
 }
 
-/// Calls whose answers are more than the sockets of both ends keep, and which are themselves less.
+/// A number of calls whose answers exceed the socket buffers of both ends, while the calls themselves do not.
 const CALLS: usize = 256;
 const VALUE_BYTES: usize = 256 << 10;
 
-/// A client, a call whose answer is long, and how long it is.
+/// A client, a call with a long answer, and the length of the answer.
 fn client_with_long_answers(server: &RpcServer) -> (TcpStream, Vec<u8>, usize) {
     let mut client = TcpStream::connect(server.address()).unwrap();
     let insert = format!("INSERT INTO k.t (k, v) VALUES (0, '{}')", "v".repeat(VALUE_BYTES));
@@ -106,7 +106,7 @@ fn a_client_that_takes_none_of_its_answers_is_let_go() {
         assert!(begin.elapsed() < LONG, "a client that does not read keeps its connection");
         std::thread::yield_now();
     }
-    // Others come as before.
+    // Other clients connect and are served as before.
     let mut other = TcpStream::connect(server.address()).unwrap();
     other.write_all(&call).unwrap();
     assert_eq!(read_answer(&mut other), answer);

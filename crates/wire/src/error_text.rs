@@ -1,13 +1,13 @@
-//! Texts of errors as clients get them: of bounded length, whatever a client sent that they quote.
+//! Bounds the length of error texts, because they may quote anything that a client sent.
 
 use std::borrow::Cow;
 
-/// Longest text of an error, bytes. Cassandra's own are far shorter where they quote nothing.
+/// Longest text of an error, in bytes. Cassandra's texts are far shorter unless they quote something.
 const TEXT_BYTES_MAX: usize = 8 << 10;
-/// Of a longer text, bytes of its end: what to do stands there.
+/// Bytes kept from the end of a longer text, which says what to do.
 const END_BYTES: usize = 1 << 10;
 
-/// The text, or its begin and end with the number of bytes between them.
+/// The text; if it is too long, its beginning and end with the number of omitted bytes between them.
 pub fn error_text(text: &str) -> Cow<'_, str> {
     if text.len() <= TEXT_BYTES_MAX {
         return Cow::Borrowed(text);

@@ -1,8 +1,8 @@
-//! What the bytes between programs are: the native protocol, both halves, without sockets.
+//! Encodes and decodes the native protocol and the old Thrift interface, for servers and clients, without sockets.
 //!
-//! The server decodes requests and encodes responses, a client does the reverse; both halves live side by side so that
-//! each layout is written down once and tests meet themselves in the middle. Nothing here reads a socket, a clock or a
-//! file, nothing panics on foreign bytes, and no length is believed before the bytes behind it have been seen.
+//! The server decodes requests and encodes responses; a client does the reverse. Both halves are in the same crate, so
+//! that each layout is written once and tests can run one against the other. Nothing here reads a socket, a clock or a
+//! file. Foreign bytes cause no panic, and no length is trusted before the bytes it counts have arrived.
 #![warn(clippy::indexing_slicing)]
 #![cfg_attr(
     test,

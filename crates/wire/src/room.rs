@@ -1,17 +1,17 @@
-//! Room at the end of an answer for many values at once: made in one go, written from front to back.
+//! Reserves space at the end of an answer for many values at once, and writes them from front to back.
 
 use helenus_model::cell::Span;
 
-/// Bytes that short values are copied as, whatever their length.
+/// Bytes that are copied for a short value, whatever its length.
 const COPIED: usize = 32;
 
-/// Room that is written from its front.
+/// Reserved space, written from its front.
 pub struct Room<'o>(&'o mut [u8]);
 
-/// Appends what `write` puts, which is `most` bytes or fewer.
+/// Reserves `most` bytes and appends what `write` writes there.
 ///
 /// # Panics
-/// If it puts more.
+/// If `write` writes more than `most` bytes.
 #[inline]
 pub fn append(out: &mut Vec<u8>, most: usize, write: impl FnOnce(&mut Room<'_>)) {
     let start = out.len();
@@ -27,7 +27,7 @@ impl Room<'_> {
     /// Writes bytes.
     ///
     /// # Panics
-    /// If there is no room for them.
+    /// If there is not enough space.
     #[inline(always)]
     pub fn put(&mut self, bytes: &[u8]) {
         let (place, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
@@ -35,10 +35,10 @@ impl Room<'_> {
         self.0 = rest;
     }
 
-    /// Writes a value that lies in `data`, and maybe what lies behind it there, where the next is written over it.
+    /// Writes a value of `data`. Bytes of `data` after the value may be written too; the next value overwrites them.
     ///
     /// # Panics
-    /// If there is no room for it.
+    /// If there is not enough space.
     #[inline(always)]
     pub fn put_span(&mut self, data: &[u8], value: Span) {
         let (start, len) = (value.start as usize, value.len as usize);

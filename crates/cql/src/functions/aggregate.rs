@@ -1,4 +1,4 @@
-//! Functions over many rows (`AggregateFcts`).
+//! Aggregate functions (`AggregateFcts`).
 
 use super::decimal::{Arithmetic, Decimal, Rounding};
 use crate::error::{CqlError, Result};
@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 pub(crate) enum Aggregate {
     /// `count(*)`
     CountRows,
-    /// `count(x)`: what is not null.
+    /// `count(x)`: counts values that are not null.
     Count(CqlType),
     /// `min(x)`
     Min(CqlType),
@@ -56,7 +56,7 @@ impl Aggregate {
         }
     }
 
-    /// What a result column of it is called, by what its argument is called.
+    /// The name of its result column, for the name of its argument.
     pub(crate) fn column_name(&self, argument: &str) -> String {
         match self {
             Aggregate::CountRows => "count".to_owned(),
@@ -65,7 +65,7 @@ impl Aggregate {
     }
 }
 
-/// An aggregate as far as it has come.
+/// The state of an aggregate.
 #[derive(Debug)]
 pub(crate) struct Fold {
     function: Aggregate,
@@ -77,21 +77,21 @@ pub(crate) struct Fold {
 #[derive(Debug)]
 enum Sum {
     Whole(BigInt),
-    /// With a second part that keeps what rounding loses (Kahan), as Cassandra does.
+    /// With a compensation for rounding errors (Kahan), as in Cassandra.
     Real {
         sum: f64,
         compensation: f64,
         simple: f64,
     },
     Decimal(Decimal),
-    /// An average so far: each number moves it by its distance, divided and rounded, as Cassandra does.
+    /// The average so far. Each number moves it by their difference, divided and rounded, as in Cassandra.
     Average(Decimal),
-    /// Decimals whose scales are too far apart for a sum.
+    /// Failed: the scales of the decimals are too far apart for a sum.
     Failed(&'static str),
 }
 
 impl Fold {
-    /// With nothing in it.
+    /// The initial state.
     pub(crate) fn new(function: Aggregate) -> Fold {
         let sum = match function.argument() {
             Some(CqlType::Float | CqlType::Double) => Sum::Real { sum: 0.0, compensation: 0.0, simple: 0.0 },
@@ -102,12 +102,12 @@ impl Fold {
         Fold { function, count: 0, best: None, sum }
     }
 
-    /// Adds the value of a row; of `count(*)`, the row.
+    /// Adds the value of a row; `count(*)` counts the row.
     pub(crate) fn add(&mut self, value: Option<&[u8]>) {
         let value = match (&self.function, value) {
             (Aggregate::CountRows, _) => &[][..],
             (_, None) => return,
-            // An empty number is no number; an empty value counts and compares as any other.
+            // An empty number is ignored; other functions count and compare empty values like any other.
             (Aggregate::Sum(_) | Aggregate::Avg(_), Some([])) => return,
             (_, Some(value)) => value,
         };
@@ -132,7 +132,7 @@ impl Fold {
     /// The result.
     ///
     /// # Errors
-    /// A sum that is no number of its type any more.
+    /// A sum that is outside the range of its type.
     pub(crate) fn result(&self) -> Result<Option<Vec<u8>>> {
         match &self.function {
             Aggregate::CountRows | Aggregate::Count(_) => {
@@ -199,7 +199,7 @@ impl Sum {
     }
 }
 
-/// An average of `count` numbers, of which `value` is the last.
+/// The average of `count` numbers, where `value` is the last and `average` that of the others.
 fn moved(average: &Decimal, value: &Decimal, count: u64) -> Arithmetic<Decimal> {
     let distance = value.minus(average)?;
     let count = Decimal { unscaled: BigInt::from(count), scale: 0 };
@@ -217,7 +217,7 @@ fn real(ty: &CqlType, value: f64) -> Vec<u8> {
     }
 }
 
-/// A whole number in the bytes of a type; what does not fit wraps around, as Java's sums do.
+/// A whole number in the bytes of a type. It wraps around if it does not fit, as in Java.
 fn whole(ty: &CqlType, value: &BigInt) -> Result<Vec<u8>> {
     let length = match ty {
         CqlType::Varint => return Ok(value.to_signed_bytes_be()),

@@ -1,4 +1,4 @@
-//! The seam between terms and functions: what a function is, what a call may ask for, how one is found.
+//! The interface between terms and functions: scalar functions, the context of their calls, and arguments.
 
 use super::overload::{OPERAND_TYPES, Suits};
 use super::resolve::CallPlace;
@@ -11,86 +11,86 @@ use helenus_engine::account;
 use helenus_model::types::{Assignment, CqlType};
 use std::fmt;
 
-/// A scalar function with fixed types, as one call uses it.
+/// A scalar function with fixed types, as used by one call.
 pub trait Scalar: fmt::Debug + Send + Sync {
-    /// Its name as errors show it: `system.now`.
+    /// Its name in errors: `system.now`.
     fn name(&self) -> &str;
     /// Types of its arguments.
     fn argument_types(&self) -> &[CqlType];
     /// Type of what it returns.
     fn return_type(&self) -> &CqlType;
-    /// What a result column of it is called, by what its arguments are called.
+    /// The name of its result column, for the names of its arguments.
     fn column_name(&self, arguments: &[&str]) -> String {
         format!("{}({})", self.name(), arguments.join(", "))
     }
-    /// The operator that it stands for.
+    /// The operator that it implements, if any.
     fn operator(&self) -> Option<ArithmeticOperator> {
         None
     }
-    /// Whether the same arguments always give the same value: such a call is computed once, at prepare, if its
-    /// arguments are constants.
+    /// Whether equal arguments always give the same value: such a call with constant arguments is evaluated once, when
+    /// the statement is prepared.
     fn is_pure(&self) -> bool;
-    /// Bytes of arguments from which on a call may take milliseconds.
+    /// A call with at least this many bytes of arguments may take milliseconds.
     fn slow_from_bytes(&self) -> usize {
         1024
     }
-    /// Whether a greater first argument never gives a lesser value, the others being the same.
+    /// Whether a greater first argument never gives a lesser value, if the other arguments stay the same.
     fn is_monotonic(&self) -> bool {
         false
     }
     /// Computes the value. Arguments are valid values of their types.
     ///
     /// # Errors
-    /// An invalid request, where an argument has a value that the function does not take.
+    /// An invalid request, if an argument has a value that the function refuses.
     fn call(&self, arguments: &[Option<&[u8]>], cx: &CallContext<'_>) -> Result<Option<Vec<u8>>>;
 }
 
-/// What a function may ask for while a statement runs.
+/// The context of function calls while a statement runs.
 #[derive(Clone, Copy)]
 pub struct CallContext<'a> {
     /// The statement's time, microseconds since the epoch.
     pub now_us: i64,
-    /// Gives microseconds that nobody else was given, later than all before them though the wall clock be set back: of time
-    /// UUIDs that say an order.
+    /// Returns unique microseconds that are later than all before, even if the wall clock is set back; for time UUIDs
+    /// that define an order.
     pub unique_us: &'a (dyn Fn() -> i64 + Sync),
-    /// Makes a time UUID by the wall clock.
+    /// Makes a time UUID from the wall clock.
     pub now_uuid: &'a (dyn Fn() -> [u8; 16] + Sync),
     /// Fills with random bytes.
     pub random: &'a (dyn Fn(&mut [u8]) + Sync),
     /// Clock sequence and node of this server's time UUIDs.
     pub node: u64,
-    /// How long the statement may go on.
+    /// Limits the time of the statement.
     pub work: &'a Work<'a>,
 }
 
-/// Bytes of arguments from which on room for the result is asked for before it is made.
+/// With at least this many bytes of arguments, memory for the result is charged before the call.
 const LARGE_ARGUMENTS: usize = 64 << 10;
 
-/// Longest value that a function may make: twice what a mutation may have (`max_mutation_size`).
+/// Maximum bytes of a function's result: twice the maximum mutation (`max_mutation_size`).
 const RESULT_BYTES_MAX: usize = 32 << 20;
 
 impl CallContext<'_> {
-    /// Notes that a function is called.
+    /// Accounts for a function call before it is made.
     ///
     /// # Errors
-    /// The statement has gone on for too long, or its client has gone; `WouldBlock` where other clients would wait for a call
-    /// that may take long.
+    /// The statement has taken too long, or its client is gone; `WouldBlock` if the call may take long and would delay
+    /// other clients.
     pub(crate) fn calls(&self, function: &dyn Scalar, arguments: &[Option<&[u8]>]) -> Result<()> {
         let bytes: usize = arguments.iter().flatten().map(|argument| argument.len()).sum();
         if bytes >= function.slow_from_bytes() {
             self.work.long_step()?;
         }
         if bytes >= LARGE_ARGUMENTS {
-            // What it makes may be longer than what it gets: JSON writes some characters in six.
+            // The result may be longer than the arguments: JSON writes some characters as six.
             account::grow(6 * bytes)?;
         }
         self.work.passes(bytes)
     }
 
-    /// What a function has made, unless it is too long to go on with: `to_json` of `to_json` doubles with each call.
+    /// Returns a function's result unless it is too long: nested calls of `to_json` double the length each time.
     ///
     /// # Errors
-    /// It is longer than a value can be written.
+    /// It is longer than any value that can be written.
     pub(crate) fn made(&self, function: &dyn Scalar, value: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         if value.as_ref().is_some_and(|value| value.len() > RESULT_BYTES_MAX) {
             return Err(CqlError::Invalid(format!(
@@ -102,12 +102,12 @@ impl CallContext<'_> {
         Ok(value)
     }
 
-    /// A new time UUID, greater than every one that this gave before.
+    /// A new time UUID, greater than all that this returned before.
     pub fn time_uuid(&self) -> [u8; 16] {
         time_uuid((self.unique_us)(), self.node)
     }
 
-    /// A new time UUID less than every one before: times run backwards from 2010-01-01.
+    /// A new time UUID, less than all that this returned before: times run backwards from 2010-01-01.
     pub fn mirrored_time_uuid(&self) -> [u8; 16] {
         const REFERENCE_US: i64 = 1_262_304_000_000_000;
         time_uuid(2 * REFERENCE_US - (self.unique_us)(), self.node)
@@ -120,16 +120,15 @@ impl fmt::Debug for CallContext<'_> {
     }
 }
 
-/// What stands as an argument of a call: a term, or in a selection anything that can be selected
-/// (`AssignmentTestable`).
+/// An argument of a call: a term, or any selectable in a selection (`AssignmentTestable`).
 pub trait Testable {
-    /// How well it suits a receiver.
+    /// How well it fits a receiver.
     fn test(&self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment;
-    /// The type that it has or, if it may have several, that it is taken for.
+    /// Its type or, if it may have several, the one that is assumed.
     fn compatible_type(&self, keyspace: &str, scope: &Scope<'_>) -> Option<CqlType>;
-    /// What errors call it.
+    /// Its text in errors.
     fn text(&self) -> String;
-    /// How many elements it has, if it is a list that may as well be a vector.
+    /// The number of its elements, if it is a list that may also be a vector.
     fn array_length(&self) -> Option<usize> {
         None
     }
@@ -137,7 +136,7 @@ pub trait Testable {
     fn is_marker(&self) -> bool {
         false
     }
-    /// How well it suits each type that operands of operators have.
+    /// How well it fits each operand type of operators.
     fn suits(&self, place: &CallPlace, scope: &Scope<'_>) -> Suits {
         OPERAND_TYPES.map(|ty| self.test(&Receiver::of_argument(place, ty), scope))
     }

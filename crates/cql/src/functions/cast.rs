@@ -5,18 +5,18 @@ use crate::error::{CqlError, Result};
 use helenus_model::types::{ConstantKind, CqlType, parse_constant, to_cql_literal};
 use num_bigint::BigInt;
 
-/// How a value is cast.
+/// The kind of a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cast {
     /// To its text.
     Text,
-    /// Between numbers, as Java narrows and widens them.
+    /// Between numbers, with Java's narrowing and widening.
     Number,
     /// Between times.
     Time,
 }
 
-/// The types that can be cast to `to`, and how.
+/// The types that can be cast to `to`, each with the kind of the cast.
 pub(super) fn sources(to: &CqlType) -> impl Iterator<Item = (CqlType, Cast)> + use<> {
     let to = to.clone();
     let others: &[(CqlType, Cast)] = match to {
@@ -44,7 +44,7 @@ pub(super) fn sources(to: &CqlType) -> impl Iterator<Item = (CqlType, Cast)> + u
 /// Casts a value that is not empty.
 ///
 /// # Errors
-/// A fraction that is no number, to a number without fractions of any size.
+/// A NaN or infinity that is cast to a type without them.
 pub(super) fn cast(how: Cast, from: &CqlType, to: &CqlType, value: &[u8]) -> Result<Vec<u8>> {
     match how {
         Cast::Text => {
@@ -61,7 +61,8 @@ pub(super) fn cast(how: Cast, from: &CqlType, to: &CqlType, value: &[u8]) -> Res
     }
 }
 
-/// `byteValue` to `doubleValue`; fractions become decimals by their text (`CastFcts.getDecimalConversionFunction`).
+/// `byteValue` to `doubleValue`; fractions are converted to decimals by their text
+/// (`CastFcts.getDecimalConversionFunction`).
 fn number(from: &CqlType, to: &CqlType, value: &[u8]) -> Result<Vec<u8>> {
     let Some(number) = Number::read(from, value) else { return Ok(Vec::new()) };
     Ok(match to {

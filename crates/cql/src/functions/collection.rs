@@ -20,12 +20,12 @@ fn every_other(map: &[u8], first: usize) -> Vec<u8> {
     out
 }
 
-/// How many elements or entries there are.
+/// Number of elements or entries.
 pub(super) fn count(collection: &[u8]) -> Vec<u8> {
     (collection_size(collection) as i32).to_be_bytes().to_vec()
 }
 
-/// An aggregate over the elements of a list or set.
+/// Applies an aggregate to the elements of a list or set.
 pub(super) fn fold(function: &Aggregate, collection: &[u8]) -> Result<Option<Vec<u8>>> {
     let mut fold = Fold::new(function.clone());
     Elements::of_list(collection).for_each(|element| fold.add(element));

@@ -1,29 +1,30 @@
-//! Decimal arithmetic as Java's `BigDecimal` does it: which scale a result has is part of the value's bytes.
+//! Decimal arithmetic like Java's `BigDecimal`; it matters which scale a result has, because the scale is stored.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use std::cmp::Ordering;
 
-/// A decimal: an unscaled number and how many of its digits are behind the point.
+/// A decimal: an unscaled number, and the number of its digits after the point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     /// All digits.
     pub(super) unscaled: BigInt,
-    /// How many of them are behind the point; less than none adds zeros.
+    /// Number of digits after the point; a negative scale adds zeros.
     pub(super) scale: i32,
 }
 
-/// The largest power of ten that is made. Java makes them up to 10^646456993, the largest of its integers, which takes minutes.
+/// The largest computed power of ten. Java computes powers up to 10^646456993, the limit of its integers, which takes
+/// minutes.
 const POWER_MAX: u32 = 1_000_000;
-/// What Java says beyond its own largest power.
+/// Java's error above its own limit.
 const TOO_LARGE: &str = "BigInteger would overflow supported range";
-/// Digits that sums and products keep (`DecimalType.MAX_PRECISION`).
+/// Maximum digits of sums and products (`DecimalType.MAX_PRECISION`).
 const PRECISION_MAX: u64 = 10_000;
-/// Least digits behind the point, and least digits at all, of a quotient (`DecimalType.MIN_SCALE`).
+/// Minimum digits after the point, and minimum digits in all, of a quotient (`DecimalType.MIN_SCALE`).
 const QUOTIENT_DIGITS_MIN: i32 = 32;
-/// Most digits behind the point of a quotient (`DecimalType.MAX_SCALE`).
+/// Maximum digits after the point of a quotient (`DecimalType.MAX_SCALE`).
 const QUOTIENT_SCALE_MAX: i32 = 1000;
 
-/// What `ArithmeticException` says.
+/// A result or the message of Java's `ArithmeticException`.
 pub(super) type Arithmetic<T> = Result<T, &'static str>;
 
 /// Ten to a power.
@@ -31,13 +32,13 @@ pub(super) fn ten_to(power: u32) -> BigInt {
     BigInt::from(10).pow(power)
 }
 
-/// Ten to a power that may be too large.
+/// Ten to a power, unless the power is too large.
 fn power_of_ten(power: u64) -> Arithmetic<BigInt> {
     let power = u32::try_from(power).ok().filter(|power| *power <= POWER_MAX);
     power.map(ten_to).ok_or(TOO_LARGE)
 }
 
-/// A scale that may be beyond 32 bits: of a zero it is the nearest that is not (`BigDecimal.checkScale`).
+/// Checks a scale that may exceed 32 bits. For a zero it is clamped to 32 bits (`BigDecimal.checkScale`).
 fn checked_scale(is_zero: bool, scale: i64) -> Arithmetic<i32> {
     i32::try_from(scale).or(match (is_zero, scale > 0) {
         (true, true) => Ok(i32::MAX),
@@ -47,16 +48,16 @@ fn checked_scale(is_zero: bool, scale: i64) -> Arithmetic<i32> {
     })
 }
 
-/// How a digit that is cut off counts.
+/// How removed digits are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rounding {
-    /// A half goes away from zero.
+    /// Half away from zero.
     HalfUp,
-    /// A half goes to the even neighbour.
+    /// Half to the even neighbour.
     HalfEven,
 }
 
-/// A quotient without fraction, rounded.
+/// The quotient, rounded to a whole number.
 pub(super) fn divide_rounded(dividend: &BigInt, divisor: &BigInt, rounding: Rounding) -> BigInt {
     let (mut quotient, rest) = (dividend / divisor, dividend % divisor);
     let twice = rest.magnitude() * 2_u32;
@@ -76,7 +77,7 @@ pub(super) fn divide_rounded(dividend: &BigInt, divisor: &BigInt, rounding: Roun
 impl Decimal {
     pub(super) const ZERO: Decimal = Decimal { unscaled: BigInt::ZERO, scale: 0 };
 
-    /// From a serialised value; too few bytes are zero.
+    /// From a serialised value; zero if it is too short.
     pub(super) fn from_bytes(bytes: &[u8]) -> Decimal {
         match bytes.split_first_chunk::<4>() {
             Some((scale, unscaled)) => Decimal {
@@ -92,7 +93,7 @@ impl Decimal {
         [&self.scale.to_be_bytes()[..], &self.unscaled.to_signed_bytes_be()].concat()
     }
 
-    /// Without what is behind the point.
+    /// The integer part.
     pub(super) fn whole(&self) -> Arithmetic<BigInt> {
         if self.scale <= 0 {
             return self.at(0);
@@ -103,7 +104,7 @@ impl Decimal {
         Ok(&self.unscaled / ten_to(self.scale.unsigned_abs()))
     }
 
-    /// The low 64 bits of that: those of 10^64 and its multiples are zeros.
+    /// A number with the same low 64 bits as the integer part; multiples of 10^64 have only zeros there.
     pub(super) fn low_whole(&self) -> BigInt {
         if self.scale <= -64 { BigInt::ZERO } else { self.whole().unwrap_or(BigInt::ZERO) }
     }
@@ -112,24 +113,24 @@ impl Decimal {
         self.unscaled == BigInt::ZERO
     }
 
-    /// The sum, of any precision.
+    /// The exact sum.
     pub(super) fn plus(&self, other: &Decimal) -> Arithmetic<Decimal> {
         let scale = self.scale.max(other.scale);
         Ok(Decimal { unscaled: self.at(scale)? + other.at(scale)?, scale })
     }
 
-    /// The difference, of any precision.
+    /// The exact difference.
     pub(super) fn minus(&self, other: &Decimal) -> Arithmetic<Decimal> {
         self.plus(&other.negated())
     }
 
-    /// The sum of as many digits as results keep (`BigDecimal.add` with a `MathContext`).
+    /// The sum, rounded to `PRECISION_MAX` digits (`BigDecimal.add` with a `MathContext`).
     pub(super) fn limited_sum(&self, other: &Decimal) -> Arithmetic<Decimal> {
         if self.is_zero() || other.is_zero() {
             return self.sum_with_zero(other);
         }
         let (big, small) = if self.scale < other.scale { (self, other) } else { (other, self) };
-        // Digits of the smaller number that are far behind those that are kept count as one.
+        // A small number whose digits are all far behind the kept ones is replaced by a single digit.
         let last_kept = i64::from(big.scale) - big.precision() as i64 + PRECISION_MAX as i64;
         let first_of_small = i64::from(small.scale) - small.precision() as i64 + 1;
         if big.scale != small.scale
@@ -143,7 +144,7 @@ impl Decimal {
         big.plus(small)?.limited()
     }
 
-    /// The other number, with as many zeros behind it as the scale of the zero asks for and the digits allow.
+    /// The other number, extended with zeros to the scale of the zero as far as the maximum digits allow.
     fn sum_with_zero(&self, other: &Decimal) -> Arithmetic<Decimal> {
         let preferred = self.scale.max(other.scale);
         let sum = match (self.is_zero(), other.is_zero()) {
@@ -152,7 +153,7 @@ impl Decimal {
             _ => self.clone().limited()?,
         };
         let more = PRECISION_MAX as i64 - sum.precision() as i64;
-        // Java's difference wraps around, and the scale is then refused.
+        // Java's difference wraps around; the resulting scale is then refused.
         let scale = if more >= i64::from(preferred.wrapping_sub(sum.scale)) {
             i64::from(preferred)
         } else {
@@ -163,18 +164,18 @@ impl Decimal {
         Ok(Decimal { unscaled: sum.at(scale)?, scale })
     }
 
-    /// The number with its sign turned.
+    /// The negated number.
     pub(super) fn negated(&self) -> Decimal {
         Decimal { unscaled: -&self.unscaled, scale: self.scale }
     }
 
-    /// The product, of any precision.
+    /// The exact product.
     pub(super) fn times(&self, other: &Decimal) -> Arithmetic<Decimal> {
         let scale = checked_scale(self.is_zero(), i64::from(self.scale) + i64::from(other.scale))?;
         Ok(Decimal { unscaled: &self.unscaled * &other.unscaled, scale })
     }
 
-    /// Rounded to the digits that results keep.
+    /// Rounds to `PRECISION_MAX` digits.
     pub(super) fn limited(self) -> Arithmetic<Decimal> {
         if self.unscaled.bits() < PRECISION_MAX * 3 {
             return Ok(self);
@@ -184,7 +185,7 @@ impl Decimal {
         Ok(self.rounded(PRECISION_MAX, Rounding::HalfUp))
     }
 
-    /// With so many digits at most.
+    /// Rounds to at most `digits` digits.
     pub(super) fn rounded(self, digits: u64, rounding: Rounding) -> Decimal {
         let extra = self.precision().saturating_sub(digits) as u32;
         if extra == 0 {
@@ -192,18 +193,18 @@ impl Decimal {
         }
         let unscaled = divide_rounded(&self.unscaled, &ten_to(extra), rounding);
         let scale = self.scale.saturating_sub_unsigned(extra);
-        // Nines may have become a one more.
+        // Rounding nines up may have added a digit.
         Decimal { unscaled, scale }.rounded(digits, rounding)
     }
 
-    /// How many digits it has; zero has one.
+    /// Number of digits; zero has one.
     pub(super) fn precision(&self) -> u64 {
         let bits = self.unscaled.bits();
         if bits <= 60 {
             let small: u64 = self.unscaled.magnitude().iter_u64_digits().next().unwrap_or(0);
             return u64::from(small.checked_ilog10().unwrap_or(0)) + 1;
         }
-        // Between 2^(bits-1) and 2^bits there is one power of ten at most.
+        // There is at most one power of ten between 2^(bits-1) and 2^bits.
         let least = (bits - 1) * 30_102 / 100_000;
         let mut power = ten_to(least as u32);
         let mut digits = least;
@@ -214,12 +215,12 @@ impl Decimal {
         digits
     }
 
-    /// The quotient as `DecimalType.divide` gives it.
+    /// The quotient of `DecimalType.divide`.
     pub(super) fn divided_by(&self, divisor: &Decimal) -> Arithmetic<Decimal> {
         if divisor.unscaled == BigInt::ZERO {
             return Err("BigInteger divide by zero");
         }
-        // All of it in 32 bits, which wrap around.
+        // All of this is computed in 32 bits that wrap around.
         let digits_before_point = |number: &Decimal| (number.precision() as i32).wrapping_sub(number.scale);
         let first_digit = digits_before_point(self).wrapping_sub(digits_before_point(divisor));
         let least = self.scale.max(divisor.scale).max(QUOTIENT_DIGITS_MIN.wrapping_sub(first_digit));
@@ -227,8 +228,8 @@ impl Decimal {
         self.quotient(divisor, scale, Rounding::HalfUp).map(Decimal::stripped)
     }
 
-    /// The quotient at a scale (`BigDecimal.divide`): either number is brought to it, by differences of 32 bits that wrap
-    /// around, and then nothing is brought anywhere.
+    /// The quotient at a scale (`BigDecimal.divide`): one of the numbers is rescaled, by a 32-bit difference. If that
+    /// wraps around, the number is not rescaled.
     pub(super) fn quotient(&self, divisor: &Decimal, scale: i32, rounding: Rounding) -> Arithmetic<Decimal> {
         let shifted = |number: &Decimal, to: i32| -> Arithmetic<BigInt> {
             let power = u64::try_from(to.wrapping_sub(number.scale)).unwrap_or(0);
@@ -244,7 +245,7 @@ impl Decimal {
         Ok(Decimal { unscaled, scale })
     }
 
-    /// What is left by a division without fraction (`BigDecimal.remainder`).
+    /// The remainder of an integer division (`BigDecimal.remainder`).
     pub(super) fn remainder(&self, divisor: &Decimal) -> Arithmetic<Decimal> {
         if divisor.unscaled == BigInt::ZERO {
             let is_zero = self.unscaled == BigInt::ZERO;
@@ -259,7 +260,7 @@ impl Decimal {
         let common = self.scale.max(divisor.scale);
         let (dividend, by) = (self.at(common)?, divisor.at(common)?);
         let (quotient, rest) = (&dividend / &by, &dividend % &by);
-        // The quotient's scale is the preferred one, or as near to it as its zeros allow.
+        // The quotient's scale is the preferred one, or as near to it as its trailing zeros allow.
         let quotient_scale = if preferred >= 0 || quotient == BigInt::ZERO {
             preferred
         } else {
@@ -271,7 +272,7 @@ impl Decimal {
         Ok(Decimal { unscaled: rest.rescaled(scale)?, scale })
     }
 
-    /// Whether it is nearer to zero than another number, which is not zero.
+    /// Whether the number is nearer to zero than another one, which must not be zero.
     fn is_smaller(&self, other: &Decimal) -> Arithmetic<bool> {
         let place = |number: &Decimal| number.precision() as i64 - i64::from(number.scale);
         if self.is_zero() || place(self) != place(other) {
@@ -281,7 +282,7 @@ impl Decimal {
         Ok(self.at(scale)?.magnitude() < other.at(scale)?.magnitude())
     }
 
-    /// Without a fraction, a half away from zero.
+    /// Rounds to a whole number, half away from zero.
     pub(super) fn round(&self) -> Arithmetic<Decimal> {
         let unscaled = match u32::try_from(self.scale) {
             Ok(scale) if u64::from(scale) > self.precision() => BigInt::ZERO,
@@ -291,7 +292,7 @@ impl Decimal {
         Ok(Decimal { unscaled, scale: 0 })
     }
 
-    /// Without zeros at its end.
+    /// Removes trailing zeros.
     pub(super) fn stripped(self) -> Decimal {
         if self.unscaled == BigInt::ZERO {
             return Decimal::ZERO;
@@ -300,7 +301,7 @@ impl Decimal {
         Decimal { unscaled: self.unscaled / ten_to(zeros), scale: self.scale.saturating_sub_unsigned(zeros) }
     }
 
-    /// The digits at a scale that is not less than its own.
+    /// The unscaled number at a scale that is not less than its own.
     fn at(&self, scale: i32) -> Arithmetic<BigInt> {
         if self.is_zero() || scale == self.scale {
             return Ok(self.unscaled.clone());
@@ -308,7 +309,7 @@ impl Decimal {
         Ok(&self.unscaled * power_of_ten(scale.abs_diff(self.scale).into())?)
     }
 
-    /// The digits at a scale that loses none.
+    /// The unscaled number at a scale at which only zeros are dropped.
     fn rescaled(&self, scale: i32) -> Arithmetic<BigInt> {
         if scale >= self.scale {
             return self.at(scale);
@@ -317,7 +318,7 @@ impl Decimal {
     }
 }
 
-/// How many zeros end a number other than zero.
+/// Number of trailing decimal zeros of a number other than zero.
 fn trailing_zeros(number: &BigInt) -> u64 {
     let text = number.magnitude().to_radix_le(10);
     text.iter().take_while(|digit| **digit == 0).count() as u64
@@ -358,7 +359,7 @@ mod tests {
         assert_eq!(decimal("0.0").remainder(&decimal("0")), Err("Division undefined"));
     }
 
-    /// What Cassandra 5.0.6 answers.
+    /// The expected results are those of Cassandra 5.0.6.
     #[test]
     fn extreme_scales_answer_as_java_does() {
         let power = |scale: i32| Decimal { unscaled: 1.into(), scale };
@@ -393,7 +394,7 @@ mod tests {
         assert!(huge.round().is_err());
     }
 
-    /// Whatever the scales are, there is an answer, and soon.
+    /// For all scales there is a result in short time.
     #[test]
     fn no_scale_takes_long_or_panics() {
         let mut state = 11_u64;

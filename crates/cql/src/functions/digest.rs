@@ -1,4 +1,4 @@
-//! The hash algorithms that `mask_hash` offers: MD5 and the SHA family but for its third (FIPS 180-4).
+//! The hash algorithms of `mask_hash`: MD5, SHA-1 and SHA-2 (FIPS 180-4).
 
 /// An algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,9 +7,9 @@ pub(super) enum Digest {
     Md5,
     /// 160 bits.
     Sha1,
-    /// Of 32-bit words, cut to so many bytes.
+    /// SHA-2 with 32-bit words: length of the digest in bytes, and initial state.
     Sha32(usize, [u32; 8]),
-    /// Of 64-bit words, cut to so many bytes.
+    /// SHA-2 with 64-bit words: length of the digest in bytes, and initial state.
     Sha64(usize, [u64; 8]),
 }
 
@@ -59,7 +59,7 @@ const SHA_512_256: [u64; 8] = [
 ];
 
 impl Digest {
-    /// By Java's name, in any case, with Java's other names for it.
+    /// By Java's name or alias, in upper or lower case.
     pub(super) fn named(name: &str) -> Option<Digest> {
         Some(match &*name.to_ascii_uppercase() {
             "MD5" => Digest::Md5,
@@ -75,7 +75,7 @@ impl Digest {
     }
 }
 
-/// The digest of some bytes.
+/// Computes a digest.
 pub(super) fn of(digest: Digest, bytes: &[u8]) -> Vec<u8> {
     match digest {
         Digest::Md5 => md5::compute(bytes).0.to_vec(),
@@ -93,11 +93,11 @@ pub(super) fn of(digest: Digest, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The message with its end: a one bit, zeros, and its length in bits at the end of the last block.
+/// The padded message: with a one bit, zeros, and its length in bits at the end of the last block.
 fn padded(bytes: &[u8], block: usize) -> Vec<u8> {
     let mut out = bytes.to_vec();
     out.push(0x80);
-    // The length has an eighth of the block; the upper half of the longer one is zeros.
+    // The length takes an eighth of the block; the upper half of a 16-byte length is zero.
     while out.len() % block != block - block / 8 {
         out.push(0);
     }

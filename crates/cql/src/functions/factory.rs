@@ -1,4 +1,4 @@
-//! Functions made for the types of their arguments (`FunctionFactory`, `FunctionParameter`).
+//! Makes functions for the types of their arguments (`FunctionFactory`, `FunctionParameter`).
 
 use super::aggregate::Aggregate;
 use super::call::Testable;
@@ -13,14 +13,14 @@ use helenus_model::schema::Table;
 use helenus_model::types::{Assignment, CqlType};
 use std::sync::Arc;
 
-/// What an argument must be.
+/// The requirement on an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameter {
-    /// Anything.
+    /// Any type.
     Any,
-    /// Anything; what has no type of its own takes that of the receiver.
+    /// Any type; an argument without a type of its own gets that of the receiver.
     AnyOrReceiver,
-    /// Of the type of the first argument.
+    /// The type of the first argument.
     AsFirst,
     Text,
     TextOrAscii,
@@ -29,11 +29,11 @@ enum Parameter {
     SetOrList,
     NumberSetOrList,
     Map,
-    /// A vector of floats; what has no type of its own takes that of the argument of this number.
+    /// A vector of floats; an argument without a type of its own gets that of the argument with this index.
     Vector(usize),
 }
 
-/// What the function of a name takes, and how many of its arguments it needs.
+/// The parameters of a function, and how many of them are required.
 fn parameters(name: &str) -> Option<(&'static [Parameter], usize)> {
     use Parameter as P;
     Some(match name {
@@ -54,15 +54,15 @@ fn parameters(name: &str) -> Option<(&'static [Parameter], usize)> {
     })
 }
 
-/// Whether the functions of a name are made for their arguments.
+/// Whether functions with this name are made for their arguments.
 pub(super) fn is_made(name: &str) -> bool {
     name == "token" || parameters(name).is_some()
 }
 
-/// Makes the function of a name; `None` if none is made by that name.
+/// Makes a function; `None` if no function with this name is made.
 ///
 /// # Errors
-/// Arguments that it does not take, or whose types nobody knows.
+/// Arguments that the function refuses, or whose types are unknown.
 pub(super) fn make(
     name: &str,
     arguments: &[&dyn Testable],
@@ -157,7 +157,7 @@ fn made(name: &str, types: Vec<CqlType>, place: &CallPlace) -> Result<Found> {
     }
 }
 
-/// The type of the first argument, and as many of the others as are given.
+/// The type of the first argument, and those of the other given arguments.
 fn with_first(types: &[CqlType], rest: &[CqlType]) -> Vec<CqlType> {
     types.iter().take(1).chain(rest).take(types.len()).cloned().collect()
 }

@@ -1,25 +1,25 @@
-//! `exp`, `log` and `log10` of decimals, to as many digits as are asked for.
+//! `exp`, `log` and `log10` of decimals, with the number of digits that Cassandra returns.
 //!
-//! Fixed point in big integers, with digits to spare that the result is rounded from: Cassandra's results are the
-//! exact ones rounded to the nearest (`DecimalType.exp`, `log`, `log10`). Base e goes by way of base ten, so that
-//! powers of ten come off the number and its logarithm exactly.
+//! They compute in fixed point with big integers and extra digits, and then round: Cassandra's results are the exact
+//! values rounded to the nearest (`DecimalType.exp`, `log`, `log10`). Powers of ten are split off first, so they and
+//! their logarithms are exact.
 
 use super::decimal::{Arithmetic, Decimal, Rounding, divide_rounded, ten_to};
 use num_bigint::{BigInt, Sign};
 
-/// Least and most digits of a result (`DecimalType.MIN_SIGNIFICANT_DIGITS`, `MAX_PRECISION`).
+/// Minimum and maximum digits of a result (`DecimalType.MIN_SIGNIFICANT_DIGITS`, `MAX_PRECISION`).
 const DIGITS_MIN: u64 = 32;
 const DIGITS_MAX: u64 = 10_000;
-/// Most digits of a number whose power or logarithm is computed: the time grows with the third power of the digits, and is about
-/// half a second here. Cassandra takes minutes for some thousand digits.
+/// Maximum digits of an argument. The time grows with the third power of the digits and is about half a second at this
+/// limit. Cassandra takes minutes for some thousand digits.
 const ARGUMENT_DIGITS_MAX: u64 = 1000;
-/// What is said of longer ones.
+/// The error for longer arguments.
 pub(super) const TOO_MANY_DIGITS: &str =
     "exp, log and log10 take numbers of at most 1000 digits; round or cast the number to double first";
-/// Digits computed beyond those of the result.
+/// Extra digits of the computation.
 const SPARE_DIGITS: u32 = 20;
 
-/// How many digits the result for a number has.
+/// Number of digits of the result for a number.
 fn digits_for(number: &Decimal) -> Arithmetic<u64> {
     match number.precision() {
         digits if digits > ARGUMENT_DIGITS_MAX => Err(TOO_MANY_DIGITS),
@@ -39,7 +39,7 @@ pub(super) fn exp(number: &Decimal) -> Arithmetic<Decimal> {
     }
     let places = digits as u32 + SPARE_DIGITS + magnitude.max(0) as u32;
     if -magnitude > i64::from(places) {
-        // So near to zero that 1 + x rounds to what it is rounded to.
+        // The number is so near to zero that 1 + x rounds to the same result.
         let one = Decimal { unscaled: BigInt::from(1), scale: 0 };
         return Ok(one.plus(number)?.rounded(digits, Rounding::HalfEven));
     }
@@ -63,8 +63,9 @@ pub(super) fn log(number: &Decimal) -> Arithmetic<Decimal> {
     Ok(if is_one(number) { Decimal::ZERO } else { natural(number, digits) })
 }
 
-/// The logarithm to base ten of a number above zero: the natural one divided by that of ten, both with two digits more
-/// than the result. Powers of ten show that: some come out as whole numbers, some with zeros behind the point.
+/// The base-ten logarithm of a number above zero: its natural logarithm divided by that of ten, both with two more
+/// digits than the result. This shows for powers of ten: some results are whole numbers, some have zeros after the
+/// point.
 pub(super) fn log10(number: &Decimal) -> Arithmetic<Decimal> {
     let digits = digits_for(number)?;
     let ten = natural(&Decimal { unscaled: BigInt::from(10), scale: 0 }, digits + 2);
@@ -88,9 +89,9 @@ fn is_one(number: &Decimal) -> bool {
     number.clone().stripped() == Decimal { unscaled: BigInt::from(1), scale: 0 }
 }
 
-/// The natural logarithm of a number other than one, with so many digits.
+/// The natural logarithm of a number other than one, with this many digits.
 fn natural(number: &Decimal, digits: u64) -> Decimal {
-    // Near one the first digits of the logarithm are zeros: more places until enough digits are left.
+    // Near one the logarithm begins with zeros, so the number of places is doubled until enough digits are left.
     let mut places = digits as u32 + SPARE_DIGITS + number.precision() as u32;
     loop {
         let point = Point { one: ten_to(places), places };
@@ -102,7 +103,7 @@ fn natural(number: &Decimal, digits: u64) -> Decimal {
     }
 }
 
-/// Fixed point: numbers are so many times `one`.
+/// Fixed-point arithmetic: a number is stored as a multiple of `one`.
 struct Point {
     one: BigInt,
     places: u32,
@@ -123,7 +124,7 @@ impl Point {
         a * b / &self.one
     }
 
-    /// e to a power from 0 to 3: of a small part of it, squared up.
+    /// e to a power from 0 to 3: computed for a fraction of the power, and squared repeatedly.
     fn exp(&self, power: &BigInt) -> BigInt {
         const HALVINGS: u32 = 8;
         let part = power >> HALVINGS;
@@ -142,7 +143,7 @@ impl Point {
         sum
     }
 
-    /// The logarithm of a fraction: twice the inverse hyperbolic tangent of (a - b) / (a + b).
+    /// The logarithm of a / b: twice the inverse hyperbolic tangent of (a - b) / (a + b).
     fn ln_of_fraction(&self, a: &BigInt, b: &BigInt) -> BigInt {
         let z = (a - b) * &self.one / (a + b);
         let square = self.times(&z, &z);
@@ -157,7 +158,7 @@ impl Point {
         }
     }
 
-    /// 10 = 2^3 * 5/4.
+    /// ln 10, using 10 = 2^3 * 5/4.
     fn ln_ten(&self) -> BigInt {
         let ln_two = self.ln_of_fraction(&BigInt::from(2), &BigInt::from(1));
         ln_two * 3 + self.ln_of_fraction(&BigInt::from(5), &BigInt::from(4))
@@ -165,7 +166,7 @@ impl Point {
 
     fn ln(&self, number: &Decimal) -> BigInt {
         let ln_two = self.ln_of_fraction(&BigInt::from(2), &BigInt::from(1));
-        // number = m * 10^powers with m from 0.1 to 1, then m * 2^doublings from 3/4 to 3/2.
+        // number = m * 10^powers with m from 0.1 to 1; then m is doubled `doublings` times, to between 3/4 and 3/2.
         let precision = number.precision() as i64;
         let powers = precision - i64::from(number.scale);
         let mut m = self.of(&Decimal { unscaled: number.unscaled.clone(), scale: precision as i32 });

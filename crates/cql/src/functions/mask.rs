@@ -5,10 +5,10 @@ use super::time;
 use crate::error::{CqlError, Result};
 use helenus_model::types::{CqlType, Duration, pack, put_element, put_value};
 
-/// What stands for hidden characters.
+/// The default replacement of masked characters.
 const PADDING: u16 = b'*' as u16;
 
-/// The value that hides every other of a type (`AbstractType.getMaskedValue`).
+/// The default masked value of a type (`AbstractType.getMaskedValue`).
 pub(super) fn default_of(ty: &CqlType) -> Vec<u8> {
     match ty {
         CqlType::Ascii | CqlType::Text => b"****".to_vec(),
@@ -45,12 +45,13 @@ fn fields<'t>(types: impl Iterator<Item = &'t CqlType>) -> Vec<u8> {
     out
 }
 
-/// A text with its inner or its outer characters hidden. Characters are UTF-16 units, as Java counts them.
+/// Masks the inner or the outer characters of a text. Characters are UTF-16 units, as in Java.
 ///
-/// `function` is its name; `arguments` are the text, how many characters stand before and behind, and what hides.
+/// `function` is the function's name. `arguments` are the text, the numbers of characters at the beginning and at the
+/// end, and the padding.
 ///
 /// # Errors
-/// The padding is not one character.
+/// The padding is not a single character.
 pub(super) fn partial(inner: bool, function: &str, arguments: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>> {
     let argument = |index: usize| arguments.get(index).copied().flatten();
     let padding = match argument(3) {
@@ -85,10 +86,10 @@ pub(super) fn partial(inner: bool, function: &str, arguments: &[Option<&[u8]>]) 
     Ok(Some(String::from_utf16_lossy(&masked).into_bytes()))
 }
 
-/// The hash of a value, by the algorithm that Java knows by this name.
+/// The hash of a value by an algorithm with Java's name.
 ///
 /// # Errors
-/// There is none of that name.
+/// There is no algorithm with this name.
 pub(super) fn hash(value: Option<&[u8]>, algorithm: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
     let name = algorithm.map_or("SHA-256".into(), String::from_utf8_lossy);
     let Some(digest) = Digest::named(&name) else {

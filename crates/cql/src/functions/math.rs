@@ -1,4 +1,4 @@
-//! `abs`, `exp`, `log`, `log10` and `round`, each of its argument's type (`MathFcts`).
+//! `abs`, `exp`, `log`, `log10` and `round`; the result has the argument's type (`MathFcts`).
 
 use super::decimal::{Arithmetic, Decimal};
 use super::logarithm;
@@ -9,20 +9,20 @@ use num_bigint::BigInt;
 /// A function of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Math {
-    /// Without its sign.
+    /// The absolute value.
     Abs,
-    /// e to its power.
+    /// e to the power of the number.
     Exp,
-    /// Its natural logarithm.
+    /// The natural logarithm.
     Log,
-    /// Its logarithm to base ten.
+    /// The logarithm to base ten.
     Log10,
-    /// The nearest number without fraction.
+    /// The nearest whole number.
     Round,
 }
 
 impl Math {
-    /// The function of a name.
+    /// The function with this name.
     pub(super) fn named(name: &str) -> Option<Math> {
         Some(match name {
             "abs" => Math::Abs,
@@ -34,10 +34,10 @@ impl Math {
         })
     }
 
-    /// Computes it; `None` of an empty value.
+    /// Computes the function; `None` for an empty value.
     ///
     /// # Errors
-    /// Logarithms of what is not above zero, where the type has no NaN.
+    /// Logarithm of a number that is not above zero, if the type has no NaN.
     pub(super) fn of(self, ty: &CqlType, value: &[u8]) -> Arithmetic<Option<Vec<u8>>> {
         let Some(number) = Number::read(ty, value) else { return Ok(None) };
         let bytes = match number {
@@ -55,7 +55,7 @@ impl Math {
         Ok(Some(bytes))
     }
 
-    /// Java computes a double and casts it; casts to fewer than 32 bits cut its 32.
+    /// Java computes a double and casts it; a cast to fewer than 32 bits truncates a 32-bit integer.
     fn of_whole(self, ty: &CqlType, value: i64) -> Vec<u8> {
         let real = |real: f64| match ty {
             CqlType::TinyInt | CqlType::SmallInt | CqlType::Int => i64::from(real as i32),
@@ -110,7 +110,7 @@ impl Math {
     }
 }
 
-/// `Math.round`: a half goes up, also below zero.
+/// `Math.round`: halves are rounded up, also below zero.
 fn half_up(value: f64) -> f64 {
     let floor = value.floor();
     if value - floor >= 0.5 { floor + 1.0 } else { floor }

@@ -1,10 +1,10 @@
-//! Functions that terms and selections call.
+//! Functions that terms and selections can call.
 //!
-//! `call` is the seam: what a function is and what a call may ask for. `resolve` chooses a function by name and
-//! arguments: from those of fixed types, which `native` lists and computes, and from those that `factory` makes for the
-//! types at hand; `overload` those of the operators. What they compute stands by subject: `time`, `cast`, `operation` (the operators), `math`, `collection`,
-//! `mask`, `similarity`; `number`, `decimal` and `logarithm` are the arithmetic, with Java's rules. `aggregate` makes
-//! one value of many rows.
+//! `call` is the interface of functions and their calls. `resolve` chooses a function by name and arguments: from those
+//! with fixed types, which `native` lists and computes, and those that `factory` makes for the argument types;
+//! `overload` chooses among the operators. The computations are in files by subject: `time`, `cast`, `operation` (the
+//! operators), `math`, `collection`, `mask`, `similarity`; `number`, `decimal` and `logarithm` are the arithmetic, with
+//! Java's rules. `aggregate` computes one value of many rows.
 
 mod aggregate;
 mod call;

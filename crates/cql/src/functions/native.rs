@@ -20,26 +20,26 @@ use std::sync::Arc;
 /// A native function with fixed types.
 #[derive(Debug)]
 pub(super) struct Native {
-    /// With its keyspace, as errors and results show it.
+    /// With its keyspace, as in errors and results.
     name: String,
     arguments: Vec<CqlType>,
     returns: CqlType,
     does: Does,
 }
 
-/// What a function computes.
+/// The computation of a function.
 #[derive(Clone, Debug)]
 pub(super) enum Does {
     Now,
     Uuid,
     MinTimeUuid,
     MaxTimeUuid,
-    /// From the argument's type over milliseconds to that of the result.
+    /// Converts the argument's type to the result's, by way of milliseconds.
     Time,
     Floor,
-    /// The bytes as they are.
+    /// The bytes of the value.
     ToBlob,
-    /// The same bytes, if they are a value of the type.
+    /// The same bytes, if they are valid for the type.
     FromBlob,
     Token,
     Cast(Cast),
@@ -54,7 +54,7 @@ pub(super) enum Does {
     MaskDefault,
     MaskReplace,
     MaskHash,
-    /// The inner characters, or the outer.
+    /// Masks the inner (true) or the outer characters.
     MaskPartial(bool),
     Similarity(Similarity),
     ToJson,
@@ -95,7 +95,7 @@ impl Scalar for Native {
     }
 
     fn slow_from_bytes(&self) -> usize {
-        // The digits of these cost the third power of their number.
+        // Their time grows with the third power of the number of digits.
         match self.does {
             Does::Math(Math::Exp | Math::Log | Math::Log10) => 64,
             _ => 1024,
@@ -129,7 +129,7 @@ impl Scalar for Native {
 }
 
 impl Native {
-    /// Functions to which an empty value is no value where its type has no use for one.
+    /// Functions for which a meaningless empty argument counts as null.
     fn of_values(&self, arguments: &[Option<&[u8]>], cx: &CallContext<'_>) -> Result<Option<Vec<u8>>> {
         let mut values: Vec<&[u8]> = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(&self.arguments) {
@@ -151,9 +151,9 @@ impl Native {
             Does::Operation(operator) => self.operate(*operator, &values),
             Does::Negation => Ok(operation::negated(ty, value)),
             Does::Math(math) => math.of(ty, value).map_err(|why| match why {
-                // A bound of ours, not one of Cassandra's.
+                // A limit of this server, which Cassandra does not have.
                 TOO_MANY_DIGITS => self.failed(format!("execution of '{}[{ty}]' failed: {why}", self.name)),
-                // Cassandra answers with the exception of its own code.
+                // Cassandra returns the exception of its Java code.
                 _ => CqlError::Server(format!("java.lang.ArithmeticException: {why}")),
             }),
             Does::MapKeys => Ok(Some(collection::map_keys(value))),
@@ -222,14 +222,14 @@ impl Native {
         Arc::new(Native { name: format!("system.{name}"), arguments: arguments.to_vec(), returns, does })
     }
 
-    /// `token`, of a table.
+    /// The function `token` of a table.
     pub(super) fn token(table: &Table) -> Arc<dyn Scalar> {
         let types: Vec<CqlType> = table.partition_key.iter().map(|column| column.ty.clone()).collect();
         Native::shared("token", &types, CqlType::BigInt, Does::Token)
     }
 }
 
-/// The native types, as conversions from and to blobs know them, with the type that functions see.
+/// The native types by their names in the blob conversion functions, with the type that functions see.
 const CONVERTED: &[(&str, CqlType)] = &[
     ("ascii", CqlType::Ascii),
     ("bigint", CqlType::BigInt),
@@ -254,12 +254,12 @@ const CONVERTED: &[(&str, CqlType)] = &[
     ("varint", CqlType::Varint),
 ];
 
-/// The type that a name in a function's name means.
+/// The type with this name within a function's name.
 fn converted(name: &str) -> Option<&'static CqlType> {
     CONVERTED.iter().find(|(known, _)| *known == name).map(|(_, ty)| ty)
 }
 
-/// The functions of a name, in Cassandra's old or new spelling.
+/// The functions with this name, in Cassandra's old or new spelling.
 pub(super) fn functions(name: &str) -> Vec<Arc<dyn Scalar>> {
     use CqlType::{Date, Time, TimeUuid, Timestamp, Uuid};
     let now = |ty| vec![Native::shared(name, &[], ty, Does::Now)];
@@ -309,7 +309,7 @@ fn floors() -> Vec<Arc<dyn Scalar>> {
     all.into_iter().map(of).collect()
 }
 
-/// Functions of which there is one a type or an operator.
+/// Functions that exist for each type or operator.
 fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
     if let Some(operator) = operation::operator_of(name) {
         let of = |(arguments, returns): ([CqlType; 2], CqlType)| {
@@ -330,7 +330,7 @@ fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
     }
     let cast_to = name.strip_prefix("cast_as_").map(str::to_owned);
     let cast_to = cast_to.or_else(|| name.strip_prefix("castAs").map(str::to_lowercase));
-    // Casts know a type by one name only.
+    // Casts know each type by one name only.
     let Some(to) =
         cast_to.as_deref().filter(|name| *name != "varchar" && *name != "counter").and_then(converted)
     else {
@@ -341,7 +341,7 @@ fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
         .collect()
 }
 
-/// The token of a partition key of these values; `None` if one is null.
+/// The token of a partition key with these values; `None` if one is null.
 fn token_of(values: &[Option<&[u8]>]) -> Option<Token> {
     if let [only] = values {
         return only.map(Token::of_key);

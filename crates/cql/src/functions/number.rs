@@ -1,13 +1,13 @@
-//! Numbers of every type as arithmetic sees them, with Java's conversions between them.
+//! Numbers of all types for arithmetic, with Java's conversions between them.
 
 use super::decimal::{Arithmetic, Decimal, ten_to};
 use helenus_model::types::{ConstantKind, CqlType, parse_constant, to_cql_literal};
 use num_bigint::{BigInt, Sign};
 
-/// A number: what it was read as decides how it is converted.
+/// A number. The variant is the type that it was read from, which determines its conversions.
 #[derive(Clone, Debug)]
 pub(super) enum Number {
-    /// Up to 64 bits, a counter too.
+    /// An integer of up to 64 bits, or a counter.
     Whole(i64),
     /// A `float`.
     Float(f32),
@@ -19,7 +19,7 @@ pub(super) enum Number {
     Decimal(Decimal),
 }
 
-/// The types that are numbers, in Cassandra's order (`OperationFcts`).
+/// The number types, in Cassandra's order (`OperationFcts`).
 pub(super) const NUMBERS: &[CqlType] = &[
     CqlType::TinyInt,
     CqlType::SmallInt,
@@ -32,13 +32,13 @@ pub(super) const NUMBERS: &[CqlType] = &[
     CqlType::Counter,
 ];
 
-/// Whether values of a type are numbers.
+/// Whether a type is a number type.
 pub(super) fn is_number(ty: &CqlType) -> bool {
     NUMBERS.contains(ty)
 }
 
 impl Number {
-    /// From a serialised value; `None` if it is empty or not of a type of numbers.
+    /// From a serialised value; `None` if it is empty or not a number.
     pub(super) fn read(ty: &CqlType, bytes: &[u8]) -> Option<Number> {
         if bytes.is_empty() {
             return None;
@@ -56,7 +56,7 @@ impl Number {
         })
     }
 
-    /// Java's `longValue`; those of fewer bits are its low ones.
+    /// Java's `longValue`; narrower integers are its low bits.
     pub(super) fn whole(&self) -> i64 {
         match self {
             Number::Whole(value) => *value,
@@ -67,7 +67,7 @@ impl Number {
         }
     }
 
-    /// Java's `intValue`: of a fraction the nearest within 32 bits.
+    /// Java's `intValue`; a fraction outside 32 bits gives the nearest limit.
     pub(super) fn int(&self) -> i32 {
         match self {
             Number::Float(value) => *value as i32,
@@ -98,7 +98,7 @@ impl Number {
         }
     }
 
-    /// As a `varint` operation takes it (`IntegerType.toBigInteger`).
+    /// The operand of a `varint` operation (`IntegerType.toBigInteger`).
     pub(super) fn big(&self) -> BigInt {
         match self {
             Number::Big(value) => value.clone(),
@@ -106,7 +106,8 @@ impl Number {
         }
     }
 
-    /// As a `decimal` operation takes it (`DecimalType.toBigDecimal`): numbers of 64 bits go by way of a double.
+    /// The operand of a `decimal` operation (`DecimalType.toBigDecimal`); 64-bit numbers are converted by way of a
+    /// double.
     pub(super) fn decimal(&self) -> Arithmetic<Decimal> {
         let real = match self {
             Number::Decimal(value) => return Ok(value.clone()),
@@ -123,20 +124,20 @@ impl Number {
     }
 }
 
-/// A finite double as Java prints it, read as a decimal.
+/// A finite double converted to a decimal by its text in Java.
 fn decimal_of_double(value: f64) -> Decimal {
     let text = to_cql_literal(&CqlType::Double, Some(&value.to_be_bytes()));
     let bytes = parse_constant(&CqlType::Decimal, ConstantKind::Float, &text);
     bytes.map_or(Decimal::ZERO, |bytes| Decimal::from_bytes(&bytes))
 }
 
-/// Decimal digits beyond which no digit decides how a number is rounded to a double, other than by being zero or not.
+/// Digits after this many decide the rounding to a double only by whether all of them are zero.
 const DECISIVE_DIGITS: i64 = 800;
-/// A power of ten that no double reaches, and below whose inverse every double is zero.
+/// Every double is below this power of ten, and every number below its inverse rounds to zero.
 const EXPONENT_BOUND: i64 = 400;
 
-/// A whole number as text from which the nearest double or float is read; infinite beyond their range, since all digits of
-/// a number of a million take seconds to print.
+/// A text of a whole number that parses to the nearest double or float; infinite if out of range, because printing all
+/// digits of a number with a million digits takes seconds.
 fn big_text(value: &BigInt) -> String {
     if value.bits() <= 1024 {
         return value.to_string();
@@ -144,10 +145,10 @@ fn big_text(value: &BigInt) -> String {
     if value.sign() == Sign::Minus { "-inf" } else { "inf" }.to_owned()
 }
 
-/// A decimal as text from which the nearest double or float is read, of about `DECISIVE_DIGITS` digits at most.
+/// A text of a decimal that parses to the nearest double or float, of about `DECISIVE_DIGITS` digits at most.
 fn decimal_text(value: &Decimal) -> String {
     let sign = if value.unscaled.sign() == Sign::Minus { "-" } else { "" };
-    // 30,103 digits of a decimal number are 100,000 bits; one digit more than there are at most.
+    // 100,000 bits are 30,103 decimal digits; the result is an upper bound of the number of digits.
     let digits = i64::try_from(value.unscaled.bits()).unwrap_or(i64::MAX / 100_000) * 30_103 / 100_000 + 1;
     let exponent = digits - i64::from(value.scale);
     if value.unscaled.sign() == Sign::NoSign || exponent < -EXPONENT_BOUND {
@@ -161,7 +162,7 @@ fn decimal_text(value: &Decimal) -> String {
     };
     let power = ten_to(dropped);
     let kept = &value.unscaled / &power;
-    // One more digit says whether anything but zeros was dropped.
+    // One more digit tells whether anything but zeros was dropped.
     let last = u8::from(&kept * &power != value.unscaled);
     format!("{kept}{last}e{}", i64::from(dropped) - i64::from(value.scale) - 1)
 }
@@ -188,7 +189,7 @@ mod tests {
         fn a_long_number_is_read_as_all_its_digits_are(
             bytes in prop::collection::vec(any::<u8>(), 0..2000),
             negative: bool,
-            // Digits before the point.
+            // Number of digits before the point.
             magnitude in -450_i32..450,
         ) {
             let unscaled = whole(&bytes, negative);
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn halves_between_two_doubles_are_decided_by_the_last_digit() {
-        // 2^53 + 1 lies between two doubles; a digit far behind the point moves it up.
+        // 2^53 + 1 is halfway between two doubles; a digit far after the point moves it up.
         let tie = BigInt::from(9_007_199_254_740_993_i64);
         let zeros = 5000;
         let exact = Decimal { unscaled: &tie * BigInt::from(10).pow(zeros), scale: zeros as i32 };

@@ -8,7 +8,7 @@ use helenus_model::types::{CqlType, Duration, add_duration, to_cql_literal};
 use num_bigint::BigInt;
 use std::ops::{Add, Div, Mul, Rem, Sub};
 
-/// The name of the function behind an operator.
+/// The name of an operator's function.
 pub(crate) fn function_name(operator: Operator) -> &'static str {
     match operator {
         Operator::Add => "_add",
@@ -19,16 +19,16 @@ pub(crate) fn function_name(operator: Operator) -> &'static str {
     }
 }
 
-/// The name of the function behind the minus sign.
+/// The name of the function of the minus sign.
 pub(crate) const NEGATION: &str = "_negate";
 
-/// The operator that a function stands for.
+/// The operator of a function name.
 pub(super) fn operator_of(name: &str) -> Option<Operator> {
     use Operator::{Add, Divide, Modulo, Multiply, Subtract};
     [Add, Subtract, Multiply, Divide, Modulo].into_iter().find(|operator| function_name(*operator) == name)
 }
 
-/// The types that an operator takes, and what it gives for them.
+/// The operand types that an operator accepts, with the result type.
 pub(super) fn signatures(operator: Operator) -> Vec<([CqlType; 2], CqlType)> {
     let mut found = Vec::with_capacity(NUMBERS.len() * NUMBERS.len() + 6);
     for left in NUMBERS {
@@ -51,7 +51,7 @@ pub(super) fn signatures(operator: Operator) -> Vec<([CqlType; 2], CqlType)> {
     found
 }
 
-/// The type of a result: as wide as the wider operand, with a fraction if one has it.
+/// The type of a result: as wide as the wider operand, and a fraction if one of them is.
 fn common_type(left: &CqlType, right: &CqlType) -> CqlType {
     let size = |ty: &CqlType| match ty {
         CqlType::TinyInt => 1,
@@ -73,7 +73,7 @@ fn common_type(left: &CqlType, right: &CqlType) -> CqlType {
     }
 }
 
-/// Computes an operation; `None` where an operand is empty and its type has no empty values.
+/// Computes an operation; `None` if an operand is empty and its type has no empty values.
 pub(super) fn operate(
     operator: Operator,
     types: (&CqlType, &CqlType, &CqlType),
@@ -135,7 +135,7 @@ fn numbers(operator: Operator, result: &CqlType, left: &Number, right: &Number) 
     })
 }
 
-/// An operation on binary fractions of either length.
+/// An operation on floats or doubles.
 fn real<T>(operator: Operator, left: T, right: T) -> T
 where
     T: Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T> + Rem<Output = T>,
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// Of 64 bits; fewer are the low ones of the result.
+/// An operation on 64-bit integers; narrower results are its low bits.
 fn whole(operator: Operator, left: i64, right: i64) -> Arithmetic<i64> {
     Ok(match operator {
         Operator::Add => left.wrapping_add(right),
@@ -188,7 +188,7 @@ fn with_duration(
     Ok(Some(time::from_millis(ty, moved)))
 }
 
-/// A number with its sign turned.
+/// The negated number.
 pub(super) fn negated(ty: &CqlType, value: &[u8]) -> Option<Vec<u8>> {
     let number = Number::read(ty, value)?;
     Some(match (ty, number) {
@@ -203,7 +203,7 @@ pub(super) fn negated(ty: &CqlType, value: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A duration in messages.
+/// A duration's text in messages.
 pub(super) fn duration_text(duration: Duration) -> String {
     to_cql_literal(&CqlType::Duration, Some(&duration.to_bytes()))
 }

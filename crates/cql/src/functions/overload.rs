@@ -1,9 +1,9 @@
-//! The overloads of the operators, chosen by numbers.
+//! The overloads of the operators, chosen by type indexes.
 //!
-//! An operator has some fifty overloads over fourteen types. Choosing one asks how well each operand suits each type, and an
-//! operand may be an operation itself. So the answers for all types are kept together (`Suits`), made once an operand, and a
-//! choice is one walk over a table: a chain of operations costs as much as it has operators. The rules are those of
-//! `resolve::best`, which chooses among the functions of other names.
+//! An operator has about fifty overloads over fourteen types. To choose one, every operand is tested against every
+//! type, and an operand may itself be an operation. So the results for all types are computed once for each operand
+//! (`Suits`), and a choice is one pass over a table: the time for a chain of operations is linear in the number of
+//! operators. The rules are those of `resolve::best`, which chooses among other functions.
 
 use super::number::NUMBERS;
 use super::operation::signatures;
@@ -13,7 +13,7 @@ use crate::syntax::ast::ArithmeticOperator;
 use helenus_model::types::{Assignment, CqlType};
 use std::sync::LazyLock;
 
-/// The types of operands and results: numbers first.
+/// The types of operands and results; numbers come first.
 pub(crate) const OPERAND_TYPES: [CqlType; 14] = [
     CqlType::TinyInt,
     CqlType::SmallInt,
@@ -31,10 +31,10 @@ pub(crate) const OPERAND_TYPES: [CqlType; 14] = [
     CqlType::Ascii,
 ];
 
-/// How well something suits each of `OPERAND_TYPES`.
+/// How well an operand fits each of `OPERAND_TYPES`.
 pub(crate) type Suits = [Assignment; OPERAND_TYPES.len()];
 
-/// An overload: its types by their numbers, and the function.
+/// An overload: the indexes of its types, and the function.
 pub(crate) struct Overload {
     left: usize,
     right: usize,
@@ -42,20 +42,20 @@ pub(crate) struct Overload {
     pub(crate) function: Found,
 }
 
-/// What a choice came to.
+/// The result of a choice.
 pub(crate) enum Choice {
-    /// This one.
+    /// This overload.
     One(&'static Overload),
-    /// None fits.
+    /// No overload fits.
     None,
-    /// Several do, and nothing tells which is meant.
+    /// Several overloads fit, and the choice is ambiguous.
     Several,
 }
 
-/// Which operands are bind markers: where one is, the type of the result does not decide between overloads.
+/// Whether an operand is a bind marker: then the receiver's type does not decide between overloads.
 pub(crate) type HasMarker = bool;
 
-/// The number of a type, if operands have it.
+/// The index of a type, if it is an operand type.
 pub(crate) fn number_of(ty: &CqlType) -> Option<usize> {
     OPERAND_TYPES.iter().position(|known| known == ty)
 }
@@ -95,7 +95,7 @@ fn overloads(operator: ArithmeticOperator) -> &'static [Overload] {
     ALL.get(at).map_or(&[], |all| all)
 }
 
-/// The overload that an operation means; `ty` is what the result is for, if that is known.
+/// Chooses the overload of an operation; `ty` is the type of its receiver, if known.
 pub(crate) fn choose(
     operator: ArithmeticOperator,
     (left, right): (&Suits, &Suits),
@@ -116,7 +116,7 @@ pub(crate) fn choose(
             continue;
         }
         if left == Assignment::Exact && right == Assignment::Exact {
-            // Operands that have no type of their own suit several exactly: what the result is for decides.
+            // Operands without a type of their own fit several overloads exactly; then the receiver's type decides.
             if ty.is_none() || is_of_type(overload) {
                 return Choice::One(overload);
             }
@@ -132,7 +132,7 @@ pub(crate) fn choose(
         (Some(exact), _) => Choice::One(exact),
         (None, Some(only)) if count == 1 => Choice::One(only),
         (None, None) => Choice::None,
-        // What the result is for decides, if the operands may be of that type.
+        // The receiver's type decides, if the operands may have it.
         (None, Some(_)) => of_type.filter(|_| !has_marker).map_or(Choice::Several, Choice::One),
     }
 }

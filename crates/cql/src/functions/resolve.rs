@@ -1,4 +1,4 @@
-//! Chooses the function that a call means (`FunctionResolver`).
+//! Chooses the function of a call (`FunctionResolver`).
 
 use super::aggregate::Aggregate;
 use super::call::{Scalar, Testable};
@@ -15,23 +15,23 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// Where a call stands.
+/// The context of a call.
 #[derive(Clone, Debug)]
 pub struct CallPlace {
     /// Keyspace of the statement's table.
     pub(crate) keyspace: Arc<str>,
     /// The statement's table.
     pub(crate) table: Arc<str>,
-    /// What the result must be, if that is known.
+    /// The required type of the result, if known.
     pub(crate) ty: Option<CqlType>,
 }
 
-/// A function found.
+/// A resolved function.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
-    /// Of one row.
+    /// Computes on one row.
     Scalar(Arc<dyn Scalar>),
-    /// Of many.
+    /// Computes on many rows.
     Aggregate(Aggregate),
 }
 
@@ -60,7 +60,7 @@ impl Found {
         }
     }
 
-    /// What a result column of it is called, by what its arguments are called.
+    /// The name of its result column, for the names of its arguments.
     pub(crate) fn column_name(&self, arguments: &[&str]) -> String {
         match self {
             Found::Scalar(function) => function.column_name(arguments),
@@ -74,7 +74,7 @@ impl Found {
     }
 }
 
-/// The function that a call within a term means, chosen by its arguments and what the result is for.
+/// Chooses the function of a call within a term, by its arguments and the receiver of its result.
 ///
 /// # Errors
 /// There is no such function, none of its overloads fits, or it is an aggregate.
@@ -101,7 +101,7 @@ pub fn find(
     }
 }
 
-/// Whether the functions of a name are made for their arguments.
+/// Whether functions with this name are made for their arguments.
 pub(crate) fn is_made(name: &FunctionName<'_>) -> bool {
     is_native(name) && factory::is_made(name.name.as_str())
 }
@@ -110,10 +110,10 @@ fn is_native(name: &FunctionName<'_>) -> bool {
     name.keyspace.as_ref().is_none_or(|keyspace| keyspace.as_str() == "system")
 }
 
-/// The function that a call means; `None` if there is none of that name.
+/// Chooses the function of a call; `None` if there is no function with this name.
 ///
 /// # Errors
-/// None of its overloads fits, or more than one does.
+/// No overload fits, or more than one.
 pub(crate) fn lookup(
     name: &FunctionName<'_>,
     arguments: &[&dyn Testable],
@@ -160,14 +160,14 @@ fn operation_of(
     }
 }
 
-/// The functions of a name whose types are fixed, made once.
+/// The functions with this name and fixed types; created once.
 pub(super) fn functions_named(name: &str) -> Arc<[Found]> {
     static KNOWN: LazyLock<RwLock<HashMap<String, Arc<[Found]>>>> = LazyLock::new(RwLock::default);
     if let Some(known) = KNOWN.read().get(name) {
         return known.clone();
     }
     let made: Arc<[Found]> = fixed(name).into();
-    // There are as many names as functions: those that are none are not kept.
+    // Only names of functions are kept, so the map stays small.
     if !made.is_empty() {
         KNOWN.write().insert(name.to_owned(), made.clone());
     }
@@ -187,7 +187,7 @@ fn fixed(name: &str) -> Vec<Found> {
     }
 }
 
-/// Checks the arguments of the only function of a name, with better texts than a choice could give.
+/// Checks the arguments of the only function with its name, with better errors than a choice could give.
 fn check(function: &Found, arguments: &[&dyn Testable], place: &CallPlace, scope: &Scope<'_>) -> Result<()> {
     let (name, types) = (function.name(), function.arguments());
     if arguments.len() != types.len() {
@@ -217,7 +217,7 @@ fn best(
 ) -> Result<Found> {
     let mut fitting = Vec::new();
     let mut first_exact = None;
-    // Overloads share their types: each is asked about once an argument.
+    // Overloads share types, so each type is tested once for each argument.
     let mut asked: Vec<(usize, &CqlType, Assignment)> = Vec::new();
     for candidate in candidates {
         let returned = place.ty.as_ref().map(|ty| assignable(ty, &candidate.returns()));
@@ -244,7 +244,7 @@ fn best(
             continue;
         }
         if exact {
-            // Operands that have no type of their own suit several exactly: what the result is for decides.
+            // Operands without a type of their own fit several overloads exactly; then the receiver's type decides.
             let of_type = place.ty.as_ref().is_none_or(|ty| types.iter().all(|argument| argument == ty));
             if of_type {
                 return Ok(candidate.clone());
@@ -291,7 +291,7 @@ fn ambiguous(name: &FunctionName<'_>, several: &[&Found]) -> Result<Found> {
     ))
 }
 
-/// The operator that a call stands for; one by the function's name alone is none.
+/// The operator of a call; a function name without keyspace is not an operator.
 fn operator_of(name: &FunctionName<'_>) -> Option<ArithmeticOperator> {
     name.keyspace.as_ref()?;
     operation::operator_of(name.name.as_str())
@@ -305,7 +305,7 @@ fn assignment(argument: &dyn Testable, (ty, place): (&CqlType, &CallPlace), scop
     argument.test(&Receiver::of_argument(place, ty.clone()), scope)
 }
 
-/// A function's name with its keyspace, each quoted where CQL needs it.
+/// A function's name with its keyspace, each quoted if necessary.
 pub(crate) fn quoted_name(name: &str) -> String {
     match name.split_once('.') {
         Some((keyspace, name)) => format!("{}.{}", quote_identifier(keyspace), quote_identifier(name)),

@@ -1,8 +1,8 @@
-//! How near two vectors of floats are (`VectorFcts`): 1 for equal ones, less for others.
+//! Similarity of two float vectors (`VectorFcts`): 1 for equal ones, less for others.
 
 use crate::error::{CqlError, Result};
 
-/// A measure.
+/// A similarity function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Similarity {
     /// By the angle.
@@ -14,7 +14,7 @@ pub(crate) enum Similarity {
 }
 
 impl Similarity {
-    /// The measure of a function's name.
+    /// The similarity of a function's name.
     pub(super) fn named(name: &str) -> Option<Similarity> {
         Some(match name {
             "similarity_cosine" => Similarity::Cosine,
@@ -24,10 +24,10 @@ impl Similarity {
         })
     }
 
-    /// Measures two vectors of one dimension.
+    /// The similarity of two vectors of equal dimension.
     ///
     /// # Errors
-    /// An angle with a vector of zeros.
+    /// A cosine with a vector of zeros.
     pub(super) fn of(self, function: &str, a: &[u8], b: &[u8]) -> Result<Vec<u8>> {
         let (a, b) = (Similarity::floats(a), Similarity::floats(b));
         let is_zero = |vector: &[f32]| vector.iter().all(|float| *float == 0.0);
@@ -38,7 +38,7 @@ impl Similarity {
         Ok(self.measure(&a, &b).to_be_bytes().to_vec())
     }
 
-    /// The measure of an index's option `similarity_function` (`VectorSimilarityFunction`).
+    /// The similarity of an index's option `similarity_function` (`VectorSimilarityFunction`).
     pub(crate) fn of_index(name: &str) -> Option<Similarity> {
         Some(match name.to_uppercase().as_str() {
             "COSINE" => Similarity::Cosine,
@@ -48,7 +48,7 @@ impl Similarity {
         })
     }
 
-    /// Measures two vectors of one dimension; what an angle with a vector of zeros gives is no number.
+    /// The similarity of two vectors of equal dimension; NaN for a cosine with a vector of zeros.
     pub(crate) fn measure(self, a: &[f32], b: &[f32]) -> f32 {
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         match self {

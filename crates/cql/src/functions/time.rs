@@ -1,18 +1,18 @@
-//! Times in the types of times (`TimeFcts`, `TimeUUID`).
+//! Conversions between time types (`TimeFcts`, `TimeUUID`).
 
 use super::call::CallContext;
 use super::operation::duration_text;
 use crate::error::{CqlError, Result};
 use helenus_model::types::{CqlType, Duration, floor_instant, floor_time};
 
-/// The start of the Gregorian calendar, where time UUIDs begin, in milliseconds from 1970.
+/// The start of the Gregorian calendar and of time UUIDs, in milliseconds since 1970.
 const GREGORIAN_MS: i64 = -12_219_292_800_000;
 const DAY_MS: i64 = 86_400_000;
-/// Clock sequence and node before and after all others, compared as signed bytes.
+/// The smallest and the greatest clock sequence and node, compared as signed bytes.
 const MIN_CLOCK_AND_NODE: u64 = 0x8080_8080_8080_8080;
 const MAX_CLOCK_AND_NODE: u64 = 0x7F7F_7F7F_7F7F_7F7F;
 
-/// The present in a type: a new time UUID, or the time of the statement.
+/// The current time as a value of a type: a new time UUID, or the time of the statement.
 pub(super) fn now(ty: &CqlType, cx: &CallContext<'_>) -> Vec<u8> {
     let millis = cx.now_us.div_euclid(1000);
     match ty {
@@ -22,7 +22,7 @@ pub(super) fn now(ty: &CqlType, cx: &CallContext<'_>) -> Vec<u8> {
     }
 }
 
-/// Milliseconds from 1970 of a value; `None` if it is not one of these types.
+/// A value's milliseconds since 1970; `None` for other types.
 pub(super) fn millis_of(ty: &CqlType, value: &[u8]) -> Option<i64> {
     match ty {
         CqlType::Timestamp | CqlType::BigInt => Some(i64::from_be_bytes(*value.first_chunk()?)),
@@ -40,11 +40,11 @@ pub(super) fn millis_of(ty: &CqlType, value: &[u8]) -> Option<i64> {
     }
 }
 
-/// A value from milliseconds since 1970. Days count from midnight towards zero, as Java divides.
+/// A value from milliseconds since 1970. Days are rounded towards zero, as in Java.
 pub(super) fn from_millis(ty: &CqlType, millis: i64) -> Vec<u8> {
     match ty {
         CqlType::Date => {
-            // `Duration.toDays` divides whole seconds, which are rounded down, by those of a day, towards zero.
+            // `Duration.toDays` rounds to seconds downwards, and then to days towards zero.
             let days = millis.div_euclid(1000) / (DAY_MS / 1000);
             ((days + (1 << 31)) as u32).to_be_bytes().to_vec()
         }
@@ -52,11 +52,11 @@ pub(super) fn from_millis(ty: &CqlType, millis: i64) -> Vec<u8> {
     }
 }
 
-/// The last multiple of a duration that is not after a value, counted from another value or from 1970; `None` where a
-/// value is empty (`TimeFcts.FloorFunction`).
+/// The last multiple of a duration at or before a value, counted from another value or from 1970; `None` if a value is
+/// empty (`TimeFcts.FloorFunction`).
 ///
 /// # Errors
-/// The duration is finer than the type, or negative, or the start is later.
+/// The duration is finer than the type or negative, or the start is later than the value.
 pub(super) fn floor(types: &[CqlType], returns: &CqlType, values: &[&[u8]]) -> Result<Option<Vec<u8>>> {
     let (Some(ty), Some(value)) = (types.first(), values.first()) else { return Ok(None) };
     let Some(duration) = values.get(1).and_then(|bytes| Duration::from_bytes(bytes)) else { return Ok(None) };
@@ -87,7 +87,7 @@ pub(super) fn floor(types: &[CqlType], returns: &CqlType, values: &[&[u8]]) -> R
     Ok(Some(from_millis(returns, floor)))
 }
 
-/// The least time UUID of a millisecond.
+/// The smallest time UUID of a millisecond.
 pub(super) fn min_time_uuid(millis: i64) -> Vec<u8> {
     time_uuid(ticks_of(millis), MIN_CLOCK_AND_NODE)
 }

@@ -1,15 +1,15 @@
-//! Time UUIDs: version 1 of RFC 9562, as `now()` gives them.
+//! Time UUIDs: version 1 of RFC 9562, as returned by `now()`.
 
 use parking_lot::Mutex;
 
 /// 100 ns units from the start of the Gregorian calendar, where time UUIDs begin, to 1970.
 const GREGORIAN_TO_UNIX: i64 = 0x01B2_1DD2_1381_4000;
-/// A wall clock that goes back by less is waited for: `now()` stays in order.
+/// If the wall clock goes back by less than this, `now()` continues in order.
 const STEP_US_MAX: i64 = 1_000_000;
-/// Variant in the clock sequence, and the bit of a node that is no network card's.
+/// The variant in the clock sequence, and the bit of a node that is not a network card's address.
 const MARKS: u64 = 0x8000_0100_0000_0000;
 
-/// The time UUID of a moment, microseconds since 1970, with this clock sequence and node.
+/// The time UUID for microseconds since 1970, with this clock sequence and node.
 pub(crate) fn time_uuid(unix_us: i64, node: u64) -> [u8; 16] {
     let ticks = (unix_us.saturating_mul(10).saturating_add(GREGORIAN_TO_UNIX)) as u64;
     let mut bytes = [0; 16];
@@ -20,13 +20,13 @@ pub(crate) fn time_uuid(unix_us: i64, node: u64) -> [u8; 16] {
     bytes
 }
 
-/// Clock sequence and node of random bytes, marked as RFC 9562 marks those of no network card.
+/// Clock sequence and node from random bytes, with RFC 9562's mark for nodes that are not network cards.
 pub(crate) fn random_node(random: [u8; 8]) -> u64 {
     u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | MARKS
 }
 
-/// Makes time UUIDs by the wall clock, no two alike. Within what the wall clock is corrected by they are in order; where it is
-/// set back further they follow it, with another clock sequence and node.
+/// Makes unique time UUIDs from the wall clock. They are in order while corrections of the clock are less than
+/// `STEP_US_MAX`. If it is set back further, they follow it with a new clock sequence and node.
 pub(crate) struct WallUuids(Mutex<Series>);
 
 struct Series {
@@ -39,7 +39,7 @@ impl WallUuids {
         WallUuids(Mutex::new(Series { last_us: i64::MIN, node }))
     }
 
-    /// The next one at this wall time, microseconds since 1970. `new_node` draws a node for a clock that was set back.
+    /// The next UUID at this wall time, microseconds since 1970. `new_node` draws a node if the clock was set back.
     pub(crate) fn next(&self, wall_us: i64, new_node: &dyn Fn() -> u64) -> [u8; 16] {
         let mut series = self.0.lock();
         let next_us = series.last_us.saturating_add(1);

@@ -1,8 +1,8 @@
-//! What can be switched off as a whole (`EnableFlag`).
+//! Features that can be disabled (`EnableFlag`).
 
 use crate::error::{CqlError, Result};
 
-/// A feature with a switch.
+/// A feature that can be disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     /// `ALLOW FILTERING`.
@@ -11,7 +11,7 @@ pub enum Feature {
     GroupBy,
     /// `USING TIMESTAMP`.
     UserTimestamps,
-    /// ALTER TABLE of columns.
+    /// ALTER TABLE that changes columns.
     AlterTable,
     /// DROP TABLE and TRUNCATE.
     DropTruncateTable,
@@ -27,18 +27,18 @@ pub enum Feature {
     SecondaryIndexes,
     /// Columns of vectors.
     VectorType,
-    /// Time windows without a TTL.
+    /// Time-window compaction without a default TTL.
     ZeroTtlOnTwcs,
-    /// Operations on lists that read first.
+    /// List operations that read first.
     ReadBeforeWriteLists,
-    /// Reads through an index without a partition.
+    /// Reads through an index without a restricted partition key.
     IndexWithoutPartition,
 }
 
-/// Key in cassandra.yaml, the guardrail's name, what is not allowed, why.
+/// Key in cassandra.yaml, the guardrail's name, the refused feature, the reason.
 type Entry = (Feature, &'static str, &'static str, &'static str, &'static str);
 
-/// From `Guardrails.java` and the places that ask it.
+/// From `Guardrails.java` and its callers.
 const FEATURES: &[Entry] = &[
     (
         Feature::AllowFiltering,
@@ -92,9 +92,9 @@ const FEATURES: &[Entry] = &[
         "Creating secondary indexes",
         "",
     ),
-    // Cassandra names the column here.
+    // Cassandra prints the column here.
     (Feature::VectorType, "vector_type_enabled", "vector_type_enabled", "usage of the vector type", ""),
-    // Cassandra names the operation here.
+    // Cassandra prints the operation here.
     (
         Feature::ReadBeforeWriteLists,
         "read_before_write_list_operations_enabled",
@@ -122,12 +122,12 @@ const FEATURES: &[Entry] = &[
 ];
 
 impl Feature {
-    /// The feature that a key of cassandra.yaml switches.
+    /// The feature of a key in cassandra.yaml.
     pub fn of_key(key: &str) -> Option<Feature> {
         FEATURES.iter().find(|entry| entry.1 == key).map(|entry| entry.0)
     }
 
-    /// Refuses it, in Cassandra's words; `what` is named in place of the feature.
+    /// Refuses the feature with Cassandra's message; `what` replaces the feature's name in it.
     ///
     /// # Errors
     /// Always.
@@ -140,7 +140,7 @@ impl Feature {
     }
 }
 
-/// `Guardrail.decorateMessage`.
+/// The message of `Guardrail.decorateMessage`.
 pub(super) fn decorated(guardrail: &str, message: &str, reason: &str) -> String {
     let join = match (reason.is_empty(), message.ends_with('.')) {
         (true, _) => "",

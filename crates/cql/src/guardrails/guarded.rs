@@ -1,5 +1,4 @@
-//! The guardrails of a running server, which may change. Most servers guard nothing: then a statement looks at one flag and
-//! asks nobody.
+//! The guardrails of a running server, which may change. Most servers have none: then a statement only reads one flag.
 
 use super::limits::Guardrails;
 use parking_lot::RwLock;
@@ -14,14 +13,14 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// Guards this from now on.
+    /// Replaces the guardrails.
     pub(crate) fn set(&self, guardrails: Guardrails) {
         let is_on = guardrails != Guardrails::default();
         *self.guardrails.write() = Arc::new(guardrails);
         self.is_on.store(is_on, Ordering::Release);
     }
 
-    /// What is guarded; `None` when nothing is.
+    /// The guardrails; `None` if there are none.
     #[inline]
     pub(crate) fn get(&self) -> Option<Arc<Guardrails>> {
         self.is_on.load(Ordering::Acquire).then(|| Arc::clone(&self.guardrails.read()))

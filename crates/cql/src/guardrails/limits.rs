@@ -1,39 +1,39 @@
-//! What is configured.
+//! The configuration of guardrails.
 
 use super::feature::{Feature, decorated};
 use crate::error::{CqlError, Result};
 use std::collections::BTreeSet;
 
-/// A bound to be warned of, and one not to be passed.
+/// A limit for warnings, and one for refusals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threshold {
-    /// From where on clients are warned.
+    /// The limit above (or below) which clients are warned.
     pub warn: Option<u64>,
-    /// From where on they are refused.
+    /// The limit above (or below) which requests are refused.
     pub fail: Option<u64>,
 }
 
-/// Words that clients are warned of, and those they may not use.
+/// Words that cause a warning, are ignored, or are refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// Not recommended.
+    /// Cause a warning.
     pub warned: BTreeSet<String>,
-    /// Taken and left aside.
+    /// Accepted but ignored.
     pub ignored: BTreeSet<String>,
-    /// Not allowed.
+    /// Refused.
     pub disallowed: BTreeSet<String>,
 }
 
 /// All guardrails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guardrails {
-    /// Keyspaces of users.
+    /// Number of user keyspaces.
     pub keyspaces: Threshold,
-    /// Their tables.
+    /// Number of user tables.
     pub tables: Threshold,
     /// Columns of a table.
     pub columns_per_table: Threshold,
-    /// Fields of a user type.
+    /// Fields of a user-defined type.
     pub fields_per_udt: Threshold,
     /// Elements of a vector.
     pub vector_dimensions: Threshold,
@@ -41,7 +41,7 @@ pub struct Guardrails {
     pub secondary_indexes_per_table: Threshold,
     /// Partitions of a SELECT with IN.
     pub partition_keys_in_select: Threshold,
-    /// Combinations of the values of several IN.
+    /// Combinations of the values of several INs.
     pub in_select_cartesian_product: Threshold,
     /// Rows of a page.
     pub page_size: Threshold,
@@ -51,13 +51,13 @@ pub struct Guardrails {
     pub collection_size: Threshold,
     /// Bytes of a value.
     pub column_value_size: Threshold,
-    /// How far before now a timestamp may lie, microseconds.
+    /// How far in the past a timestamp may be, microseconds.
     pub minimum_timestamp_us: Threshold,
-    /// How far behind now.
+    /// How far in the future a timestamp may be, microseconds.
     pub maximum_timestamp_us: Threshold,
-    /// Least replication factor.
+    /// Minimum replication factor.
     pub minimum_replication_factor: Threshold,
-    /// Greatest.
+    /// Maximum replication factor.
     pub maximum_replication_factor: Threshold,
     /// Names of table options.
     pub table_properties: Words,
@@ -65,27 +65,27 @@ pub struct Guardrails {
     pub read_consistency_levels: Words,
     /// Consistency levels of writes.
     pub write_consistency_levels: Words,
-    /// What is switched off.
+    /// Disabled features.
     pub disabled: BTreeSet<Feature>,
 }
 
 impl Guardrails {
-    /// Refuses a feature that is switched off.
+    /// Refuses a disabled feature.
     ///
     /// # Errors
-    /// It is.
+    /// It is disabled.
     pub(super) fn ensure(&self, feature: Feature) -> Result<()> {
         if self.disabled.contains(&feature) { feature.refuse(None) } else { Ok(()) }
     }
 }
 
 impl Words {
-    /// Whether a word is to be left aside.
+    /// Whether a word is to be ignored.
     pub(super) fn ignores(&self, word: &str) -> bool {
         self.ignored.contains(word)
     }
 
-    /// What is told of those that were.
+    /// The warning about ignored words.
     pub(super) fn ignoring(&self, guardrail: &str, what: &str, words: &BTreeSet<String>) -> Option<String> {
         let found: Vec<&String> = words.intersection(&self.ignored).collect();
         (!found.is_empty()).then(|| {
@@ -99,15 +99,15 @@ impl Words {
 }
 
 impl Threshold {
-    /// Whether there is a bound.
+    /// Whether there is a limit.
     pub(super) fn is_set(&self) -> bool {
         self.warn.is_some() || self.fail.is_some()
     }
 
-    /// Judges a value that may not be greater. `message` is given whether it is a warning, and the bound.
+    /// Checks a value against maximums. `message` gets whether it is for a warning, and the limit.
     ///
     /// # Errors
-    /// The value is over the bound that may not be passed.
+    /// The value is above the limit for refusals.
     pub(super) fn above(
         &self,
         (guardrail, reason): (&str, &str),
@@ -117,10 +117,10 @@ impl Threshold {
         self.judge((guardrail, reason), |bound| value > bound, message)
     }
 
-    /// Judges a value that may not be less.
+    /// Checks a value against minimums.
     ///
     /// # Errors
-    /// The value is under the bound that may not be passed.
+    /// The value is below the limit for refusals.
     pub(super) fn below(
         &self,
         (guardrail, reason): (&str, &str),
@@ -150,10 +150,10 @@ fn listed<'a>(words: impl Iterator<Item = &'a String>) -> String {
 }
 
 impl Words {
-    /// Judges words (`Values.guard`); `what` names their kind.
+    /// Checks words (`Values.guard`); `what` names their kind.
     ///
     /// # Errors
-    /// One of them is not allowed.
+    /// One of them is refused.
     pub(super) fn judge(
         &self,
         guardrail: &str,

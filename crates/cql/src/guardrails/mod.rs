@@ -1,9 +1,9 @@
-//! Guardrails: what an operator does not want clients to do, with Cassandra's names and messages (`db.guardrails`).
+//! Guardrails: an operator's restrictions on clients, with Cassandra's names and messages (`db.guardrails`).
 //!
-//! `limits` is what is configured, `feature` the things that can be switched off; `statement` looks at a statement when it is
-//! analysed, `schema` at what a change leaves behind, `write` at what is written; `guarded` holds them while a server runs. A backend without guardrails, which is the
-//! default, asks none of them. Cassandra does not apply them to superusers, and without authentication everybody is one;
-//! here they apply to everybody.
+//! `limits` is the configuration, `feature` lists the features that can be disabled. `statement` checks a statement
+//! during its analysis, `schema` the result of a schema change, `write` the data that is written. `guarded` holds the
+//! guardrails of a running server. A backend without guardrails, the default, runs none of these checks. Cassandra
+//! exempts superusers, and without authentication every user is one; here guardrails apply to all users.
 
 mod feature;
 mod guarded;

@@ -1,4 +1,4 @@
-//! A change of the schema: what it leaves behind.
+//! Checks the result of a schema change.
 
 use super::feature::Feature;
 use super::limits::Guardrails;
@@ -10,10 +10,10 @@ use helenus_model::schema::{Keyspace, Schema, Table};
 use helenus_model::types::CqlType;
 
 impl Guardrails {
-    /// Judges a change from `before` to `after` by the statement `kind`.
+    /// Checks a change from `before` to `after` by a statement of `kind`.
     ///
     /// # Errors
-    /// It leaves more behind, or something else, than is allowed.
+    /// The new schema exceeds a limit or uses something that is refused.
     pub(crate) fn schema(
         &self,
         kind: &StatementKind<'_>,

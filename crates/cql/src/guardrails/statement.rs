@@ -1,4 +1,4 @@
-//! A statement before it is run: what it uses, and what goes with its request.
+//! Checks a statement before it runs: the features that it uses, and its request's parameters.
 
 use super::feature::Feature;
 use super::limits::Guardrails;
@@ -23,25 +23,25 @@ const LEVELS: [&str; 11] = [
     "LOCAL_ONE",
 ];
 
-/// What a SELECT reads, as far as it is guarded.
+/// The properties of a SELECT that guardrails limit.
 pub(crate) struct Reading<'a> {
     /// The table's name.
     pub(crate) table: &'a str,
-    /// How many partitions IN names; `None` without IN on the partition key.
+    /// Number of partitions of an IN; `None` without IN on the partition key.
     pub(crate) partitions: Option<u64>,
-    /// How many rows of each IN names; `None` without IN on the clustering.
+    /// Number of rows of an IN in each partition; `None` without IN on the clustering.
     pub(crate) rows: Option<u64>,
-    /// Whether an index is asked over all partitions.
+    /// Whether an index is searched in all partitions.
     pub(crate) index_without_partition: bool,
-    /// Rows of a page; `None` where there is one page only.
+    /// Rows of a page; `None` without paging.
     pub(crate) page_size: Option<u32>,
 }
 
 impl Guardrails {
-    /// Judges what a statement says, when it is analysed.
+    /// Checks a statement during its analysis.
     ///
     /// # Errors
-    /// It uses what is switched off.
+    /// It uses a disabled feature.
     pub(crate) fn statement(&self, kind: &StatementKind<'_>) -> Result<()> {
         match kind {
             StatementKind::Select(select) => {
@@ -81,19 +81,19 @@ impl Guardrails {
         if given { self.ensure(Feature::UserTimestamps) } else { Ok(()) }
     }
 
-    /// Judges the level of a read.
+    /// Checks the consistency level of a read.
     ///
     /// # Errors
-    /// It is not allowed.
+    /// It is refused.
     pub(crate) fn read_level(&self, request: &Request<'_>) -> Result<Option<String>> {
         let levels = level(request.consistency);
         self.read_consistency_levels.judge("read_consistency_levels", "read consistency levels", &levels)
     }
 
-    /// Judges what a SELECT reads under its values.
+    /// Checks a SELECT with its bound values.
     ///
     /// # Errors
-    /// Too many partitions or rows are named, pages are too large, an index is asked without a partition.
+    /// Too many partitions or rows, too large pages, or an index without a restricted partition key.
     pub(crate) fn read(&self, read: &Reading<'_>) -> Result<Vec<String>> {
         let (mut warnings, name) = (Vec::new(), read.table);
         let product = ("in_select_cartesian_product", "");
@@ -133,13 +133,13 @@ impl Guardrails {
         Ok(warnings)
     }
 
-    /// Judges the level of a write.
+    /// Checks the consistency levels of a write.
     ///
     /// # Errors
-    /// It is not allowed.
+    /// One of them is refused.
     pub(crate) fn write_level(&self, request: &Request<'_>) -> Result<Option<String>> {
         let mut levels = level(request.consistency);
-        // The protocol's default of conditional writes (`QueryOptions`).
+        // The protocol's default for conditional writes (`QueryOptions`).
         levels.extend(level(request.serial_consistency.unwrap_or(8)));
         self.write_consistency_levels.judge("write_consistency_levels", "write consistency levels", &levels)
     }
@@ -149,13 +149,13 @@ fn level(code: u16) -> BTreeSet<String> {
     LEVELS.get(usize::from(code)).map(|level| (*level).to_owned()).into_iter().collect()
 }
 
-/// The name of a consistency level of the protocol; empty for none of it.
+/// The name of a protocol consistency level; empty for an unknown code.
 pub(crate) fn level_name(code: u16) -> &'static str {
     LEVELS.get(usize::from(code)).copied().unwrap_or_default()
 }
 
 impl Guardrails {
-    /// Takes the options out of a statement that are to be ignored, and says so.
+    /// Removes ignored options from a statement, and returns the warning about them.
     pub(crate) fn ignore_properties(&self, kind: &mut StatementKind<'_>) -> Option<String> {
         let words = &self.table_properties;
         if words.ignored.is_empty() {
@@ -174,10 +174,10 @@ impl Guardrails {
         warning
     }
 
-    /// Refuses an operation on a list that reads first; `what` is it in Cassandra's words.
+    /// Refuses a list operation that reads first; `what` is its name in Cassandra's message.
     ///
     /// # Errors
-    /// Such operations are switched off.
+    /// Such operations are disabled.
     pub(crate) fn list_operation(&self, what: &str) -> Result<()> {
         match self.disabled.contains(&Feature::ReadBeforeWriteLists) {
             true => Feature::ReadBeforeWriteLists.refuse(Some(what)),
@@ -186,7 +186,7 @@ impl Guardrails {
     }
 }
 
-/// Whether a CREATE TABLE may make a compact table: its columns are not looked at.
+/// Whether a CREATE TABLE may make a compact table, judged only by its options.
 fn makes_compact(options: &TableOptions<'_>) -> bool {
     let gives_flags = |property: &Property<'_>| match &property.value {
         PropertyValue::Map(pairs, _) => pairs.iter().any(|(name, _)| name.text == FLAGS_EXTENSION),
@@ -195,7 +195,7 @@ fn makes_compact(options: &TableOptions<'_>) -> bool {
     options.compact_storage || options.properties.iter().any(gives_flags)
 }
 
-/// The names of options that a statement gives.
+/// The names of the options in a statement.
 pub(super) fn property_names(kind: &StatementKind<'_>) -> BTreeSet<String> {
     let names = |properties: &[Property<'_>]| {
         properties.iter().map(|property| property.name.as_str().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! What is written: sizes of values and collections, timestamps.
+//! Checks written data: sizes of values and collections, timestamps.
 
 use super::limits::Guardrails;
 use crate::error::Result;
@@ -10,14 +10,14 @@ use helenus_model::types::{CqlType, collection_size};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// What Cassandra counts of a cell besides its path and value: timestamp, TTL, expiry (`Cell.dataSize`).
+/// Bytes that Cassandra counts for a cell besides its path and value: timestamp, TTL, expiry (`Cell.dataSize`).
 const CELL_BYTES: u64 = 20;
 
 impl Guardrails {
-    /// Judges a mutation. `now_us` is the wall clock and the last timestamp that the server has given, if that is later.
+    /// Checks a mutation. `now_us` is from the wall clock to the server's last timestamp, if that is later.
     ///
     /// # Errors
-    /// Something in it is larger, earlier or later than is allowed.
+    /// Something in it exceeds a limit.
     pub(crate) fn mutation(&self, mutation: &Mutation, now_us: &RangeInclusive<i64>) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         let sizes = [&self.column_value_size, &self.collection_size, &self.items_per_collection];
@@ -41,7 +41,7 @@ impl Guardrails {
             let (bytes, columns) = match change {
                 Ok(Change::Row(bytes)) => (bytes, update.table.clustering.len()),
                 Ok(Change::StaticRow(bytes)) => (bytes, 0),
-                // What the statement has just made is whole; deletions have no values.
+                // The statement made these changes, so they are not damaged; deletions have no values.
                 _ => continue,
             };
             if unpack(bytes, columns, &mut row).is_err() {
@@ -58,7 +58,7 @@ impl Guardrails {
     }
 
     fn row(&self, table: &Table, row: &RowBuf, bytes: &[u8], warnings: &mut Vec<String>) -> Result<()> {
-        // Of each collection its elements and bytes.
+        // Elements and bytes of each collection.
         let mut collections: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for cell in row.cells.iter().filter(|cell| !cell.is_tombstone()) {
             let Some(column) = table.columns().find(|column| column.id == cell.column) else { continue };

@@ -1,4 +1,4 @@
-//! `system.compaction_history`: the compactions since the server's start.
+//! `system.compaction_history`: the compactions since the server started.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
 use helenus_engine::Database;
@@ -10,7 +10,7 @@ struct History {
     table: Arc<Table>,
 }
 
-/// The table, if the schema has it.
+/// The table, if it is in the schema.
 pub(super) fn table(database: &Database) -> Option<Arc<dyn VirtualTable>> {
     let table = database.schema().table("system", "compaction_history")?.clone();
     Some(Arc::new(History { table }))
@@ -27,9 +27,9 @@ impl VirtualTable for History {
             let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).to_be_bytes().to_vec();
             let mut properties = Vec::new();
             pack(2, [&b"compaction_type"[..], past.kind.as_bytes()].map(Some), &mut properties);
-            // The count of a map is that of its pairs.
+            // The count of a map is the number of its pairs.
             properties.splice(..4, 1_i32.to_be_bytes());
-            // How many rows were merged of how many SSTables is not counted: `rows_merged` stays null.
+            // How many rows came from how many SSTables is not counted, so `rows_merged` is null.
             rows.row(&[
                 ("id", past.id.as_bytes().to_vec()),
                 ("bytes_in", long(past.bytes_in)),

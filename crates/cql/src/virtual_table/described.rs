@@ -1,4 +1,4 @@
-//! `system_virtual_schema`: the virtual keyspaces and tables, as `system_schema` has the others.
+//! `system_virtual_schema`: the schema of virtual keyspaces and tables, like `system_schema` for stored ones.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
 use crate::plan::select::is_virtual_keyspace;

@@ -1,5 +1,5 @@
-//! `system.size_estimates` and `system.table_estimates`: partitions and their mean size by table and range of the ring, always of
-//! now (Cassandra writes them down every five minutes).
+//! `system.size_estimates` and `system.table_estimates`: partitions and their mean size by table and ring range. They
+//! are always current (Cassandra computes them every five minutes).
 
 use super::local::ring_tokens;
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 struct Estimates {
     table: Arc<Table>,
-    /// The kinds of ranges that the table tells apart; none in `size_estimates`.
+    /// The kinds of ranges in `table_estimates`; empty for `size_estimates`.
     kinds: &'static [&'static str],
 }
 
-/// One node has every range, as its primary ones.
+/// The only node has all ranges as primary ones.
 const KINDS: &[&str] = &["local_primary", "primary"];
 
-/// The tables that the schema has.
+/// The tables that are in the schema.
 pub(super) fn tables(database: &Database) -> Vec<Arc<dyn VirtualTable>> {
     let schema = database.schema();
     let found = [("size_estimates", &[][..]), ("table_estimates", KINDS)]
@@ -26,19 +26,19 @@ pub(super) fn tables(database: &Database) -> Vec<Arc<dyn VirtualTable>> {
     found.map(|(table, kinds)| Arc::new(Estimates { table, kinds }) as Arc<dyn VirtualTable>).collect()
 }
 
-/// The ranges between the ring's tokens. The one that passes the end of the ring is two, as in Cassandra: its parts meet at the
-/// least token.
+/// The ranges between the ring's tokens. The range across the end of the ring is split in two at the smallest token, as
+/// in Cassandra.
 fn ranges() -> Vec<(Token, Token)> {
     let mut ends: Vec<i64> = ring_tokens().iter().filter_map(|token| token.parse().ok()).collect();
     ends.sort_unstable();
     let mut starts = vec![i64::MIN];
     starts.extend(&ends);
-    // The least token ends a range as if it were behind the greatest.
+    // As the end of a range the smallest token means the end of the ring.
     let ends = ends.into_iter().chain([i64::MIN]);
     starts.into_iter().zip(ends).map(|(start, end)| (Token(start), Token(end))).collect()
 }
 
-/// The end of a range as a token that can be compared.
+/// The range with an end that can be compared.
 fn comparable((start, end): (Token, Token)) -> (Token, Token) {
     (start, if end.0 == i64::MIN { Token(i64::MAX) } else { end })
 }

@@ -1,6 +1,6 @@
-//! `system_views.top_partitions`: the partitions of each table that are read and written most, about.
+//! `system_views.top_partitions`: approximately the most read and written partitions of each table.
 //!
-//! Ours: Cassandra samples them for a while when `nodetool profileload` asks it to.
+//! Not in Cassandra, which samples them for a while on `nodetool profileload`.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
 use super::views::KEYSPACE;
@@ -52,7 +52,7 @@ impl VirtualTable for TopPartitions {
     }
 }
 
-/// A partition key as literals with commas between.
+/// A partition key as literals separated by commas.
 fn key_text(table: &Table, key: &[u8]) -> String {
     if let [column] = &table.partition_key[..] {
         return to_cql_literal(&column.ty, Some(key));

@@ -1,4 +1,4 @@
-//! `system.local`: what drivers need to know of the server they are connected to.
+//! `system.local`: information for drivers about the server they are connected to.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
 use helenus_engine::Database;
@@ -7,21 +7,21 @@ use helenus_model::types::pack;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// What `system.local` says beside identity and schema.
+/// The node's properties in `system.local`, besides identity and schema.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     /// The cluster's name.
     pub cluster_name: String,
-    /// Datacenter; drivers' load balancing goes by it.
+    /// Datacenter; drivers use it for load balancing.
     pub datacenter: String,
     /// Rack.
     pub rack: String,
-    /// Where clients connect to.
+    /// The address for clients.
     pub native_address: SocketAddr,
 }
 
 impl Default for NodeInfo {
-    /// As a stock Cassandra on this machine.
+    /// The values of an unconfigured Cassandra on this machine.
     fn default() -> NodeInfo {
         NodeInfo {
             cluster_name: "Test Cluster".into(),
@@ -32,24 +32,24 @@ impl Default for NodeInfo {
     }
 }
 
-/// The release whose features and messages this server has: drivers choose their schema parser by it.
+/// The Cassandra release whose features and messages this server has; drivers choose their schema parser by it.
 pub const RELEASE_VERSION: &str = "5.0.9";
 const CQL_VERSION: &str = "3.4.7";
 const NATIVE_PROTOCOL_VERSION: &str = "5";
 const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
-/// Where nodes of a cluster would listen for each other; nobody does here.
+/// The port for other nodes of a cluster; it is only displayed.
 const STORAGE_PORT: i32 = 7000;
-/// How many pieces the ring is said to be in: all of them are here, and token-aware clients want some.
+/// Number of displayed ring ranges: this node has all of them, but token-aware clients expect some.
 const TOKENS: i64 = 16;
 
 struct Local {
     table: Arc<Table>,
     node: NodeInfo,
-    /// When the server started, seconds.
+    /// Start time of the server, seconds.
     generation: i32,
 }
 
-/// The table, if the schema has it.
+/// The table, if it is in the schema.
 pub(super) fn tables(database: &Database, node: NodeInfo) -> Option<Arc<dyn VirtualTable>> {
     let table = database.schema().table("system", "local")?.clone();
     let generation = i32::try_from(database.now_s()).unwrap_or(i32::MAX);
@@ -92,7 +92,7 @@ impl VirtualTable for Local {
     }
 }
 
-/// The ends of the ring's pieces, evenly spread, as text in the order of text.
+/// The evenly spread ends of the ring ranges, as text in text order.
 pub fn ring_tokens() -> Vec<String> {
     const STEP: i64 = (i64::MAX / TOKENS) * 2;
     let mut tokens: Vec<String> = (0..TOKENS)

@@ -1,9 +1,9 @@
-//! Tables whose rows are made when they are asked for: what drivers read of the server, figures of the engine and of the
-//! doors.
+//! Virtual tables, whose rows are computed when they are read: information for drivers, and metrics of the engine and
+//! the event loops.
 //!
-//! `table` is the seam: what a virtual table is, and the rows it gives. `registry` keeps those there are and shows them
-//! in the schema. `read` runs a read over their rows. `local`, `peers`, `estimates` and `compaction_history` answer for the tables of `system`,
-//! `described` for `system_virtual_schema`.
+//! `table` is the interface of a virtual table and its rows. `registry` holds the virtual tables and adds them to the
+//! schema. `read` runs a read over their rows. `local`, `peers`, `estimates` and `compaction_history` are tables of
+//! `system`, `described` is `system_virtual_schema`.
 
 mod compaction_history;
 mod described;

@@ -1,4 +1,4 @@
-//! `system.peers` and `system.peers_v2`: one server has no peers.
+//! `system.peers` and `system.peers_v2`: empty, because the server has no peers.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
 use helenus_engine::Database;
@@ -9,7 +9,7 @@ struct Empty {
     table: Arc<Table>,
 }
 
-/// The tables that the schema has.
+/// The tables that are in the schema.
 pub(super) fn tables(database: &Database) -> Vec<Arc<dyn VirtualTable>> {
     let schema = database.schema();
     let found = ["peers", "peers_v2"].into_iter().filter_map(|name| schema.table("system", name));

@@ -1,5 +1,5 @@
-//! Runs a read over the rows of a virtual table, by the rules of the engine's reads: the same filters, limits and pages.
-//! Partitions come in the order of their keys.
+//! Runs a read over the rows of a virtual table, with the same filters, limits and pages as the engine's reads.
+//! Partitions are in the order of their keys.
 
 use super::table::{VirtualPartition, VirtualRows};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, left_of};
@@ -54,7 +54,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads a partition, from behind a row if it was begun on an earlier page. Says how the read ends, if it does.
+    /// Reads a partition, starting after a row if an earlier page began it. Returns the read's end if it ends here.
     fn partition(
         &mut self,
         partition: &VirtualPartition,

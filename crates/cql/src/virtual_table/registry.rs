@@ -1,4 +1,4 @@
-//! The virtual tables there are.
+//! The registry of virtual tables.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
 use super::{compaction_history, described, estimates, local, peers, views};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 pub struct VirtualTables {
     tables: RwLock<BTreeMap<TableId, Arc<dyn VirtualTable>>>,
     node: RwLock<NodeInfo>,
-    /// The last schema shown, for the schema that it was made from.
+    /// The last shown schema, with the schema from which it was made.
     shown: RwLock<Option<(Arc<Schema>, Arc<Schema>)>>,
 }
 
 impl VirtualTables {
-    /// Those that drivers read: `system.local`, `peers`, `peers_v2`, `system_virtual_schema`; estimates and past compactions in `system`; and the figures of the engine in
-    /// `system_views`.
+    /// Registers the tables for drivers (`system.local`, `peers`, `peers_v2`, `system_virtual_schema`), estimates and
+    /// past compactions in `system`, and the engine's metrics in `system_views`.
     pub(crate) fn new(database: &Database, node: NodeInfo) -> VirtualTables {
         let tables =
             VirtualTables { tables: RwLock::default(), node: RwLock::default(), shown: RwLock::default() };
@@ -33,25 +33,25 @@ impl VirtualTables {
         tables
     }
 
-    /// What `system.local` says of this server: once the doors know where they listen.
+    /// Sets the node's properties in `system.local`, once the addresses of the listeners are known.
     pub fn describe_node(&self, database: &Database, node: NodeInfo) {
         *self.node.write() = node.clone();
         local::tables(database, node).into_iter().for_each(|table| self.register(table));
     }
 
-    /// What is said of this server.
+    /// The node's properties.
     pub fn node(&self) -> NodeInfo {
         self.node.read().clone()
     }
 
-    /// Adds a table, or puts it in the place of the one of its id. Its keyspace is `system_views`, or another that the
-    /// engine has no tables in; or it answers instead of a stored table of the same id.
+    /// Adds a table, or replaces the one with its id. Its keyspace is `system_views` or another one without stored
+    /// tables; or it replaces a stored table of the same id.
     pub fn register(&self, table: Arc<dyn VirtualTable>) {
         self.tables.write().insert(table.table().id, table);
         *self.shown.write() = None;
     }
 
-    /// The schema with the virtual tables in it, and super families as statements see them.
+    /// The schema with the virtual tables, and with super column families as statements see them.
     pub(crate) fn shown_in(&self, schema: &Arc<Schema>) -> Arc<Schema> {
         if let Some((of, shown)) = &*self.shown.read()
             && Arc::ptr_eq(of, schema)

@@ -1,4 +1,4 @@
-//! What a virtual table is.
+//! The interface of virtual tables.
 
 use helenus_engine::Database;
 use helenus_engine::read::PartitionKey;
@@ -14,16 +14,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A table whose rows are made when they are asked for. Registered with `LocalBackend::virtual_tables`.
+/// A table whose rows are computed when they are read. To be registered with `LocalBackend::virtual_tables`.
 pub trait VirtualTable: Send + Sync {
     /// Its definition: see [`virtual_definition`].
     fn table(&self) -> &Arc<Table>;
 
-    /// Adds all rows as of now.
+    /// Adds all current rows.
     fn rows(&self, cx: &VirtualContext<'_>, rows: &mut VirtualRows);
 }
 
-/// What a virtual table may look at.
+/// The data that a virtual table may use.
 #[derive(Clone, Copy)]
 pub struct VirtualContext<'a> {
     /// The schema, virtual tables included.
@@ -44,7 +44,7 @@ pub(super) struct VirtualPartition {
     pub(super) rows: ArrayMap<RowBuf>,
 }
 
-/// When the values of virtual tables were written, as far as anybody asks.
+/// The write timestamp of all values in virtual tables.
 const WRITTEN_US: i64 = 0;
 
 impl VirtualRows {
@@ -52,8 +52,8 @@ impl VirtualRows {
         VirtualRows { table, partitions: BTreeMap::new() }
     }
 
-    /// Adds a row: serialised values by column name, collections as one value. Columns that are not named are null. A
-    /// row whose key is not complete, or not of its types, is left out.
+    /// Adds a row: serialised values by column name, collections as one value. Missing columns are null. A row whose
+    /// key is incomplete or invalid is left out.
     pub fn row(&mut self, values: &[(&str, Vec<u8>)]) {
         let value = |column: &Column| {
             values.iter().find(|(name, _)| *name == &*column.name).map(|(_, value)| &value[..])
@@ -91,12 +91,12 @@ impl VirtualRows {
         let partition = self.partitions.entry(key.clone());
         let partition = partition
             .or_insert_with(|| VirtualPartition { key: PartitionKey::new(key), rows: Arrays.make() });
-        // Of two rows with one key the later is kept.
+        // Of two rows with the same key the later one is kept.
         let Ok(_) = partition.rows.add(&ordered, row, |row| row, |_, row| Ok::<RowBuf, Infallible>(row));
     }
 }
 
-/// The cells of a value: one, or one an element.
+/// Adds the cells of a value: one, or one for each element.
 fn put_cells(column: &Column, value: &[u8], row: &mut RowBuf) {
     let cell = |path, value| Cell {
         column: column.id,
@@ -127,7 +127,7 @@ fn put_cells(column: &Column, value: &[u8], row: &mut RowBuf) {
     }
 }
 
-/// The definition of a virtual table: columns by name and type, the first `key` of them the partition key, the next
+/// The definition of a virtual table: columns by name and type; the first `key` of them are the partition key, the next
 /// `clustering` the clustering. Its id is the name-based UUID of its name, as for Cassandra's system tables.
 pub fn virtual_definition(
     (keyspace, name): (&str, &str),

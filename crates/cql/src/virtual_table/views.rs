@@ -1,8 +1,9 @@
-//! `system_views`: what the engine knows of itself, in the tables and columns that Cassandra has for it (`TableMetricTables`,
-//! `SSTableTasksTable`, `CachesTable`), and a few of our own.
+//! `system_views`: the engine's metrics in Cassandra's tables and columns (`TableMetricTables`, `SSTableTasksTable`,
+//! `CachesTable`), and some tables of our own.
 //!
-//! A figure is true or it is null; tables of which nothing is true are not there (`docs/conformance.md` lists them). One
-//! node coordinates what it stores, so the `coordinator_` tables have the figures of the `local_` ones.
+//! A metric that is not measured is null, and a table without any measured metric does not exist (`docs/conformance.md`
+//! lists them). The node coordinates only its own data, so the `coordinator_` tables have the metrics of the `local_`
+//! ones.
 
 use super::hot::TopPartitions;
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
@@ -15,7 +16,7 @@ pub(super) const KEYSPACE: &str = "system_views";
 const KEY: [(&str, CqlType); 2] = [("keyspace_name", CqlType::Text), ("table_name", CqlType::Text)];
 const MIB: u64 = 1 << 20;
 
-/// Writes the rows of a table, for the database's figures.
+/// Adds the rows of a table from the database's status.
 type Rows = Box<dyn Fn(&Status, &mut VirtualRows) + Send + Sync>;
 
 struct EngineTable {
@@ -30,16 +31,16 @@ impl VirtualTable for EngineTable {
 
     fn rows(&self, cx: &VirtualContext<'_>, rows: &mut VirtualRows) {
         let mut status = cx.database.status();
-        // As in Cassandra, these tables do not show what is stored for indexes.
+        // As in Cassandra, these tables do not show the hidden tables of indexes.
         status.tables.retain(|table| !table.is_index);
         (self.rows)(&status, rows);
     }
 }
 
-/// Which of a table's latencies a view shows.
+/// The latency of a table that a view shows.
 type LatencyOf = fn(&FigureSummaries) -> Summary;
 
-/// All of them.
+/// All tables.
 pub(super) fn tables() -> Vec<Arc<dyn VirtualTable>> {
     let mut tables = vec![
         size("disk_usage", |table| table.disk_bytes),
@@ -84,7 +85,7 @@ fn define(name: &str, comment: &str, key: (usize, usize), columns: &[(&str, CqlT
     virtual_definition((KEYSPACE, name), comment, key, columns)
 }
 
-/// A table with a row for each stored table.
+/// A table with one row for each stored table.
 fn by_table(
     name: &str,
     columns: &[(&str, CqlType)],
@@ -108,7 +109,7 @@ fn size(name: &str, of: fn(&TableStatus) -> u64) -> EngineTable {
     })
 }
 
-/// To three decimals, as `Precision.round` gives them to cqlsh.
+/// Rounded to three decimals, as by `Precision.round`.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -165,7 +166,7 @@ fn tasks() -> EngineTable {
                 ("table_name", text(&task.table)),
                 ("task_id", task.id.as_bytes().to_vec()),
                 ("completion_ratio", double(ratio)),
-                // Cassandra's words (`OperationType`).
+                // Cassandra's name of the kind (`OperationType`).
                 ("kind", text(if task.kind == "tombstones" { "tombstone_compaction" } else { task.kind })),
                 ("progress", long(task.bytes_done)),
                 ("sstables", int(task.sstables)),
@@ -204,7 +205,7 @@ fn caches() -> EngineTable {
     EngineTable { table: define("caches", "system caches", (1, 0), &columns), rows: Box::new(rows) }
 }
 
-/// Ours: tombstones in files, which later compactions take out.
+/// Not in Cassandra: tombstones in files, which later compactions remove.
 fn tombstones() -> EngineTable {
     let columns = [
         ("keyspace_name", CqlType::Text),
@@ -228,10 +229,11 @@ fn tombstones() -> EngineTable {
     EngineTable { table: define("tombstones", comment, (1, 1), &columns), rows: Box::new(rows) }
 }
 
-/// Partitions of an SSTable from which on its table is listed.
+/// A table is listed if one of its SSTables has a partition of at least this size.
 const LARGE_BYTES: u64 = 100 * MIB;
 
-/// Ours: tables with a partition that is large by Cassandra's measure (`partition_size_warn_threshold` of its examples).
+/// Not in Cassandra: tables with a partition that is large by Cassandra's default (`partition_size_warn_threshold` in
+/// its examples).
 fn large_partitions() -> EngineTable {
     let columns = [
         ("keyspace_name", CqlType::Text),

@@ -3,8 +3,8 @@
 //! Replay yields a prefix of the logged records, without holes. Reading stops at a position that cannot be read, and
 //! at the end of a segment that the next segment says was longer. If a later record proves that the position was once
 //! synced (a `Synced` record of a greater offset, or one in a later segment), the log is damaged: replay fails with
-//! segment and offset, or skips the rest of the segment when told to. Otherwise this is a torn end of records that
-//! were never acknowledged, and it is removed with everything after it.
+//! segment and offset, or skips the rest of the segment when told to. Otherwise this is a torn end of records
+//! that were not promised to survive a power cut, and it is removed with everything after it.
 //!
 //! Records that are read here may have been written but not synced by a process that died. They are synced before they
 //! are used: a later power cut must not take back what a reader has seen or a flush has stored.
@@ -359,7 +359,7 @@ impl<'a> SegmentReader<'a> {
         (noted, Stop { at, problem, ends_log: false })
     }
 
-    /// Cuts the unacknowledged end off the segment: later it would look like damage.
+    /// Cuts the torn end off the segment: later it would look like damage.
     fn trim(&self, disk: &dyn Disk, end: usize) -> Result<()> {
         let file = disk.open_write(&self.path).map_err(Error::io("open", &self.path))?;
         file.set_size(end as u64).and_then(|()| file.sync()).map_err(Error::io("cut", &self.path))

@@ -1,5 +1,5 @@
 //! Partition locks for writes that depend on a read. They are held from the read until the write is in the log and the
-//! memtable. Counter updates, conditional statements and some list operations lock; plain writes do not, but none of
+//! memtable. Counter updates, conditional statements and operations on lists lock; plain writes do not, but none of
 //! them comes between such a read and its write.
 //!
 //! How plain writes are kept out:

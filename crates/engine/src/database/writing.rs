@@ -1,8 +1,8 @@
 //! The write path: check, log, apply, and a ticket for the acknowledgement.
 //!
-//! A write becomes visible when it is in the memtable. In `batch` and `group` mode that is before its sync, so the answer
-//! of a read is held back until the writes it has seen are safe (`reading.rs`).
-//! See docs/decisions/2026-11-26-refused-is-never-read.md.
+//! A write becomes visible when it is in the memtable. In `batch` and `group` mode that is before its sync, so the
+//! answer of a read is held back until the writes it has seen are safe (`reading.rs`). See
+//! docs/decisions/2026-11-26-refused-is-never-read.md.
 
 use super::shared::{Database, Shared, Tables};
 use super::turns::Turn;

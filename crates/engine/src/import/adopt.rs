@@ -1,10 +1,10 @@
-//! Makes a directory of ours out of a copy of a Cassandra node's.
+//! Turns a copy of a Cassandra node's directory into a directory of Helenus.
 //!
-//! Tables stay where they are, under the node's names and ids; both kinds of SSTable ids are known here, and what a
-//! transaction of the node left unfinished is finished or undone when a table is opened. What is the node's own (its system
-//! keyspaces, commit log, hints, caches) is moved to `DIR/of-cassandra`, from where its schema is read. Only then, in a
-//! database opened on the directory, the schema is made and the file `DIR/adopted` says that it is done: until then the
-//! same can be begun again.
+//! Tables stay where they are, under the node's names and ids. Both kinds of SSTable ids are supported, and
+//! transactions that the node left unfinished are finished or undone when a table is opened. The node's own data (its
+//! system keyspaces, commit log, hints, caches) is moved to `DIR/of-cassandra`, and the schema is read from there. Only
+//! after that, in a database opened on the directory, the schema is created and the file `DIR/adopted` written. Until
+//! then the adoption can be started again.
 
 use super::check::check_source;
 use super::node_schema::node_schema;
@@ -21,13 +21,13 @@ use helenus_sstable::transaction_log::useless_prefixes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the node's own things go.
+/// The folder for the node's own data.
 const ASIDE: &str = "of-cassandra";
-/// Says that the directory was adopted.
+/// The file that marks an adopted directory.
 const DONE: &str = "adopted";
-/// Folders of a node beside its data.
+/// Folders of a node besides its data.
 const BESIDE_DATA: [&str; 4] = ["commitlog", "hints", "saved_caches", "cdc_raw"];
-/// Keyspaces that describe the node and not its users' data.
+/// Keyspaces that describe the node itself.
 const OF_THE_NODE: [&str; 6] = [
     "system",
     "system_schema",
@@ -37,25 +37,25 @@ const OF_THE_NODE: [&str; 6] = [
     "system_cluster_metadata",
 ];
 
-/// A directory that is ready to be opened, and what is to be made in it then.
+/// A directory that is ready to be opened, with the schema to create in it.
 #[derive(Debug)]
 pub struct Adoption {
     directory: PathBuf,
     /// The node's keyspaces; none if the directory was adopted before.
     schema: Option<Schema>,
-    /// Tables with SSTables, and how many.
+    /// The number of tables with SSTables.
     pub tables: u64,
-    /// SSTables.
+    /// The number of SSTables.
     pub sstables: u64,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Checks a copy of a node's directory and moves what is the node's own out of the way. `directory` holds `data`, or is
-/// the data directory itself, which then becomes `data` within it. With `whole` every byte is read.
+/// Checks a copy of a node's directory and moves the node's own data aside. `directory` contains `data`, or is the data
+/// directory itself, whose content is then moved to `data` within it. With `whole` every byte is read.
 ///
 /// # Errors
-/// Everything that speaks against it; nothing was changed then.
+/// All problems found; nothing was changed then.
 pub fn adopt(
     host: &Host,
     directory: &Path,
@@ -116,7 +116,7 @@ pub fn adopt(
     Ok(Adoption { directory: directory.to_owned(), schema: Some(schema), tables, sstables, notes })
 }
 
-/// The SSTables that count of every table of the schema.
+/// The SSTables of every user table of the schema, without those of unfinished transactions.
 fn sstables_of(
     disk: &dyn Disk,
     root: &Path,
@@ -152,7 +152,7 @@ fn sstables_of(
     if problems.is_empty() { Ok(found) } else { Err(ImportError::Refused { problems }) }
 }
 
-/// What is not there, or not taken.
+/// Notes on data that is missing or not adopted.
 fn notes(
     disk: &dyn Disk,
     directory: &Path,
@@ -188,8 +188,8 @@ fn notes(
     Ok(notes)
 }
 
-/// Moves the node's own folders to `of-cassandra`, and the keyspaces of a bare data directory into `data`. Done again after
-/// a cut, it goes on.
+/// Moves the node's own folders to `of-cassandra`, and the keyspaces of a bare data directory to `data`. After a crash
+/// it can be repeated.
 fn move_aside(disk: &dyn Disk, directory: &Path, is_bare: bool) -> Result<(), ImportError> {
     let (aside, data) = (directory.join(ASIDE), directory.join("data"));
     disk.create_dir_all(&aside).map_err(Error::io("create", &aside))?;
@@ -209,7 +209,7 @@ fn move_aside(disk: &dyn Disk, directory: &Path, is_bare: bool) -> Result<(), Im
             }
         }
     }
-    // Last: by it the directory is known for one that is being adopted.
+    // Last, because this folder identifies a directory whose adoption is unfinished.
     move_into(disk, &root.join("system_schema"), &aside)?;
     for folder in [&aside, &data, &directory.to_owned()] {
         disk.sync_dir(folder).map_err(Error::io("sync", folder))?;
@@ -226,10 +226,11 @@ fn move_into(disk: &dyn Disk, folder: &Path, into: &Path) -> Result<(), ImportEr
 }
 
 impl Database {
-    /// Makes the schema of an adopted directory, on which this database was opened: its tables appear with what they hold.
+    /// Creates the schema of an adopted directory, on which this database was opened. Its tables appear with their
+    /// data.
     ///
     /// # Errors
-    /// Failures of a write; damage of a transaction log.
+    /// Failures of a write; a damaged transaction log.
     pub fn finish_adoption(&self, adoption: &Adoption) -> Result<(), ImportError> {
         let Some(node) = &adoption.schema else { return Ok(()) };
         let changed = self.change_schema(|schema, timestamp_us| {

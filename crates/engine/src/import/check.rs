@@ -1,4 +1,4 @@
-//! What speaks against a file: components that are missing, types that are not the table's, damage.
+//! Checks a file for problems: missing components, types that differ from the table's, damage.
 
 use helenus_host::Disk;
 use helenus_model::schema::{Column, Table};
@@ -12,8 +12,8 @@ use helenus_sstable::version::Version;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Checks one SSTable as a file of a table: components, partitioner, types and, when `whole`, every byte. Every problem
-/// that is found, each with its file; none when the SSTable may be taken. `progress` is told what is done, and of how much.
+/// Checks one SSTable for import into a table: components, partitioner, types and, with `whole`, every byte. Returns
+/// every problem, each with its file. `progress` receives the amount done and the total.
 pub(super) fn check_source(
     disk: &dyn Disk,
     (folder, descriptor): (&Path, Descriptor),
@@ -62,7 +62,7 @@ fn check_statistics(statistics: &Statistics, version: Version, table: &Table) ->
     check_header(&statistics.header, version, table)
 }
 
-/// Why a file of a version with this header cannot be one of this table: every column that does not fit.
+/// Why a file with this version and header cannot belong to this table: every column that does not fit.
 pub fn check_header(header: &Header, version: Version, table: &Table) -> Vec<String> {
     let mut problems = Vec::new();
     let name = format!("{}.{}", table.keyspace, table.name);
@@ -101,8 +101,9 @@ fn check_column(
         None if table.dropped.contains_key(&*name) => None,
         None => Some(format!("{kind} column {name} ({found}) is not in {}.{}", table.keyspace, table.name)),
         Some(wanted) if fits(&found, &wanted.ty) => None,
-        // Cassandra 3.0 knows only frozen user types and writes them without saying so (CASSANDRA-15035), under the same
-        // letters as 3.11, which says what it means. The table's word is taken; rows that do not bear it out are damage.
+        // Cassandra 3.0 has only frozen user types and does not record it in the file (CASSANDRA-15035). Its files have
+        // the same version letters as those of 3.11, which records it. So the table's definition is trusted; rows that
+        // contradict it are reported as damage.
         Some(wanted)
             if version < Version::Na && is_frozen(&wanted.ty) && fits(&found.freeze(), &wanted.ty) =>
         {
@@ -159,7 +160,8 @@ fn keys(
     }
 }
 
-/// Whether values of one type may be read as another's: the same, any as bytes, or a user-defined type that has grown.
+/// Whether values of one type can be read as another's: the same type, any type as bytes, or a user-defined type with
+/// added fields.
 fn fits(found: &CqlType, wanted: &CqlType) -> bool {
     let is_bytes = *wanted == CqlType::Blob && !found.is_multi_cell() && *found != CqlType::Counter;
     is_bytes || (found.is_multi_cell() == wanted.is_multi_cell() && is_same(found, wanted))
@@ -169,9 +171,10 @@ fn is_frozen(ty: &CqlType) -> bool {
     matches!(ty, CqlType::Udt(udt) if udt.frozen)
 }
 
-/// Whether two types are one, whatever keyspace their user-defined types are from, and whether or not their parts are
-/// said to be frozen. Cassandra writes files of a `DateType` until its next start, and of a `timestamp` from then on: their values are
-/// the same. So is their order but for times before 1970, which whoever reads the rows finds out of order.
+/// Whether two types are the same, ignoring the keyspaces of user-defined types and whether nested types are marked
+/// frozen. Cassandra writes a `DateType` into files until its next start, and `timestamp` from then on: their values
+/// are the same. Their order is the same too, except for times before 1970; a reader of the rows finds those out of
+/// order.
 fn is_same(found: &CqlType, wanted: &CqlType) -> bool {
     use CqlType::{List, Map, Set, Tuple, Udt, Vector};
     match (found, wanted) {

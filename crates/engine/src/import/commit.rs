@@ -1,12 +1,13 @@
-//! Puts gathered files into the tables: all of them, whatever happens in between.
+//! Commits an import: puts the staged files into the tables, all of them even after a crash.
 //!
-//! 1. The folder `<uuid>.staging` is renamed to `<uuid>.ready`, durably. From here on everything counts.
-//! 2. For each table, under its lock: a transaction log in its folder, the files linked there, COMMIT, the view swapped, and
-//!    its part of the `.ready` folder retired, durably. No compaction can replace the files before that last step, so what is found
-//!    in both places at a start was linked and not yet removed.
-//! 3. The folder goes.
+//! 1. The folder `<uuid>.staging` is renamed to `<uuid>.ready`, durably. From here on the whole import counts.
+//! 2. For each table, while its set of SSTables is locked: a transaction begins in its folder, the files are linked
+//!    there, COMMIT is written, the view changes, and the table's part of the `.ready` folder is retired durably. No
+//!    compaction can replace the files before that last step, so a start that finds a file in both places knows that it
+//!    was linked and not yet removed.
+//! 3. The `.ready` folder is removed.
 //!
-//! A start does the same with every `.ready` folder before it opens the tables, and removes `.staging` ones.
+//! A start does the same with every `.ready` folder before it opens the tables, and removes `.staging` folders.
 
 use super::ImportError;
 use super::stage::{STAGING, StagedImport, import_folder, remove_all, retire};
@@ -25,24 +26,24 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Ends the name of a folder that counts.
+/// Suffix of a folder that counts.
 const READY: &str = ".ready";
 
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Tables that got something, with how many SSTables.
+    /// Keyspace, table and number of imported SSTables.
     pub tables: Vec<(Arc<str>, Arc<str>, usize)>,
     /// Bytes of data files.
     pub bytes: u64,
 }
 
 impl Database {
-    /// Makes an import count. Its tables must be in the schema by now.
+    /// Commits an import. Its tables must be in the schema.
     ///
     /// # Errors
-    /// `UnknownTable` when one was dropped meanwhile: nothing counts then. After a failure of the disk on the way
-    /// everything counts, and what is not in place yet is put there at the next start.
+    /// `UnknownTable` if one was dropped meanwhile: then nothing is imported. After a failure of the disk half-way, the
+    /// whole import counts, and the next start puts the missing files in place.
     pub fn commit_import(&self, mut staged: StagedImport) -> std::result::Result<Imported, ImportError> {
         let shared = &self.shared;
         let disk = &*shared.host.disk;
@@ -61,18 +62,19 @@ impl Database {
         let ready = ready_name(&staging);
         let parent = import_folder(shared);
         let mut forgotten = Vec::new();
-        // Before the files are there: a search that came between would miss what they hold.
+        // Before the files are added: a search in between would miss their rows.
         let mut indexed = stores.iter().filter(|(_, descriptors)| !descriptors.is_empty());
         let counts = indexed
             .try_for_each(|(store, _)| {
                 forgotten.push(store);
                 forget_built(shared, store)
             })
-            // What is imported lasts from here on, and so must the tables that it is for, whose making may be in the log alone.
+            // From here on the import is durable, so its tables must be too; their creation may only be in the log.
             .and_then(|()| shared.log.as_ref().map_or(Ok(()), |log| log.sync_up_to(log.position())))
             .and_then(|()| disk.rename(&staging, &ready).map_err(Error::io("rename", &staging)));
         if let Err(error) = counts {
-            // Nothing counts, and the indexes have all there is: without this they would stay closed until a restart.
+            // The import does not count, and the indexes are complete: without a rebuild they would stay unavailable
+            // until a restart.
             forgotten.into_iter().for_each(|store| rebuild(shared, store));
             return Err(error.into());
         }
@@ -80,7 +82,7 @@ impl Database {
         let mut imported = Imported { tables: Vec::new(), bytes: staged.bytes };
         let synced = disk.sync_dir(&parent).map_err(Error::io("sync", &parent));
         if let Err(error) = synced.and_then(|()| take_in_all(shared, &ready, &stores, &mut imported)) {
-            // The rest comes at the next start. Until then tables and indexes have what there is.
+            // The next start imports the rest. Until then tables and indexes work with what is there.
             let rest = stores.iter().skip(imported.tables.len());
             for (store, _) in rest.filter(|(_, descriptors)| !descriptors.is_empty()) {
                 store.expect_files();
@@ -97,10 +99,10 @@ impl Database {
     }
 }
 
-/// SSTables for a table.
+/// A table with its staged SSTables.
 type ForTable = (Arc<TableStore>, Vec<Descriptor>);
 
-/// Puts gathered files into their tables, and says in `imported` which have theirs.
+/// Puts staged files into their tables, and adds the finished tables to `imported`.
 fn take_in_all(shared: &Shared, ready: &Path, stores: &[ForTable], imported: &mut Imported) -> Result<()> {
     for (store, descriptors) in stores {
         let table = store.table();
@@ -119,8 +121,8 @@ fn ready_name(staging: &Path) -> PathBuf {
     staging.with_file_name(format!("{}{READY}", name.strip_suffix(STAGING).unwrap_or(name)))
 }
 
-/// Finishes the imports that a cut left, and removes those that do not count. To be called when the schema is known and
-/// its tables are not open yet. Returns the tables that got files.
+/// Finishes committed imports that a crash interrupted, and removes uncommitted ones. Called when the schema is known
+/// and its tables are not open yet. Returns the tables that got files.
 pub(crate) fn finish_imports(shared: &Shared, schema: &Schema) -> Result<Vec<Arc<Table>>> {
     let disk = &shared.host.disk;
     let folder = import_folder(shared);
@@ -146,7 +148,7 @@ pub(crate) fn finish_imports(shared: &Shared, schema: &Schema) -> Result<Vec<Arc
 
 fn finish_table(shared: &Shared, schema: &Schema, from: &Path) -> Result<Option<Arc<Table>>> {
     let id = from.file_name().and_then(|name| name.to_str()).and_then(parse_table_folder).map(|(_, id)| id);
-    // Of a table that was dropped since, nothing is wanted.
+    // Files of a table that was dropped since are not needed.
     let Some(table) = id.and_then(|id| schema.table_by_id(id)) else { return Ok(None) };
     let folder = shared.data_dir().join(&*table.keyspace).join(table_folder(&table.name, table.id));
     let disk = &shared.host.disk;
@@ -174,7 +176,7 @@ fn descriptors_in(disk: &dyn Disk, folder: &Path) -> Result<BTreeSet<Descriptor>
     Ok(names.filter_map(Descriptor::parse).map(|(descriptor, _)| descriptor).collect())
 }
 
-/// Links the files of SSTables from one folder into another, under a transaction that says so first.
+/// Links the files of SSTables from one folder into another, after recording them in the transaction.
 pub(crate) fn link_all(
     transaction: &mut TransactionLog,
     disk: &Arc<dyn Disk>,

@@ -1,24 +1,24 @@
-//! Why an import did not happen.
+//! The errors of an import.
 
 /// The disk that SSTables come from, which need not be the database's.
 pub type SourceDisk = std::sync::Arc<dyn helenus_host::Disk>;
 
-/// Why nothing was imported.
+/// The reason why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// What was given cannot be taken; each problem names its file or table.
+    /// The given files cannot be imported; each problem names its file or table.
     #[error("nothing was imported:{}", problems.iter().fold(String::new(), |all, problem| all + "\n  " + problem))]
     Refused {
-        /// Everything that speaks against it.
+        /// All problems.
         problems: Vec<String>,
     },
-    /// The database could not.
+    /// The database failed.
     #[error(transparent)]
     Engine(#[from] crate::Error),
 }
 
 impl ImportError {
-    /// One problem.
+    /// An error with a single problem.
     pub fn refused(problem: impl Into<String>) -> ImportError {
         ImportError::Refused { problems: vec![problem.into()] }
     }

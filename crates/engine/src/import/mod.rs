@@ -1,10 +1,10 @@
-//! Takes SSTables in that somebody else wrote: all that are given, or none.
+//! Imports SSTables that Cassandra or another database wrote: all of the given ones, or none.
 //!
-//! `sources` finds them in a directory, `node_schema` reads the schema of a Cassandra node from its own files, `check`
-//! says what speaks against a file, `stage` gathers checked files in a folder of the database, and `commit` puts what was
-//! gathered into the tables. `commit` has one point at which everything counts: the renaming of that folder; what a cut
-//! leaves is finished or removed at the next start. `adopt` makes a directory of ours out of a copy of a node's; `placed` takes in what lies
-//! in a table's own folder.
+//! `sources` finds them in a directory, `node_schema` reads the schema of a Cassandra node from the node's files,
+//! `check` finds problems of a file, `stage` gathers checked files in a folder of the database, and `commit` puts them
+//! into the tables. The renaming of that folder commits the whole import; the next start finishes or removes what a
+//! crash leaves. `adopt` turns a copy of a node's directory into a directory of Helenus; `placed` imports files that
+//! lie in a table's own folder.
 
 mod adopt;
 mod check;

@@ -1,4 +1,4 @@
-//! The schema of a Cassandra node, read from the SSTables of its `system_schema` keyspace where they lie.
+//! Reads the schema of a Cassandra node from the SSTables of its `system_schema` keyspace, in place.
 
 use super::ImportError;
 use crate::database::Database;
@@ -17,21 +17,21 @@ use std::sync::Arc;
 
 /// Name of the folder of the schema's keyspace.
 const SYSTEM_SCHEMA: &str = "system_schema";
-/// How far above a given directory the data directory is looked for: a snapshot stands five folders below it.
+/// The number of parent folders in which the data directory is searched: a snapshot is five folders below it.
 const ABOVE_MAX: usize = 5;
 
-/// The `system_schema` folder of the node that a directory belongs to: in it, beside it, or above it.
+/// Finds the `system_schema` folder of the node that a directory belongs to: in it, beside it, or above it.
 pub fn schema_folder_of(disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
     let inside = [directory.join(SYSTEM_SCHEMA), directory.join("data").join(SYSTEM_SCHEMA)];
     let above = directory.ancestors().skip(1).take(ABOVE_MAX).map(|above| above.join(SYSTEM_SCHEMA));
     inside.into_iter().chain(above).find(|folder| disk.is_dir(folder))
 }
 
-/// Reads the keyspaces, types, tables and indexes of users from a node's `system_schema` folder. `reader` lends its read
-/// path; its own schema is not looked at.
+/// Reads the user keyspaces with their types, tables and indexes from a node's `system_schema` folder. Only the read
+/// path of `reader` is used, not its own schema.
 ///
 /// # Errors
-/// Files that cannot be read, damage.
+/// Unreadable or damaged files.
 pub fn node_schema(reader: &Database, disk: &dyn Disk, folder: &Path) -> Result<Schema, ImportError> {
     let empty = crate::schema::system_schema();
     let mut problems = Vec::new();
@@ -46,7 +46,7 @@ pub fn node_schema(reader: &Database, disk: &dyn Disk, folder: &Path) -> Result<
     if problems.is_empty() { Ok(loaded?) } else { Err(ImportError::Refused { problems }) }
 }
 
-/// All rows of one schema table of the node. There are none of a table that its version does not have.
+/// All rows of one schema table of the node; none if the node's version does not have the table.
 fn rows_of(
     reader: &Database,
     disk: &dyn Disk,
@@ -86,8 +86,8 @@ fn rows_of(
 }
 
 impl Database {
-    /// The SSTables of folders that are not this database's as sources of reads, under a definition that need not be in
-    /// its schema.
+    /// Opens SSTables in folders outside this database as sources of reads, under a definition that need not be in its
+    /// schema.
     ///
     /// # Errors
     /// SSTables that cannot be opened.
@@ -107,7 +107,7 @@ impl Database {
     }
 }
 
-/// Columns that other versions of Cassandra have in their schema tables are passed over.
+/// Ignores columns that other versions of Cassandra have in their schema tables.
 fn tolerate(table: &mut Table, columns: &[HeaderColumn], kind: ColumnKind) {
     for column in columns {
         let name: Arc<str> = String::from_utf8_lossy(&column.name).into();

@@ -1,7 +1,7 @@
-//! SSTables that somebody has put into a table's own folder while the server runs, as `nodetool refresh` wants them.
+//! Imports SSTables that somebody has put into a table's own folder while the server runs, as for `nodetool refresh`.
 //!
-//! They are imported from there and then removed there. Until then nothing knows them: a start takes them for the table's,
-//! and a change that failed may take them for its own remains. Whoever can gives them to an import from elsewhere.
+//! They are imported from there and then removed there. Before that they are unsafe: a start adds them to the table,
+//! and the clean-up of a failed change may remove them. An import from another folder is safer.
 
 use super::{ImportError, ImportOptions, ImportProgress, ImportTable};
 use crate::database::Database;
@@ -16,10 +16,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Database {
-    /// Takes in the SSTables that stand in a table's folder and are not the table's; how many, and bytes of their data.
+    /// Imports the SSTables in a table's folder that do not belong to the table. Returns their number and the bytes of
+    /// their data.
     ///
     /// # Errors
-    /// What speaks against one of them; failures of the disk.
+    /// Problems of one of them; failures of the disk.
     pub fn refresh(&self, table: &Arc<Table>, progress: &ImportProgress) -> Result<(u64, u64), ImportError> {
         let shared = &self.shared;
         let disk = &shared.host.disk;
@@ -41,7 +42,7 @@ impl Database {
 }
 
 impl TableStore {
-    /// The SSTables of the folder that nobody knows. To be called while the set of SSTables stands still.
+    /// The SSTables of the folder that do not belong to the table. Called while the set of SSTables cannot change.
     fn placed(&self, disk: &dyn Disk) -> Result<BTreeSet<Descriptor>, Error> {
         let useless = useless_prefixes(disk, self.folder())?;
         let files = disk.list(self.folder()).map_err(Error::io("list", self.folder()))?;
@@ -55,7 +56,7 @@ impl TableStore {
                 _ => {}
             }
         }
-        // After the folder was listed: an SSTable that a compaction writes is among these before its first file is there.
+        // Must come after the folder was listed: a compaction's output is registered before its first file exists.
         for descriptor in self.compaction.outputs() {
             placed.remove(&descriptor);
         }

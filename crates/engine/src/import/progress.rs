@@ -1,9 +1,9 @@
-//! How far an import is, for whoever watches it.
+//! The progress of an import, for its progress display.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Figures of an import under way. Shared with who watches.
+/// The progress of a running import, shared with its observers.
 #[derive(Debug, Default)]
 pub struct ImportProgress {
     bytes_total: AtomicU64,
@@ -12,23 +12,24 @@ pub struct ImportProgress {
 }
 
 impl ImportProgress {
-    /// Begins with so many bytes to read.
+    /// Begins a phase with this number of bytes to read.
     pub fn begin(&self, bytes_total: u64) {
         self.bytes_total.store(bytes_total, Ordering::Relaxed);
         self.bytes_done.store(0, Ordering::Relaxed);
     }
 
-    /// Says what is done now.
+    /// Sets the description of the current work.
     pub fn doing(&self, what: String) {
         *self.what.lock() = what;
     }
 
-    /// So many bytes more.
+    /// Adds bytes that were processed.
     pub fn add(&self, bytes: u64) {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Does something that is so many bytes of the whole, and that tells how far it is: what is done, and of how much.
+    /// Runs `work`, which counts as `bytes` of the total. The work reports its progress as the amount done and its
+    /// total.
     pub(super) fn within<R>(&self, bytes: u64, work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> R) -> R {
         let mut told = 0;
         let done = work(&mut |done, of| {
@@ -40,7 +41,7 @@ impl ImportProgress {
         done
     }
 
-    /// What is done now, bytes done, and bytes there are.
+    /// The description of the current work, the bytes processed, and the total bytes.
     pub fn look(&self) -> (String, u64, u64) {
         let what = self.what.lock().clone();
         (what, self.bytes_done.load(Ordering::Relaxed), self.bytes_total.load(Ordering::Relaxed))

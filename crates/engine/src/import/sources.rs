@@ -1,4 +1,4 @@
-//! Finds the SSTables that are to be imported: in a snapshot, a table's folder, a keyspace's, or a whole data directory.
+//! Finds the SSTables to import: in a snapshot, in the folder of a table or keyspace, or in a whole data directory.
 
 use super::ImportError;
 use crate::checked_name::CheckedName;
@@ -11,7 +11,7 @@ use helenus_sstable::transaction_log::useless_prefixes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Keyspaces of a Cassandra node's own: never imported.
+/// Keyspaces that belong to a Cassandra node itself: never imported.
 const OF_THE_NODE: [&str; 8] = [
     "system",
     "system_schema",
@@ -23,16 +23,16 @@ const OF_THE_NODE: [&str; 8] = [
     "system_cluster_metadata",
 ];
 
-/// What a snapshot says of its table.
+/// The file of a snapshot that contains its table's schema.
 const SCHEMA_FILE: &str = "schema.cql";
 
-/// Folders below a given one that are looked into: data directory, keyspace, table, snapshots, one of them.
+/// Depth of the search below the given folder: data directory, keyspace, table, snapshots, one of them.
 const DEPTH_MAX: usize = 6;
 
-/// What to look for.
+/// What to search for.
 #[derive(Clone, Debug, Default)]
 pub struct FindOptions {
-    /// Take this snapshot of each table, not what is live.
+    /// Take this snapshot of each table instead of its live SSTables.
     pub snapshot: Option<CheckedName>,
     /// Only this keyspace.
     pub keyspace: Option<String>,
@@ -40,28 +40,28 @@ pub struct FindOptions {
     pub table: Option<String>,
 }
 
-/// The SSTables of one table in one folder. There may be none: a snapshot of an empty table has a schema alone.
+/// The SSTables of one table in one folder. There may be none: the snapshot of an empty table has only a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportSource {
-    /// Where.
+    /// The folder.
     pub folder: PathBuf,
-    /// Keyspace, by the folder's path.
+    /// The keyspace, from the folder's path.
     pub keyspace: String,
-    /// Table, by the folder's path.
+    /// The table, from the folder's path.
     pub table: String,
-    /// Its id, if the folder's name has one.
+    /// The table's id, if the folder's name has one.
     pub id: Option<TableId>,
-    /// The SSTables that count.
+    /// The SSTables, without those of unfinished transactions.
     pub sstables: Vec<Descriptor>,
-    /// The statements of its schema.cql.
+    /// The content of its schema.cql.
     pub schema: Option<String>,
 }
 
-/// Finds the tables in a directory. A folder that was given itself is taken whatever it is; below it, snapshots and
-/// backups are passed by, unless a snapshot is asked for. `only` names keyspace and table when the path cannot.
+/// Finds the tables in a directory. The given folder itself is always searched; below it, snapshots and backups are
+/// skipped, unless a snapshot is requested. `options` name the keyspace and the table if the path does not.
 ///
 /// # Errors
-/// Files of versions that are not known, transaction logs that cannot be trusted, nothing at all.
+/// Files of unknown versions, invalid transaction logs, no SSTables at all.
 pub fn find_sources(
     disk: &dyn Disk,
     directory: &Path,
@@ -83,7 +83,7 @@ pub fn find_sources(
     if let [only] = found.as_mut_slice()
         && only.folder == directory
     {
-        // The path of a folder that was given may tell nothing; who gives it may.
+        // The path of the given folder may not contain the names, so those from the options win.
         only.keyspace = options.keyspace.clone().unwrap_or_else(|| only.keyspace.clone());
         only.table = options.table.clone().unwrap_or_else(|| only.table.clone());
     }
@@ -116,7 +116,7 @@ struct Walk<'a> {
     passed: Passed,
 }
 
-/// What was there and was not asked for: said where nothing else is found.
+/// What was found but not requested. The error lists it if nothing else is found.
 #[derive(Default)]
 struct Passed {
     snapshots: BTreeSet<String>,
@@ -124,7 +124,7 @@ struct Passed {
     is_of_the_node: bool,
 }
 
-/// Names that a message lists at most.
+/// The most names that a message lists.
 const NAMES_MAX: usize = 10;
 
 impl Passed {
@@ -171,7 +171,7 @@ impl Walk<'_> {
             return self.table(folder);
         }
         if is_root_of_export && entries.iter().any(|path| name(path) == SCHEMA_FILE) {
-            // The snapshot of an empty table, or what `export` writes: then tables stand below.
+            // It is the snapshot of an empty table, or a folder written by `export`, which has tables below it.
             let below = entries.iter().any(|path| self.disk.is_dir(path) && !is_aside(path));
             if !below {
                 return self.table(folder);
@@ -204,7 +204,8 @@ impl Walk<'_> {
                 Some((descriptor, component)) if component == Component::Data.name() => {
                     sstables.insert(descriptor);
                 }
-                // What has no version in its name was made by an editor, an operating system, a program that copies.
+                // A file without a version in its name was made by an editor, the operating system or a copying
+                // program, and is ignored.
                 _ => self.problems.extend(refusal(path).map(|error| error.to_string())),
             }
         }
@@ -225,10 +226,10 @@ impl Walk<'_> {
     }
 }
 
-/// A file of statements, whole.
+/// Reads a whole file of statements.
 ///
 /// # Errors
-/// Failures of reading.
+/// The file cannot be read.
 pub fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, ImportError> {
     Ok(String::from_utf8_lossy(&read_whole(disk, path)?).into_owned())
 }

@@ -1,7 +1,8 @@
-//! Gathers what is to be imported in a folder of the database, under names of its own, checked.
+//! Checks the SSTables to import and gathers them in a staging folder of the database, under new names.
 //!
-//! `DIR/import/<uuid>.staging/<keyspace>/<table>-<id>/`: on the disk of the tables, so that putting the files into the
-//! tables is a matter of names. Until it is renamed to `.ready` the folder counts for nothing and the next start removes it.
+//! The folder is `DIR/import/<uuid>.staging/<keyspace>/<table>-<id>/`, on the disk of the tables, so that hard links
+//! can put the files into the tables. Until it is renamed to `.ready`, the folder does not count, and the next start
+//! removes it.
 
 use super::check::check_source;
 use super::{ImportError, ImportProgress};
@@ -16,19 +17,19 @@ use helenus_sstable::names::{Descriptor, table_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Ends the name of a folder that does not count yet.
+/// Suffix of a folder that does not count yet.
 pub(super) const STAGING: &str = ".staging";
-/// Ends the name of a table's folder in an import whose files are in the table: no folder of a table is named so.
+/// Suffix of a table's folder in an import whose files are in the table by now. No table's folder has such a name.
 const RETIRED: &str = ".retired";
 
-/// How files are taken.
+/// How files are imported.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportOptions {
-    /// Link files where they are on the database's disk; copy them otherwise.
+    /// Link files that are on the database's disk. Others are copied.
     pub link: bool,
-    /// Read every byte before anything is taken.
+    /// Read and verify every byte before anything is imported.
     pub verify: bool,
-    /// Keep levels of levelled compaction.
+    /// Keep the SSTables' levels of levelled compaction.
     pub keep_level: bool,
 }
 
@@ -38,19 +39,19 @@ impl Default for ImportOptions {
     }
 }
 
-/// What a table is to get.
+/// The SSTables to import into one table.
 #[derive(Clone, Debug)]
 pub struct ImportTable {
-    /// The table as it is in the database, or will be made in it.
+    /// The table as it is in the database, or will be created there.
     pub table: Arc<Table>,
     /// SSTables with their folders.
     pub sstables: Vec<(PathBuf, Descriptor)>,
 }
 
-/// Checked files in a folder of the database; removed with the value unless they are committed.
+/// Checked files in a staging folder, which is removed with this value unless it is committed.
 pub struct StagedImport {
     pub(super) shared: Arc<Shared>,
-    /// The `.staging` folder; `None` once it counts.
+    /// The `.staging` folder; `None` after the commit.
     pub(super) folder: Option<PathBuf>,
     /// Tables and their new SSTables.
     pub(super) tables: Vec<(Arc<Table>, Vec<Descriptor>)>,
@@ -59,11 +60,11 @@ pub struct StagedImport {
 }
 
 impl Database {
-    /// Checks everything that is to be imported, and gathers it. `from` is the disk that the SSTables are on. Nothing of
-    /// the database changes.
+    /// Checks all SSTables to import, and gathers them in a staging folder. `from` is the disk of the SSTables. The
+    /// tables do not change.
     ///
     /// # Errors
-    /// `Refused`, with everything that speaks against it; failures of the disk.
+    /// `Refused`, with all problems; failures of the disk.
     pub fn stage_import(
         &self,
         from: &Arc<dyn Disk>,
@@ -87,10 +88,10 @@ impl Database {
         Ok(staged)
     }
 
-    /// Checks everything that is to be imported; bytes of its data files.
+    /// Checks all SSTables to import. Returns the bytes of their data files.
     ///
     /// # Errors
-    /// `Refused`, with everything that speaks against it.
+    /// `Refused`, with all problems.
     pub fn check_import(
         &self,
         from: &Arc<dyn Disk>,
@@ -154,15 +155,15 @@ fn stage_table(
 impl Drop for StagedImport {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // What cannot be removed now the next start removes.
+            // If this fails, the next start removes the folder.
             let _ = remove_all(&*self.shared.host.disk, folder);
         }
     }
 }
 
-/// Removes a folder whose files stand in a table's folder by now, so that no start finds them here again: its name ends to
-/// count, durably, before any of its files goes. Without that a power cut could bring back what a compaction, a truncate
-/// or a delete has taken out of the table since.
+/// Removes a folder whose files are linked into a table's folder. The folder is renamed first, durably, so that no
+/// start imports its files again. Otherwise a power failure could bring back data that a compaction, a truncate or a
+/// delete has removed from the table since.
 pub(crate) fn retire(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
     if !disk.is_dir(folder) {
         return Ok(());
@@ -176,10 +177,10 @@ pub(crate) fn retire(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
     remove_all(disk, &retired)
 }
 
-/// Removes a folder with all that is in it.
+/// Removes a folder with everything in it.
 pub(crate) fn remove_all(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
     if disk.is_link(folder) {
-        // Where it leads is not ours to empty.
+        // The target of a link is not ours to empty.
         return disk.remove(folder).map_err(Error::io("remove", folder));
     }
     if !disk.is_dir(folder) {

@@ -1,4 +1,4 @@
-//! What a table has of indexes: their shapes, where their entries are, and whether they are whole.
+//! The indexes of a table: their shapes, their hidden tables, and whether they are completely built.
 
 use crate::database::Tables;
 use crate::table::TableStore;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// An index of a table, as the table's storage has it.
+/// An index in the storage of its table.
 #[derive(Clone)]
 pub(crate) struct AttachedIndex {
     pub(crate) shape: Arc<IndexShape>,
@@ -18,17 +18,17 @@ pub(crate) struct AttachedIndex {
     pub(crate) state: Arc<IndexState>,
 }
 
-/// What outlasts changes of the schema.
+/// The state of an index that schema changes do not reset.
 #[derive(Default)]
 pub(crate) struct IndexState {
-    /// It has an entry for everything, and may be searched.
+    /// Whether the index has an entry for every row, and may be searched.
     pub(crate) is_built: AtomicBool,
-    /// Partitions that a build under way has to look at, about, and has looked at.
+    /// Estimated partitions that the running build must read, and those that it has read.
     pub(crate) partitions: AtomicU64,
     pub(crate) partitions_done: AtomicU64,
-    /// Bytes of the table when it began, before compression, about.
+    /// Estimated uncompressed bytes of the table at the start of the build.
     pub(crate) bytes: AtomicU64,
-    /// Entries that it has made.
+    /// Entries that the build has made.
     pub(crate) entries: AtomicU64,
 }
 
@@ -38,28 +38,29 @@ impl AttachedIndex {
     }
 }
 
-/// Builds of the indexes of one table. Held while one of them is said to be whole, which no change may come between.
+/// Coordinates the builds of a table's indexes with imports and requested rebuilds. Its lock is held while an index is
+/// marked as built, so that no such change begins in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passes {
-    /// Goes up whenever rows come that a build under way may have gone past: such a build begins anew.
+    /// Increases when rows are added that a running build may have passed: such a build begins anew.
     pub(super) number: u64,
-    /// Changes under way that bring such rows, a build of everything following each.
+    /// Running changes that add such rows. Each is followed by a rebuild of all indexes.
     pub(super) coming: u32,
 }
 
 /// The indexes of one table.
 pub(crate) type Attached = Vec<AttachedIndex>;
 
-/// Indexes that are to be filled, and the worker that does it.
+/// The queue of index builds, and the worker that runs them.
 #[derive(Default)]
 pub(crate) struct IndexBuilds {
-    /// The tables of the indexes, and the indexes.
+    /// Pairs of a table and an index of it.
     pub(super) queue: Mutex<Vec<(Arc<TableStore>, TableId)>>,
     pub(super) task: Mutex<Option<Arc<dyn TaskHandle>>>,
 }
 
 impl IndexBuilds {
-    /// Ends the worker and waits for it. `closing` is set by then.
+    /// Ends the worker and waits for it. `closing` must be set before.
     pub(crate) fn join(&self) {
         let task = self.task.lock().take();
         if let Some(task) = task {
@@ -68,7 +69,7 @@ impl IndexBuilds {
         }
     }
 
-    /// Makes the worker look at the queue, or at the end of the database.
+    /// Wakes the worker to check the queue, or the end of the database.
     pub(crate) fn wake(&self) {
         if let Some(task) = &*self.task.lock() {
             task.wake();
@@ -76,7 +77,7 @@ impl IndexBuilds {
     }
 }
 
-/// Every table of a schema that has storage, with the table and index that a hidden one is of.
+/// Every table of a schema that has storage. A hidden table comes with the shape of its index.
 pub(crate) fn stored_tables(schema: &Schema) -> impl Iterator<Item = (Arc<Table>, Option<Arc<IndexShape>>)> {
     let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
     tables.flat_map(|table| {
@@ -91,9 +92,9 @@ pub(crate) fn shapes_of(table: &Arc<Table>) -> impl Iterator<Item = Arc<IndexSha
     table.indexes.values().filter_map(shape)
 }
 
-/// Gives the tables of a schema the indexes that it says they have. Returns those that are new: to be built.
+/// Attaches to the tables of a schema the indexes that it defines. Returns the new indexes, which must be built.
 ///
-/// To be called with the gate's exclusive side, or before there are writes.
+/// Must be called while the gate is closed, or before there are writes.
 pub(crate) fn attach(schema: &Schema, stores: &Tables) -> Vec<(Arc<TableStore>, TableId)> {
     let mut new = Vec::new();
     for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {

@@ -1,10 +1,10 @@
-//! Takes out entries that led a search to nothing: rows that were deleted with others, or whose value was replaced after
-//! their first value had been flushed.
+//! Removes stale entries that a search has found: of rows that were deleted with others, or whose value was replaced
+//! after their first value had been flushed.
 //!
-//! While a search runs only rows are counted. Where entries gave fewer rows than there were of them, their rows are read
-//! once more after the search and held against them; what has no row any more is deleted with the entry's own timestamp,
-//! so that the same entry written since stays. Entries of partition keys are left: a partition is found empty more easily
-//! than it is known to stay so.
+//! During the search, rows are only counted. If entries gave fewer rows than expected, their rows are read again after
+//! the search and compared with the entries. An entry without its row is deleted with the entry's own timestamp, so
+//! that the same entry written later stays. Entries of partition keys are never removed, because an empty partition may
+//! get rows at any time.
 
 use super::attached::AttachedIndex;
 use super::entries::{EntryWriter, entries_of};
@@ -23,18 +23,18 @@ use helenus_model::schema::ColumnKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Entries that one search looks at again; the next search finds the rest.
+/// The most entries that one search checks again; the next search finds the rest.
 const SUSPECTS_MAX: usize = 2048;
 
-/// Passes the rows of one partition on and counts them.
+/// Passes the rows of one partition to the sink and counts them.
 pub(super) struct Group<'a> {
     sink: &'a mut dyn RowSink,
     shape: &'a IndexShape,
-    /// Terms of the entries.
+    /// The terms of the entries.
     terms: Vec<&'a [u8]>,
-    /// Rows that the sink counted, a static row alone among them.
+    /// Rows that the sink counted, including one of a static row alone.
     pub(super) counted: u64,
-    /// The same without it.
+    /// Rows that the sink counted, without one of a static row alone.
     pub(super) given: u64,
     /// Whether the sink wants nothing more.
     pub(super) is_over: bool,
@@ -50,7 +50,7 @@ impl<'a> Group<'a> {
         Group { sink, shape, terms, counted: 0, given: 0, is_over: false, found: 0, key: Vec::new() }
     }
 
-    /// Tells the audit of entries that fewer rows were found for than there are rows in them.
+    /// Adds the entries to the audit if fewer rows were found than the entries have.
     pub(super) fn tell(&self, hits: &[Hit], audit: &mut Audit) {
         let mut names: Vec<&[u8]> = hits.iter().map(|hit| &hit.clustering[..]).collect();
         names.dedup();
@@ -89,7 +89,7 @@ impl RowSink for Group<'_> {
         self.counted += u64::from(is_counted);
         self.given += u64::from(is_counted);
         if !self.shape.is_of_partitions() {
-            // A row that the filter took has what was asked for.
+            // A row that the filter accepted has the value.
             self.found += usize::from(is_counted || self.has_term(row)?);
         }
         Ok(taken)
@@ -111,14 +111,14 @@ impl RowSink for Group<'_> {
     }
 }
 
-/// Entries of a search that may be stale.
+/// The entries of a search that may be stale.
 #[derive(Default)]
 pub(super) struct Audit {
     suspects: Vec<Hit>,
 }
 
 impl Audit {
-    /// Looks at the suspects and takes out those that are stale; how many. What cannot be looked at now is left.
+    /// Checks the suspects and removes the stale ones. Returns their number. Those that cannot be checked now stay.
     pub(super) fn finish(
         self,
         database: &Database,
@@ -126,7 +126,7 @@ impl Audit {
         command: &ReadCommand,
         request: ReadRequest<'_>,
     ) -> Result<u64> {
-        // Who reads with a clock of his own must not decide what is over, nor may a clock that jumped.
+        // A read with a later time of its own, or a clock that has jumped, must not decide what has expired.
         if self.suspects.is_empty() || command.now_s > database.shared.timestamps.purge_now_s() {
             return Ok(0);
         }
@@ -140,7 +140,7 @@ impl Audit {
             stale += audit_group(group, (database, index), command, request, &mut writer).unwrap_or(0);
         }
         if !writer.updates.is_empty() {
-            // The answer does not hang on it: a full log leaves the entries for the next search.
+            // The answer does not depend on it: if the log is full, the next search removes the entries.
             let _ = database.shared.write(&Mutation { updates: writer.updates });
         }
         Ok(stale)
@@ -199,11 +199,11 @@ fn audit_group(
     Ok(stale)
 }
 
-/// Entries older than this may be taken out.
+/// Entries older than this may be removed, microseconds.
 ///
-/// Of a cell that is any: what hides the cell hides whatever older is written later. A row that is alive by its key dies
-/// when its last cell expires, and an older write of another cell may bring it back; after the grace that purging gives
-/// such writes, too, its entry goes.
+/// An entry of a cell always may: whatever hides the cell also hides older cells that are written later. A row that is
+/// alive by its key dies when its last cell expires, and an older write of another cell may bring it back. Purging
+/// gives such writes a grace period, after which the entry may be removed too.
 fn removable_before_us(database: &Database, shape: &IndexShape) -> i64 {
     if shape.column.kind != ColumnKind::Clustering {
         return i64::MAX;
@@ -212,15 +212,16 @@ fn removable_before_us(database: &Database, shape: &IndexShape) -> i64 {
     database.shared.timestamps.purge_now_s().saturating_sub(grace_s).saturating_mul(1_000_000)
 }
 
-/// Ordered clustering, term, path.
+/// Byte-comparable clustering, term, path.
 type EntryName = (Vec<u8>, Vec<u8>, Option<Vec<u8>>);
 
-/// The entries that rows have.
+/// Collects the entries that the rows have now.
 struct Present<'a> {
     shape: &'a IndexShape,
     key: Vec<u8>,
     entries: BTreeSet<EntryName>,
-    /// Ordered clustering and timestamps of their cells: a value of an equal timestamp may win yet.
+    /// Byte-comparable clustering and timestamps of the rows' cells: among cells of equal timestamp, another value may
+    /// still win.
     tied: BTreeSet<(Vec<u8>, i64)>,
 }
 
@@ -260,7 +261,7 @@ impl RowSink for Present<'_> {
     }
 
     fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
-        // What is written for what was read is logged behind it.
+        // The removals are logged after the writes that were read.
         None
     }
 

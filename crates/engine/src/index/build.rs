@@ -1,8 +1,8 @@
-//! Fills new indexes from the rows that their tables have, in the background, a page of rows a step.
+//! Builds new indexes from the existing rows of their tables, in the background, one page of rows in each step.
 //!
-//! What is built is not logged: it goes to the index's memtable, and the index counts as built only when all of that was
-//! flushed and a row of `system."IndexInfo"` says so. A build that was cut begins anew after a restart; the entries that it
-//! made meanwhile do no harm, since entries are added and never taken out by it. Writes of the meantime add theirs.
+//! The entries are not logged. They go to the index's memtable, and the index counts as built only when all of it was
+//! flushed and a row of `system."IndexInfo"` records this. An interrupted build begins anew after a restart. Its
+//! earlier entries do no harm, because a build only adds entries. Concurrent writes add their own entries.
 
 use super::attached::{AttachedIndex, IndexBuilds, Passes};
 use super::entries::{Entry, EntryWriter, entries_of};
@@ -27,14 +27,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Rows of a step.
+/// Rows in one step.
 const ROWS_PER_STEP: u64 = 1000;
-/// Pause where memory is full or a step failed.
+/// Nanoseconds to wait when memory is full or a step has failed.
 const PAUSE_NS: u64 = 500_000_000;
-/// Tables of up to so many bytes in memory and no file are indexed by whoever makes the index, before its answer.
+/// Tables without files and with up to this number of bytes in memory are indexed by the thread that creates the index,
+/// before its answer.
 const INLINE_BYTES_MAX: usize = 4 << 20;
 
-/// A build under way, or waiting for its turn.
+/// A running or queued build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexBuildStatus {
     /// The table's keyspace.
@@ -43,20 +44,20 @@ pub struct IndexBuildStatus {
     pub table: String,
     /// The index.
     pub index: String,
-    /// Partitions that there were when it began, about.
+    /// Estimated partitions at the start.
     pub partitions: u64,
-    /// Partitions that were looked at.
+    /// Partitions that were read.
     pub partitions_done: u64,
-    /// Bytes of the table then, before compression, about.
+    /// Estimated uncompressed bytes of the table at the start.
     pub bytes: u64,
     /// Entries made.
     pub entries: u64,
-    /// Identity of what is built.
+    /// The id of the index's hidden table.
     pub id: TableId,
 }
 
 impl IndexBuildStatus {
-    /// As one of the tasks that tools show beside compactions.
+    /// The build as a task that tools list with compactions.
     pub(crate) fn as_task(&self) -> CompactionStatus {
         let part = self.partitions_done.min(self.partitions) as f64 / self.partitions.max(1) as f64;
         CompactionStatus {
@@ -73,7 +74,7 @@ impl IndexBuildStatus {
 }
 
 impl Database {
-    /// The builds of indexes that are not done.
+    /// The builds that are not finished.
     pub fn index_builds(&self) -> Vec<IndexBuildStatus> {
         let status = |(base, id): &(Arc<TableStore>, TableId)| {
             let index = find(base, *id)?;
@@ -109,8 +110,9 @@ impl IndexBuilds {
         *shared.index_builds.task.lock() = Some(task);
     }
 
-    /// Has an index built: at once where there is little or nothing to do and `at_once` allows it. Where that fails, in the
-    /// background, which tries until the disk is sound again: whoever asked has changed the schema, and that stands.
+    /// Builds an index: at once if the table is empty, or if it is small and `at_once` allows it. Otherwise, or if that
+    /// fails, in the background, which repeats attempts until the disk works again. The schema change that created the
+    /// index is not undone.
     pub(crate) fn add(&self, shared: &Shared, (base, id): (Arc<TableStore>, TableId), at_once: bool) {
         let view = base.view();
         let bytes: usize = view.memtables.iter().map(|memtable| memtable.bytes()).sum();
@@ -136,7 +138,7 @@ impl IndexBuilds {
         self.wake();
     }
 
-    /// Takes a build that is done from the queue, unless its index is to be built again by now.
+    /// Removes a finished build from the queue, unless its index must be built again meanwhile.
     fn forget(&self, base: &TableStore, id: TableId) {
         let mut queue = self.queue.lock();
         let is_wanted = !base.is_dropped() && find(base, id).is_some_and(|index| !index.is_built());
@@ -153,7 +155,7 @@ struct IndexBuilder {
     job: Option<Job>,
 }
 
-/// How long a step waits for memory before it goes on without.
+/// Time that a step waits for memory before it goes on without.
 const MEMORY_WAIT: Duration = Duration::from_secs(30);
 
 impl Worker for IndexBuilder {
@@ -179,8 +181,8 @@ impl Worker for IndexBuilder {
                 shared.announcer.announce();
                 Next::Again
             }
-            // Whoever brings the rows asks for the build that sees them. Of a failure the reason stands in what failed (a
-            // full disk, a damaged file). What is queued behind goes on.
+            // If overtaken, the change that adds the rows requests a new build. If failed, the failed component has
+            // reported the cause (a full disk, a damaged file). Other builds in the queue go on.
             Ok(Stepped::Overtaken) | Err(_) => {
                 let id = job.id;
                 self.job = None;
@@ -200,18 +202,18 @@ struct Job {
     base: Arc<TableStore>,
     id: TableId,
     resume: Option<Resume>,
-    /// As it was when this began.
+    /// The state at the start of the build.
     passes: Passes,
 }
 
-/// How a step of a build ended.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stepped {
     /// There are more rows.
     More,
-    /// The index is built, or gone.
+    /// The index is built, or was dropped.
     Done,
-    /// Rows came, or are about to, that this build does not see.
+    /// Rows were added, or are about to be, that this build does not see.
     Overtaken,
 }
 
@@ -221,7 +223,7 @@ impl Job {
         Job { base, id, resume: None, passes }
     }
 
-    /// Builds the index whole, unless rows come meanwhile.
+    /// Builds the whole index, unless rows are imported meanwhile.
     fn run(&mut self, shared: &Shared) -> Result<Stepped> {
         loop {
             match self.step(shared)? {
@@ -247,7 +249,7 @@ impl Job {
             statics: true,
             columns: None,
             limits: Limits::NONE,
-            // What a clock that jumped takes for expired may be alive: an entry too many does no harm.
+            // After a clock jump, data that seems expired may be alive. A superfluous entry does no harm.
             now_s: shared.timestamps.purge_now_s(),
             resume: self.resume.take(),
             page_rows: Some(ROWS_PER_STEP),
@@ -268,7 +270,7 @@ impl Job {
         index.state.partitions_done.fetch_add(sink.partitions, Ordering::Relaxed);
         index.state.entries.fetch_add(sink.entries, Ordering::Relaxed);
         {
-            // Nobody seals the memtable meanwhile: an entry is in a memtable that its flush will see.
+            // The memtable cannot be sealed meanwhile, so the next flush covers the entries.
             let _gate = shared.gate.enter();
             let view = index.store.view();
             let checked = check(sink.writer.updates.iter());
@@ -290,7 +292,8 @@ impl Job {
                 if self.is_overtaken(&passes) {
                     return Ok(Stepped::Overtaken);
                 }
-                // Of rows that come at the next start it has no entries: then it is built anew, since nothing says it is.
+                // The index lacks entries for rows that the next start adds. It is not recorded as built then, so that
+                // the start builds it anew.
                 if !self.base.expects_files() {
                     note_built(shared, &index.shape)?;
                 }
@@ -305,11 +308,11 @@ impl Job {
     }
 }
 
-/// Says, durably, that no index of a table is whole any more: rows are about to come that nobody made entries of. Builds
-/// under way wait. `rebuild` must follow, after a failure too.
+/// Records durably that no index of a table is built any more, because rows without entries are about to be added.
+/// Running builds stop. `rebuild` must follow, even after a failure.
 ///
 /// # Errors
-/// Failures of the write.
+/// The write failed.
 pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
     let indexes = {
         let mut passes = base.passes.lock();
@@ -327,7 +330,7 @@ pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
     Ok(())
 }
 
-/// Has every index of a table built anew, once all rows are there that were to come (`forget_built`).
+/// Builds every index of a table anew, after the rows announced by `forget_built` were added.
 pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     let ids: Vec<TableId> = {
         let mut passes = base.passes.lock();
@@ -340,16 +343,16 @@ pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     ids.into_iter().for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false));
 }
 
-/// Name of the table that says which indexes are built.
+/// Name of the table that records which indexes are built.
 pub(crate) const BUILT_TABLE: &str = "IndexInfo";
 
-/// Says in `system."IndexInfo"` that an index is built. The value is the identity of what is stored, so that an index made
-/// again under the name is none of it.
+/// Records in `system."IndexInfo"` that an index is built. The value is the id of the hidden table, so that it does not
+/// apply to a later index of the same name.
 fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
     note(shared, shape, shape.index.id.0.as_bytes())
 }
 
-/// Writes what `system."IndexInfo"` says of an index.
+/// Writes the row of an index in `system."IndexInfo"`.
 fn note(shared: &Shared, shape: &IndexShape, value: &[u8]) -> Result<()> {
     let schema = shared.schema.load();
     let Some(table) = schema.table("system", BUILT_TABLE) else { return Ok(()) };
@@ -376,7 +379,7 @@ fn note(shared: &Shared, shape: &IndexShape, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the rows of `system."IndexInfo"` say that an index is built, which is noted in its state then.
+/// Whether the rows of `system."IndexInfo"` record that an index is built. Sets its state accordingly.
 pub(crate) fn is_noted(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bool {
     let Some(index) = find(base, id) else { return true };
     let is =
@@ -390,12 +393,12 @@ pub(crate) fn is_noted(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bo
     noted
 }
 
-/// Collects the entries of the rows of a page.
+/// Collects the entries of a page of rows.
 struct BuildSink<'a> {
     shape: &'a IndexShape,
     writer: EntryWriter,
     key: Vec<u8>,
-    /// Its entry is made: of a partition key there is one a partition.
+    /// Whether the partition has an entry: an index of a partition key column has one for each partition.
     is_entered: bool,
     partitions: u64,
     entries: u64,

@@ -1,4 +1,4 @@
-//! The entries that a row has in an index.
+//! Computes the entries that a row has in an index.
 
 use crate::error::{Error, Result};
 use helenus_model::byte_comparable::decorated_key;
@@ -11,14 +11,14 @@ use helenus_model::schema::ColumnKind;
 use helenus_model::token::Token;
 use helenus_model::types::TypeError;
 
-/// One entry that a row has: its term, the path of its cell, and the marker that it is to have.
+/// One entry of a row: its term, the path of its cell, and the row marker of the entry.
 pub(super) struct Entry<'r> {
     pub(super) term: Vec<u8>,
     pub(super) path: Option<&'r [u8]>,
     pub(super) liveness: Liveness,
 }
 
-/// Whether a row changes what an index holds of it: a quick look before its entries are made.
+/// Whether a row may change the entries of an index: a quick check before entries are made.
 pub(super) fn concerns(shape: &IndexShape, row: RowView<'_>, is_static: bool) -> bool {
     match shape.column.kind {
         ColumnKind::PartitionKey => true,
@@ -28,9 +28,9 @@ pub(super) fn concerns(shape: &IndexShape, row: RowView<'_>, is_static: bool) ->
     }
 }
 
-/// Calls `each` with every entry of a row of the partition `key`. Dead cells have none; expiring ones have entries that
-/// expire with them. A row that is alive by its key alone has an entry that does not expire: one of its cells may outlive
-/// another, and a stale entry costs less than a missing one.
+/// Calls `each` with every entry of a row of the partition `key`. Dead cells have none; entries of expiring cells
+/// expire with them. An entry of a key column does not expire: one cell of its row may outlive another, and a stale
+/// entry costs less than a missing one.
 pub(super) fn entries_of<'r>(
     shape: &IndexShape,
     (key, row): (&[u8], RowView<'r>),
@@ -65,7 +65,7 @@ pub(super) fn entry_of_cell<'r>(shape: &IndexShape, row: RowView<'r>, cell: &Cel
     Ok(Entry { term, path: shape.has_path().then(|| row.path(cell)), liveness })
 }
 
-/// The greatest timestamp of what keeps a row alive.
+/// The greatest timestamp of the row marker and the cells that keep a row alive.
 fn newest_of(row: RowView<'_>) -> Option<i64> {
     let liveness = (!row.row.liveness.is_none()).then_some(row.row.liveness.timestamp_us);
     let cells = row.row.cells.iter().filter(|cell| !cell.is_tombstone()).map(|cell| cell.timestamp_us);
@@ -76,7 +76,7 @@ fn unindexable(shape: &IndexShape, error: &TypeError) -> Error {
     Error::Unindexable { message: format!("index {}: {error}", shape.index.name) }
 }
 
-/// Collects what is to be written to hidden tables.
+/// Collects updates of hidden tables.
 #[derive(Default)]
 pub(super) struct EntryWriter {
     pub(super) updates: Vec<PartitionUpdate>,
@@ -89,7 +89,7 @@ impl EntryWriter {
         self.put(shape, (key, row), (&entry.term, entry.path), (entry.liveness, DeletionTime::LIVE));
     }
 
-    /// Takes an entry out, if it is not newer than `deletion`.
+    /// Removes an entry, if it is not newer than `deletion`.
     pub(super) fn remove(
         &mut self,
         shape: &IndexShape,
@@ -115,7 +115,7 @@ impl EntryWriter {
         self.position = position;
     }
 
-    /// As `put`, for an entry whose position and clustering are known.
+    /// Like `put`, for an entry whose partition position and clustering are known.
     pub(super) fn put_at<'v>(
         &mut self,
         shape: &IndexShape,

@@ -1,16 +1,17 @@
-//! Secondary indexes: each is a hidden table beside its own, written with it in one record of the log.
+//! Secondary indexes: each is a hidden table beside its base table, and both are written in one log record.
 //!
-//! How the hidden table is laid out, `model/src/index/shape.rs` says; `entries` says which entries a row has, `observe` adds the entries of a
-//! write to it, `attached` keeps what a table has of indexes, `build` fills a new index from the rows that are there,
-//! `search` reads through one by what `walk` finds in it, `audit` takes out what a search found stale.
+//! `model/src/index/shape.rs` defines the layout of the hidden table. `entries` computes the entries of a row,
+//! `observe` adds the entries of a write to it, `attached` has the indexes of a table, `build` fills a new index from
+//! the existing rows, `search` reads through an index, `walk` returns the entries of a search, and `audit` removes
+//! entries that a search found stale.
 //!
-//! **The one rule**: an index has an entry for every live value of its table. It may have more: whatever an entry leads
-//! to is read and tested, so an entry without its row costs a look and is never an answer. What takes entries out may
-//! therefore come late or not at all, and must only never take out one that counts: an entry goes with the timestamp of
-//! the cell that it came from.
+//! **The one rule**: an index has an entry for every live value of its table. It may have more entries: the row of an
+//! entry is always read and tested, so an entry without its row costs a read and is never part of an answer. Entries
+//! may therefore be removed late or never, but a valid entry must never be removed: a removal uses the timestamp of the
+//! cell that the entry came from.
 //!
-//! In what order things happen: a write is applied to its table before its entries are to the index, and a search takes
-//! its view of the table after it has read entries. So whoever sees an entry sees the row that it came from.
+//! Order: a write is applied to its table before its entries are applied to the index, and a search takes its view of
+//! the table after it has read entries. So a search that sees an entry also sees its row.
 
 mod attached;
 mod audit;

@@ -1,9 +1,10 @@
-//! The write path's part: the entries that a mutation adds to the indexes of its tables, and those it makes stale.
+//! The index part of the write path: computes the entries that a mutation adds to the indexes of its tables, and those
+//! that it makes stale.
 //!
-//! Called for every write, before its record is logged, while the gate is held: a write either comes before an index is
-//! attached, and the build finds it, or its entries are made here. Nothing is read from files. What a write replaces is
-//! looked for in the memtable alone, where most rows that are written again soon still are; what stands in files leaves
-//! a stale entry, which the first search that meets it takes out (`audit`).
+//! It runs for every write, before its record is logged and inside the gate. So a write either comes before an index is
+//! attached, and the build finds it, or its entries are made here. No file is read. Replaced values are looked up only
+//! in the memtable, where most recently written rows still are. Replaced values in files leave stale entries, which the
+//! first search that finds them removes (`audit`).
 
 use super::attached::{Attached, AttachedIndex};
 use super::entries::{EntryWriter, concerns, entries_of, entry_of_cell};
@@ -26,19 +27,21 @@ use helenus_sstable::block::ReadContext;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Cells of a column that are looked through one by one for each that they may replace.
+/// The most new cells of a column that are searched one by one for each old cell.
 const CELLS_WALKED_MAX: usize = 8;
-/// Longest value that a legacy index takes (`CassandraIndex.validateIndexedValue`).
+/// Longest value of a legacy index, bytes (`CassandraIndex.validateIndexedValue`).
 const LEGACY_VALUE_BYTES_MAX: usize = 65_535;
-/// Longest term that a storage-attached index takes: `sai_string_term_size_fail_threshold` and its like for frozen values.
+/// Longest term of a storage-attached index, bytes: `sai_string_term_size_fail_threshold`, and the corresponding one
+/// for frozen values.
 const SAI_VALUE_BYTES_MAX: usize = 8 << 10;
-/// The same for vectors: `sai_vector_term_size_fail_threshold`.
+/// Longest vector of a storage-attached index, bytes: `sai_vector_term_size_fail_threshold`.
 const SAI_VECTOR_BYTES_MAX: usize = 32 << 10;
 
-/// The updates of hidden tables that belong to a mutation. Empty, and made without work, where no table has an index.
+/// The updates of hidden tables that belong to a mutation. If no table has an index, the result is empty and costs
+/// nothing.
 ///
 /// # Errors
-/// `Unindexable`: a value that an index cannot hold.
+/// `Unindexable`: a value that an index cannot store.
 pub(crate) fn derived(tables: &Tables, mutation: &Mutation, now_s: i64) -> Result<Vec<PartitionUpdate>> {
     let mut writer = EntryWriter::default();
     for update in &mutation.updates {
@@ -54,7 +57,7 @@ pub(crate) fn derived(tables: &Tables, mutation: &Mutation, now_s: i64) -> Resul
 
 struct Observer<'a> {
     attached: &'a Attached,
-    /// The table's memtable that takes writes.
+    /// The table's current memtable.
     memtable: &'a Arc<Memtable>,
     update: &'a PartitionUpdate,
     now_s: i64,
@@ -68,7 +71,7 @@ impl Observer<'_> {
             let (bytes, is_static) = match change? {
                 Change::Row(bytes) => (bytes, false),
                 Change::StaticRow(bytes) => (bytes, true),
-                // What a deletion of many rows makes stale is found when it is met.
+                // Searches find the entries that a deletion of many rows makes stale.
                 Change::PartitionDeletion(_) | Change::RangeDeletion { .. } => continue,
             };
             let clustering_columns = if is_static { 0 } else { self.update.table.clustering.len() };
@@ -113,7 +116,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// Takes out the entries of cells that this write replaces or deletes.
+    /// Removes the entries of cells that this write replaces or deletes.
     fn replaced(
         &self,
         shape: &IndexShape,
@@ -135,7 +138,7 @@ impl Observer<'_> {
         let complex = row.complex_deletion_of(id);
         let hides = complex.map_or(row.row.deletion, |deletion| deletion.max(row.row.deletion));
         let new = row.cells_of(id);
-        // The order of paths is that of their type, and is not known here.
+        // Cells are in the order of the paths' type, which is not known here.
         let by_path: Option<HashMap<&[u8], &Cell>> =
             (new.len() > CELLS_WALKED_MAX).then(|| new.iter().map(|new| (row.path(new), new)).collect());
         for cell in old.cells_of(id).iter().filter(|cell| !cell.is_tombstone()) {
@@ -146,7 +149,7 @@ impl Observer<'_> {
             };
             let wins = |new: &Cell| !left_remains((cell, old.value(cell)), (new, row.value(new)));
             let is_hidden = !hides.is_live() && cell.is_deleted_by(hides);
-            // Where timestamps are equal the older value may win again: by a later expiry, say. Its entry stays.
+            // If timestamps are equal, the older value may win again, for example by a later expiry. Its entry stays.
             let is_final = |new: &Cell| new.timestamp_us > cell.timestamp_us || new.is_tombstone();
             let newer = newer.filter(|new| wins(new) && is_final(new));
             if !is_hidden && newer.is_none() {
@@ -168,7 +171,7 @@ impl Observer<'_> {
         DeletionTime { timestamp_us, local_s: self.now_s }
     }
 
-    /// The row as the memtable has it; empty if it has none.
+    /// The row in the memtable; empty if there is none.
     fn old_row(&self, row: RowView<'_>, is_static: bool, partition: PartitionRef<'_>) -> Result<RowBuf> {
         let mut found = RowBuf::default();
         let content = partition.content();
@@ -202,7 +205,7 @@ impl Observer<'_> {
     }
 }
 
-/// Refuses a value that is too long for an index, in Cassandra's words.
+/// Refuses a value that is too long for an index, with Cassandra's message.
 fn check_size(shape: &IndexShape, row: RowView<'_>) -> Result<()> {
     let column = &shape.column;
     let of_cells =

@@ -1,8 +1,8 @@
-//! Reads through an index: entries first, then the rows that they lead to.
+//! Reads through an index: first entries, then the rows that they point to.
 //!
-//! `walk` gives the entries, a few at a time; a search stops where the answer is whole. Rows of a partition are read together, by
-//! name. What an entry leads to goes to the sink as any row does: whether it is what was asked for, the sink's filter
-//! says, so an entry too many costs a look.
+//! `walk` returns the entries, a few at a time; a search stops when the answer is complete. The rows of a partition are
+//! read together, by name. A row goes to the sink like any other row, and the sink's filter decides whether it matches.
+//! So a superfluous entry costs only a read.
 
 use super::attached::AttachedIndex;
 use super::audit::{Audit, Group};
@@ -19,17 +19,18 @@ use std::sync::Arc;
 /// Entries read at a time: few at first, so that a small answer costs little.
 const ENTRIES_FIRST: u64 = 32;
 const ENTRIES_MAX: u64 = 1024;
-/// Entries of each of several searches that are read in turn to find the one with the fewest.
+/// Entries read from each of several searches in turn, to find the one with the fewest.
 const NARROWING: [u64; 4] = [16, 64, 256, 1024];
-/// Entries after which a page ends however few rows they gave: as for tombstones.
+/// Entries after which a page ends even with few rows, as for tombstones.
 const PAGE_ENTRIES_MAX: u64 = 10_000;
 
 impl Database {
-    /// Runs `command` through an index: of its partitions and rows those that the index has entries of. Rows come in the
-    /// order of the table. Of several searches any would do; the one with the fewest entries is taken.
+    /// Runs `command` through an index: reads those of its partitions and rows that the index has entries for. Rows
+    /// come in the order of the table. Each of several searches would give the answer; the one with the fewest entries
+    /// is taken.
     ///
     /// # Errors
-    /// As `read`, and `IndexNotAvailable` where the index is not built yet or gone.
+    /// As `read`, and `IndexNotAvailable` if the index is not built yet or was dropped.
     pub fn read_indexed(
         &self,
         command: &ReadCommand,
@@ -54,9 +55,8 @@ impl Database {
         searching.run(sink)
     }
 
-    /// Which of several searches has the fewest entries: each is read a little further in turn, until one ends. The rows
-    /// of the answer are among those of each, so the shortest way to them is as right as any. Where none ends soon, the
-    /// first is taken.
+    /// The search with the fewest entries: reads a little more of each in turn, until one ends. Every search covers all
+    /// rows of the answer, so the shortest one is right too. If none ends soon, the first is taken.
     fn narrowest(
         &self,
         command: &ReadCommand,
@@ -99,27 +99,27 @@ struct Searching<'a> {
     index: AttachedIndex,
     request: ReadRequest<'a>,
     probe: Option<&'a mut Probe>,
-    /// Rows that are left of the limit.
+    /// Rows left of the limit.
     rows_left: u64,
-    /// The same of the page, where there are pages.
+    /// Rows left of the page; `None` without pages.
     page_left: Option<u64>,
 }
 
-/// The partition at hand: its groups of entries may come in several chunks, and on several pages.
+/// The current partition. Its entries may come in several chunks, and on several pages.
 #[derive(Clone)]
 struct Place {
     /// Its position in the ring.
     position: Vec<u8>,
-    /// Rows that are left of its limit.
+    /// Rows left of its limit.
     left: u64,
-    /// Whether rows of it were given.
+    /// Whether rows of it were returned.
     is_begun: bool,
 }
 
 /// How a group of entries ended.
 enum GroupEnd {
     GoOn,
-    /// There is nothing more to give.
+    /// The read is complete.
     Complete,
     Page(Resume),
 }
@@ -127,7 +127,8 @@ enum GroupEnd {
 impl Searching<'_> {
     fn run(&mut self, sink: &mut dyn RowSink) -> Result<ReadEnd> {
         let end = self.walk(sink)?;
-        // Where nothing was found, since the table was emptied, no row says how far the log must be safe.
+        // If nothing was found because the table was truncated, no row determines how far the log must be durable: the
+        // TRUNCATE record does.
         let emptied_at = self.database.view(&self.command.table)?.emptied_at;
         self.database.hold_until_safe(emptied_at, self.request.may_block, sink)?;
         Ok(end)
@@ -149,7 +150,7 @@ impl Searching<'_> {
             is_begun: true,
         });
         let mut audit = Audit::default();
-        // The last row that entries have led to. A row may have several, and they may stand in two chunks.
+        // The row of the last entry. A row may have several entries, and these may be in two chunks.
         let mut led_to: Option<(Vec<u8>, Vec<u8>)> = None;
         loop {
             let (hits, is_last) = match entries.is_by_terms() {
@@ -211,7 +212,7 @@ impl Searching<'_> {
         Ok(end)
     }
 
-    /// Reads the rows of one partition that entries lead to.
+    /// Reads the rows of one partition that its entries point to.
     fn group(
         &mut self,
         hits: &[Hit],
@@ -239,7 +240,7 @@ impl Searching<'_> {
         };
         let behind = match resumed.and_then(|resume| resume.clustering.clone()) {
             Some(clustering) if shape.is_of_partitions() => Some(clustering),
-            // Names that were given are not among the entries any more.
+            // The entries no longer include names that were returned.
             _ => place.is_begun.then(Vec::new),
         };
         let resume = behind.map(|clustering| Resume {
@@ -260,7 +261,7 @@ impl Searching<'_> {
             resume,
             page_rows: self.page_left,
         };
-        // After the entries: what they lead to is in this view.
+        // Taken after the entries were read, so that their rows are in this view.
         let view = self.database.view(&command.table)?;
         let mut counting = Group::new(sink, shape, hits);
         let end = self.database.read(&base, &view, self.request, &mut counting, self.probe.as_deref_mut())?;
@@ -281,7 +282,7 @@ impl Searching<'_> {
     }
 }
 
-/// Whether a filter takes a row by its ordered clustering.
+/// Whether a filter selects a row, by its byte-comparable clustering.
 fn selects(filter: &ClusteringFilter, name: &[u8]) -> bool {
     match filter {
         ClusteringFilter::Names(names) => names.binary_search_by(|known| known[..].cmp(name)).is_ok(),

@@ -1,8 +1,8 @@
-//! The entries of a search, out of the index's hidden table.
+//! Reads the entries of a search from the index's hidden table.
 //!
-//! Entries of one term come in the order of rows, so that a search by one term walks them a few at a time. A range of terms
-//! is walked whole, and what comes first in the order of rows is gathered; where that is not all, the range is walked again
-//! for what comes next. So the memory that a search takes does not grow with its range.
+//! Entries of one term come in the order of rows, so a search for one term reads a few at a time. A range of terms is
+//! read completely, and its first entries in the order of rows are collected. If there are more, the range is read
+//! again for the next ones. So the memory of a search does not grow with its range.
 
 use crate::commitlog::Ticket;
 use crate::database::{Database, ReadRequest};
@@ -15,15 +15,15 @@ use helenus_model::row::RowView;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
 
-/// Entries of a range of terms that are gathered at a time.
+/// The most entries of a range of terms that are collected at a time.
 const GATHERED_MAX: usize = 1 << 16;
 
-/// An entry that was found.
+/// A found entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
     /// The partition's position in the ring.
     pub(super) position: Vec<u8>,
-    /// Ordered clustering of the row; empty where the index is of partitions.
+    /// Byte-comparable clustering of the row; empty if the index is of partitions.
     pub(super) clustering: Vec<u8>,
     pub(super) term: Vec<u8>,
     pub(super) path: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ pub(super) struct Hit {
     pub(super) timestamp_us: i64,
 }
 
-/// The entries of a search, from where its page begins.
+/// The entries of a search, from the beginning of its page.
 pub(super) struct Entries<'a> {
     database: &'a Database,
     hidden: ReadCommand,
@@ -43,7 +43,7 @@ pub(super) struct Entries<'a> {
     skips: Option<Skip>,
 }
 
-/// What a page before has seen, for searches whose entries do not come in the order of rows.
+/// The last row of the page before, for searches whose entries do not come in the order of rows.
 struct Skip {
     position: Vec<u8>,
     clustering: Option<Vec<u8>>,
@@ -102,12 +102,12 @@ impl<'a> Entries<'a> {
         Entries { database, hidden, request, shape, search, partitions: &command.partitions, skips }
     }
 
-    /// Whether entries come by their terms, and not in the order of rows.
+    /// Whether entries come in the order of terms, and not in the order of rows.
     pub(super) fn is_by_terms(&self) -> bool {
         matches!(self.search.lookup, IndexLookup::Between(..))
     }
 
-    /// The next entries in the order of rows, where they come by their terms; whether there are no more.
+    /// The next entries in the order of rows, for a search in the order of terms, and whether they are the last.
     pub(super) fn gather(&mut self, probe: Option<&mut Probe>) -> Result<(Vec<Hit>, bool)> {
         self.hidden.page_rows = None;
         let (mut gathered, _) =
@@ -120,7 +120,7 @@ impl<'a> Entries<'a> {
         Ok((gathered.hits, !gathered.is_cut))
     }
 
-    /// The next entries as they stand, at most about `count`, and whether there are no more.
+    /// The next entries in their stored order, about `count` at most, and whether they are the last.
     pub(super) fn next(&mut self, count: u64, probe: Option<&mut Probe>) -> Result<(Vec<Hit>, bool)> {
         self.hidden.page_rows = Some(count);
         let (gathered, end) = self.read(Gathered::default(), probe)?;
@@ -153,13 +153,13 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Appends a byte string as a part of the hidden table's clustering.
+/// Appends a byte string as a component of the hidden table's clustering.
 fn put(bytes: &[u8], out: &mut Vec<u8>) {
     let put = component((&CqlType::Blob, false), Some(bytes), out);
     assert!(put.is_ok(), "any bytes are a blob");
 }
 
-/// The entries of one term that a command may want: those of its partitions, behind the end of its last page.
+/// The entries of one term that a command may need: those of its partitions, after the end of its last page.
 fn slices_within(prefix: &[u8], command: &ReadCommand, shape: &IndexShape) -> Vec<Slice> {
     let mut slices = Vec::new();
     let bound = |bytes: &[u8], before: bool| {
@@ -209,7 +209,7 @@ fn slices_within(prefix: &[u8], command: &ReadCommand, shape: &IndexShape) -> Ve
     slices
 }
 
-/// The entries of one partition, narrowed to the rows that the command wants where they are in the order of rows.
+/// The entries of one partition. If they are in the order of rows, only those of rows that the command selects.
 fn slices_of_partition(
     (prefix, position): (&[u8], &[u8]),
     command: &ReadCommand,
@@ -247,15 +247,15 @@ fn slices_of_partition(
     }
 }
 
-/// Entries that were found: all of them, or those that come first in the order of rows.
+/// Found entries: all, or the first ones in the order of rows.
 #[derive(Default)]
 struct Gathered {
     hits: Vec<Hit>,
-    /// How many to keep.
+    /// The number of entries to keep; `None` for all.
     most: Option<usize>,
-    /// Whether some were dropped, which come behind those that were kept.
+    /// Whether entries were dropped, all of them after those kept.
     is_cut: bool,
-    /// How many were found.
+    /// The number of entries found.
     seen: u64,
 }
 
@@ -277,7 +277,7 @@ impl Gathered {
     }
 }
 
-/// Takes entries out of the hidden table.
+/// Collects entries from the hidden table.
 struct HitSink<'a> {
     shape: &'a IndexShape,
     search: &'a IndexSearch,
@@ -287,7 +287,7 @@ struct HitSink<'a> {
 }
 
 impl HitSink<'_> {
-    /// Whether a partition is among those asked for.
+    /// Whether the command selects a partition.
     fn wants(&self, position: &[u8]) -> bool {
         match self.partitions {
             Partitions::Keys(keys) => keys.iter().any(|key| key.decorated == position),
@@ -340,7 +340,7 @@ impl RowSink for HitSink<'_> {
     }
 
     fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
-        // What is seen is the rows that the entries lead to; they are read after them.
+        // Only the rows of the entries are returned, and they are read later.
         None
     }
 

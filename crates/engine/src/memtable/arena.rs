@@ -173,8 +173,8 @@ struct Chunk {
     is_gathered: bool,
 }
 
-// SAFETY: a chunk's memory is handed out in disjoint pieces (by one thread alone, or by fetch_add), and the list of chunks
-// is behind a lock.
+// SAFETY: a chunk's memory is handed out in disjoint pieces (by one thread alone, or by fetch_add), and the list of
+// chunks is behind a lock.
 unsafe impl Send for Arena {}
 // SAFETY: as above; no method hands out the same bytes twice.
 unsafe impl Sync for Arena {}

@@ -1,8 +1,9 @@
-//! Reads one partition of a memtable as a source of unfiltereds (rows and range tombstone markers), in either direction.
+//! Reads one partition of a memtable as a source of unfiltereds (rows and range tombstone markers), in either
+//! direction.
 //!
 //! The cursor merges two lists: the rows, and the points where range deletions begin or end. If a slice starts inside a
-//! range deletion, the cursor yields an opening marker at the slice's start and a closing one at its end, so markers are
-//! always balanced.
+//! range deletion, the cursor yields an opening marker at the slice's start and a closing one at its end, so markers
+//! are always balanced.
 
 use super::partition::{Bytes, Point, Version, row_at};
 use super::partition_map::{Entry, PartitionRef};

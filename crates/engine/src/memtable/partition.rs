@@ -1,11 +1,12 @@
 //! One partition in a memtable: rows, range tombstones, static row and partition deletion, all versioned.
 //!
-//! A writer holds the partition's lock. It takes the next sequence number, links its versions, and publishes them with a
-//! single store of that number. A reader first loads the number, then reads everywhere the newest version that is not
+//! A writer holds the partition's lock. It takes the next sequence number, links its versions, and publishes them with
+//! a single store of that number. A reader first loads the number, then reads everywhere the newest version that is not
 //! above it. So a read sees each write whole or not at all, however long the read runs, and takes no lock.
 //!
-//! Range tombstones are kept as the points where the newest covering deletion changes. A point says which deletion covers
-//! the rows from it to the next point. A new range deletion adds its two ends and updates the points between them.
+//! Range tombstones are kept as the points where the newest covering deletion changes. A point stores the deletion that
+//! covers the rows from it to the next point. A new range deletion adds its two ends and updates the points between
+//! them.
 
 use super::arena::Arena;
 use super::concurrent_map::{ConcurrentMap, Versions};

@@ -1,15 +1,15 @@
 //! The partitions of one shard: looked up by token in about three cache lines, and read in ring order.
 //!
-//! Murmur3 spreads tokens evenly, so the leading bits of a token give its position in the shard. The directory is a hash
-//! table of small buckets by those bits, and is therefore in token order. A full bucket overflows into the directory's
-//! skip list, so that crafted keys of equal tokens cost a search and not a scan. One writer at a time; readers take no
-//! lock.
+//! Murmur3 spreads tokens evenly, so the leading bits of a token give its position in the shard. The directory is a
+//! hash table of small buckets by those bits, and is therefore in token order. A full bucket overflows into the
+//! directory's skip list, so that crafted keys of equal tokens cost a search and not a scan. One writer at a time;
+//! readers take no lock.
 //!
 //! Invariants:
-//! 1. An entry is complete before a slot points to it. A slot is written before its bucket's count is stored with Release.
-//!    Readers load counts with Acquire. Slots below the count never change.
-//! 2. A directory that is too small is replaced by one with twice the buckets, which holds all entries and is published by
-//!    one store. The old one stays unchanged in the arena, so a reader sees everything that was there when it began.
+//! 1. An entry is complete before a slot points to it. A slot is written before its bucket's count is stored with
+//!    Release. Readers load counts with Acquire. Slots below the count never change.
+//! 2. A directory that is too small is replaced by one with twice the buckets, which holds all entries and is published
+//!    by one store. The old one stays unchanged in the arena, so a reader sees everything that was there when it began.
 //! 3. Entries keep their address until the arena is dropped.
 
 use super::arena::{Arena, CHUNK_BYTES_MAX};

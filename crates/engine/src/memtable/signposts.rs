@@ -1,14 +1,15 @@
-//! A sparse index of a long skip list: finds a node shortly before a key in a few steps that lie close together in memory.
+//! A sparse index of a long skip list: finds a node shortly before a key in a few steps that lie close together in
+//! memory.
 //!
-//! A search down the levels of a skip list has a cache miss at each node. This index is a tree whose nodes hold a few bytes
-//! of many list keys side by side, in order, with pointers to the list nodes. A leaf stores 64 bits of each key, after the
-//! prefix that all its keys share. The few inner nodes store 16 bytes.
+//! A search down the levels of a skip list has a cache miss at each node. This index is a tree whose nodes hold a few
+//! bytes of many list keys side by side, in order, with pointers to the list nodes. A leaf stores 64 bits of each key,
+//! after the prefix that all its keys share. The few inner nodes store 16 bytes.
 //!
-//! The index is only a hint, which keeps it simple: entries move in place while others read, so a reader may see an entry
-//! twice, miss one, or see one with its neighbour's pointer. It is guaranteed only that the result is some node of the
-//! list. The caller checks that the node is before the key; a search from any earlier node is correct too. Every pointer
-//! is valid at any time: index nodes live as long as the arena, and an entry below `len` is written before it is counted
-//! and is only ever replaced by another valid pointer.
+//! The index is only a hint, which keeps it simple: entries move in place while others read, so a reader may see an
+//! entry twice, miss one, or see one with its neighbour's pointer. It is guaranteed only that the result is some node
+//! of the list. The caller checks that the node is before the key; a search from any earlier node is correct too. Every
+//! pointer is valid at any time: index nodes live as long as the arena, and an entry below `len` is written before it
+//! is counted and is only ever replaced by another valid pointer.
 
 use super::arena::Arena;
 use super::prefetch;

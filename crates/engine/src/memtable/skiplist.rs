@@ -3,11 +3,11 @@
 //! Nodes are only ever added. Invariants:
 //! 1. A node is complete before a pointer to it is stored with Release; readers load pointers with Acquire.
 //! 2. Level 0 holds every node in key order; level n holds a subset of level n-1.
-//! 3. A node's `previous` pointer never skips a node that was there when a reader began. A backward reader may miss nodes
-//!    added later; versions (see `partition`) hide such nodes in both directions anyway.
+//! 3. A node's `previous` pointer never skips a node that was there when a reader began. A backward reader may miss
+//!    nodes added later; versions (see `partition`) hide such nodes in both directions anyway.
 //! 4. Keys and nodes keep their address until the arena is dropped.
 //!
-//! A long list also has a sparse index (see `signposts`) of its taller nodes, so that a search starts near its target.
+//! A long list also has a sparse index (see `signposts`) of some of its nodes, so that a search starts near its target.
 //!
 //! The caller of `find_or_insert` must hold the partition's (or shard's) lock: that makes it the only writer.
 

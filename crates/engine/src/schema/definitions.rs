@@ -1,20 +1,20 @@
-//! The tables of the system keyspaces, as Cassandra 5.0.9 defines them.
+//! Definitions of the system keyspaces' tables, as in Cassandra 5.0.9.
 //!
-//! `system_tables.txt` was read off a running node by `tests/conformance/record_system_tables.py`, which says what its fields are.
-//! Ids are Cassandra's rule: the name-based (MD5) UUID of keyspace and table name.
+//! `tests/conformance/record_system_tables.py` recorded `system_tables.txt` from a running node, and describes its
+//! fields. Ids follow Cassandra's rule: the name-based (MD5) UUID of keyspace and table name.
 
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Name of the keyspace that holds the schema.
+/// Name of the keyspace that contains the schema.
 pub(super) const SYSTEM_SCHEMA: &str = "system_schema";
 
-/// The definitions.
+/// The definitions, one table in each line.
 const TABLES: &str = include_str!("system_tables.txt");
 
-/// Replication of the system keyspaces in a new directory, as Cassandra gives it: class and factor.
+/// Replication of the system keyspaces in a new directory, as in Cassandra: class and factor.
 const KEYSPACES: [(&str, &str, Option<&str>); 5] = [
     ("system", "LocalStrategy", None),
     (SYSTEM_SCHEMA, "LocalStrategy", None),
@@ -23,19 +23,20 @@ const KEYSPACES: [(&str, &str, Option<&str>); 5] = [
     ("system_traces", "SimpleStrategy", Some("2")),
 ];
 
-/// Whether a keyspace belongs to the server: users may read it, and change what is said at `is_replicated_system_keyspace`.
+/// Whether a keyspace belongs to the server. Users may read it; `is_replicated_system_keyspace` describes what they may
+/// change.
 pub fn is_system_keyspace(name: &str) -> bool {
     is_replicated_system_keyspace(name)
         || matches!(name, "system" | "system_schema" | "system_views" | "system_virtual_schema")
 }
 
-/// Whether a keyspace belongs to the server and would be replicated in a cluster: users may change its replication and its
-/// rows, but not its tables.
+/// Whether a keyspace belongs to the server and would be replicated in a cluster: users may change its replication and
+/// its rows, but not its tables.
 pub fn is_replicated_system_keyspace(name: &str) -> bool {
     matches!(name, "system_auth" | "system_distributed" | "system_traces")
 }
 
-/// The schema of a directory in which nobody has made anything.
+/// The schema of a new directory.
 pub(crate) fn system_schema() -> Schema {
     let keyspaces =
         system_keyspaces().into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)));
@@ -66,7 +67,7 @@ pub fn system_keyspaces() -> Vec<Keyspace> {
     keyspaces
 }
 
-/// The table of a line.
+/// Parses the table of one line.
 fn table(line: &str) -> Option<Table> {
     let mut fields = line.split('\t');
     let mut field = || fields.next();
@@ -88,7 +89,7 @@ fn table(line: &str) -> Option<Table> {
     Some(table)
 }
 
-/// Options written as `name=value`; those of compaction are `compaction.name=value`.
+/// Parses options of the form `name=value`; those of compaction are `compaction.name=value`.
 fn options(comment: &str, text: &str) -> Option<TableOptions> {
     let mut options = TableOptions { comment: comment.into(), ..TableOptions::default() };
     let mut compaction = BTreeMap::from(
@@ -111,7 +112,7 @@ fn options(comment: &str, text: &str) -> Option<TableOptions> {
     Some(options)
 }
 
-/// `UUID.nameUUIDFromBytes` over keyspace and table name.
+/// `UUID.nameUUIDFromBytes` of keyspace and table name.
 fn name_based_id(keyspace: &str, table: &str) -> Uuid {
     let mut name = keyspace.as_bytes().to_vec();
     name.extend_from_slice(table.as_bytes());

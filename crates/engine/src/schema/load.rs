@@ -1,4 +1,4 @@
-//! The schema read back from its tables.
+//! Reads the schema from its tables.
 
 use super::definitions::SYSTEM_SCHEMA;
 use super::type_text::parse_type;
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A row of a schema table: column name to value, key columns included.
+/// A row of a schema table: values by column name, including key columns.
 pub(crate) type SchemaRow = BTreeMap<Arc<str>, Vec<u8>>;
 
-/// Builds the user keyspaces of a schema. `read` gives all rows of one `system_schema` table.
+/// Adds the user keyspaces to a schema. `read` returns all rows of one `system_schema` table.
 pub(crate) fn load_schema(
     mut schema: Schema,
     read: &mut dyn FnMut(&Arc<Table>) -> Result<Vec<SchemaRow>>,
@@ -70,7 +70,7 @@ pub(crate) fn load_schema(
 type Keyspaces = BTreeMap<Arc<str>, Keyspace>;
 type Tables = BTreeMap<(Arc<str>, Arc<str>), Table>;
 
-/// Types may use one another: those whose parts are known come first, until all are there.
+/// Loads types, which may use one another: repeatedly loads those whose parts are known.
 fn load_types(keyspaces: &mut Keyspaces, rows: Vec<SchemaRow>) -> Result<()> {
     let mut waiting = rows;
     loop {
@@ -186,13 +186,15 @@ fn load_dropped(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) 
         let dropped_ms = row.get("dropped_time").and_then(|value| value.first_chunk::<8>());
         let dropped_ms = i64::from_be_bytes(*dropped_ms.ok_or_else(|| row.damaged("dropped_time"))?);
         let name: Arc<str> = row.text("column_name")?.into();
-        // Cassandra 3.0 and 3.11 have no such column: static ones are taken for regular there, as Cassandra 5 does.
+        // Cassandra 3.0 and 3.11 have no such column. Like Cassandra 5, this takes their static columns for regular
+        // ones.
         let kind = if row.get("kind").is_some() { row.kind()? } else { ColumnKind::Regular };
         let dropped = DroppedColumn {
             name: name.clone(),
             ty: row.ty(keyspace)?,
             kind,
-            // The column holds milliseconds: what was written in the one of the drop was written before it.
+            // The column stores milliseconds: everything written in the millisecond of the drop counts as written
+            // before it.
             dropped_us: dropped_ms.saturating_mul(1000).saturating_add(999),
         };
         table.dropped.insert(name, dropped);
@@ -242,8 +244,8 @@ fn load_indexes(keyspaces: &Keyspaces, tables: &mut Tables, rows: &[SchemaRow]) 
     Ok(())
 }
 
-/// The identity of what is stored for an index: of its table, its name, and the timestamp at which its row was written, so
-/// that an index made again under a name finds nothing of the one before.
+/// The id of an index's hidden table, made from its table, its name, and the timestamp of its schema row. So an index
+/// created again under the same name does not find the entries of the old one.
 pub fn index_id(table: TableId, name: &str, made_us: i64) -> TableId {
     let mut bytes = table.0.as_bytes().to_vec();
     bytes.extend_from_slice(&made_us.to_be_bytes());
@@ -251,7 +253,7 @@ pub fn index_id(table: TableId, name: &str, made_us: i64) -> TableId {
     TableId(uuid::Builder::from_md5_bytes(md5::compute(&bytes).0).into_uuid())
 }
 
-/// Under what a `SchemaRow` holds the timestamp of its row: no column is called so.
+/// The key of a `SchemaRow` for the row's timestamp: no column has this name.
 pub(crate) const WRITE_TIME: &str = "writetime()";
 
 /// A row with typed access by column name.

@@ -1,7 +1,8 @@
-//! The schema as data: `system_schema` tables with Cassandra's ids and columns, written and read like any others.
+//! The schema as data: `system_schema` tables with Cassandra's ids and columns, which are written and read like other
+//! tables.
 //!
-//! A change of the schema is one mutation of these tables, so one record of the log; at start the schema is read back
-//! from them before any other table is opened.
+//! A schema change is one mutation of these tables, so it is one log record. At start the schema is read from them
+//! before any other table is opened.
 
 mod definitions;
 mod load;

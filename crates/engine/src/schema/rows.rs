@@ -1,6 +1,4 @@
-//! The difference of two schemas as a mutation of `system_schema`, and as what clients are told.
-//!
-//! Columns and their values follow Cassandra's `SchemaKeyspace`.
+//! Computes the difference of two schemas: as a mutation of `system_schema`, and as the change events for clients.
 
 use super::definitions::SYSTEM_SCHEMA;
 use crate::index::BUILT_TABLE;
@@ -12,10 +10,10 @@ use helenus_model::types::{self, CqlType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What happened to one thing of the schema, as events and results tell clients.
+/// A change of one keyspace, table or type, as events and results report it to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaChange {
-    /// What happened.
+    /// The kind of change.
     pub kind: SchemaChangeKind,
     /// Its keyspace.
     pub keyspace: Arc<str>,
@@ -36,7 +34,7 @@ pub enum SchemaChangeKind {
     Dropped,
 }
 
-/// The mutation that turns `old` into `new`, and what changed. `system` is the schema's own keyspace.
+/// The mutation that turns `old` into `new`, and the list of changes.
 pub fn changes_between(old: &Schema, new: &Schema, timestamp_us: i64) -> (Mutation, Vec<SchemaChange>) {
     let mut writer = Writer {
         timestamp_us,
@@ -61,7 +59,7 @@ pub fn changes_between(old: &Schema, new: &Schema, timestamp_us: i64) -> (Mutati
 struct Writer {
     timestamp_us: i64,
     system: Option<Arc<Keyspace>>,
-    /// Says which indexes are built.
+    /// The table that records which indexes are built.
     built: Option<Arc<Table>>,
     updates: BTreeMap<(String, Arc<str>), PartitionUpdate>,
     changes: Vec<SchemaChange>,
@@ -108,7 +106,7 @@ impl Writer {
         for (name, table) in &after.tables {
             match tables.get(name) {
                 Some(before) if before == table => {}
-                // A table dropped and made again within one change: nothing of the old one may remain.
+                // The table was dropped and created again within one change: nothing of the old one may remain.
                 Some(before) if before.id != table.id => {
                     self.table(None, table, after);
                     self.tell(true, &after.name, Some(name), false);
@@ -210,7 +208,7 @@ impl Writer {
         }
     }
 
-    /// An index that is gone is not built any more.
+    /// Deletes the record that an index is built, because the index is dropped.
     fn forget_built(&mut self, keyspace: &Arc<str>, index: &Arc<str>) {
         let Some(built) = self.built.clone() else { return };
         let deletion = self.deletion();
@@ -219,7 +217,7 @@ impl Writer {
         changes.row(clustering.into_iter(), (Liveness::NONE, deletion), &[], |_| {});
     }
 
-    /// Deletes what stands under a name within a table.
+    /// Deletes the row of a name within a table.
     fn delete_of_table(&mut self, of_table: &str, table: &Table, name: &Arc<str>) {
         let deletion = self.deletion();
         let Some(found) = self.system_table(of_table) else { return };
@@ -236,7 +234,7 @@ impl Writer {
         changes.row(clustering.into_iter(), (Liveness::NONE, deletion), &[], |_| {});
     }
 
-    /// Writes a row whole.
+    /// Writes a complete row.
     fn put(&mut self, of_table: &str, keyspace: &Arc<str>, clustering: &[&Arc<str>], values: Values<'_>) {
         let Some(table) = self.system_table(of_table) else { return };
         let timestamp_us = self.timestamp_us;
@@ -274,7 +272,8 @@ impl Writer {
             .changes
     }
 
-    /// Deletes what was written before this change, not what it writes: one microsecond less.
+    /// A deletion of everything written before this change, but not of what it writes: its timestamp is one microsecond
+    /// less.
     fn deletion(&self) -> DeletionTime {
         DeletionTime { timestamp_us: self.timestamp_us - 1, local_s: self.timestamp_us / 1_000_000 }
     }
@@ -319,7 +318,7 @@ fn table_values(table: &Table) -> Values<'_> {
         ("read_repair_chance", double(0.0)),
         ("speculative_retry", text(&options.speculative_retry)),
     ];
-    // As Cassandra: these stand there only when they are not the default.
+    // As in Cassandra, these options are written only if they differ from the default.
     if options.cdc {
         values.push(("cdc", vec![1]));
     }

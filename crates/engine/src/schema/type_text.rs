@@ -1,11 +1,13 @@
-//! Types as `system_schema` spells them, back to types: `frozen<map<text, blob>>`, `vector<float, 3>`, `'java.class'`.
+//! Converts types to and from their text in `system_schema`: `frozen<map<text, blob>>`, `vector<float, 3>`,
+//! `'java.class'`.
 
 use helenus_model::types::{CqlType, UserType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A type's text in `system_schema`: by its class in quotes, where what CQL calls it would be read as another type. Cassandra writes
-/// a `DateType` as `timestamp`, and takes it for one from its next start on; the two sort times before 1970 differently.
+/// A type's text in `system_schema`. If the CQL name would be read as another type, it is the class in quotes.
+/// Cassandra writes a `DateType` as `timestamp`, and reads it as that from its next start on; the two types sort times
+/// before 1970 differently.
 pub fn type_text(ty: &CqlType, keyspace: &str, types: &BTreeMap<Arc<str>, Arc<UserType>>) -> String {
     let text = ty.to_string();
     match parse_type(&text, keyspace, types) {
@@ -14,7 +16,7 @@ pub fn type_text(ty: &CqlType, keyspace: &str, types: &BTreeMap<Arc<str>, Arc<Us
     }
 }
 
-/// Reads a type's text. `types` are the user-defined types of `keyspace`. `None` if it is no type.
+/// Parses a type's text. `types` are the user-defined types of `keyspace`. `None` if the text is not a type.
 pub fn parse_type(text: &str, keyspace: &str, types: &BTreeMap<Arc<str>, Arc<UserType>>) -> Option<CqlType> {
     let mut parser = Parser { rest: text, keyspace, types };
     let ty = parser.ty(false)?;
@@ -56,7 +58,7 @@ impl Parser<'_> {
                 CqlType::Tuple(fields.into())
             }
             "vector" => {
-                // But for what stands inside a vector, which is what it is declared.
+                // The element of a vector is not frozen implicitly: it is what it is declared as.
                 let element = self.ty(false)?.into();
                 self.take(',').then_some(())?;
                 CqlType::Vector { element, dimension: self.name()?.parse().ok()? }
@@ -67,7 +69,7 @@ impl Parser<'_> {
     }
 
     fn shared(&mut self) -> Option<Arc<CqlType>> {
-        // What stands inside a collection is one value, frozen whether written so or not.
+        // An element of a collection is a single value, so it is frozen even if not written so.
         self.ty(true).map(Arc::new)
     }
 

@@ -35,7 +35,8 @@ impl TableStore {
             for descriptor in descriptors {
                 opened.push(open_sstable(shared, &table, &self.folder, *descriptor)?);
             }
-            // The files are committed and belong to the table. If one cannot be opened, the next start reports why.
+            // The files are committed and open, so they belong to the table. If one cannot be opened, the next start
+            // links the SSTables again and reports the error.
             changing.files = false;
             self.view.rcu(|view| view.with_replaced(&[], &opened));
             self.compaction.changed();

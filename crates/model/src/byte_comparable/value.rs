@@ -20,6 +20,7 @@ pub enum Encoded {
 
 /// Appends the ordered encoding of one serialised value.
 ///
+/// # Errors
 /// The error of [`CqlType::validate`] if the value's length is wrong for its type; `out` then ends with part of an
 /// encoding. Text is not checked for validity.
 #[inline]

@@ -149,11 +149,11 @@ pub struct Errand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Of an import.
+    /// The result of an import.
     Imported(Import),
-    /// Of a verification of tables.
+    /// The result of a verification of tables.
     Verified(Vec<VerifiedTable>),
-    /// Of a restore.
+    /// The result of a restore.
     Restored(Restored),
 }
 

@@ -45,7 +45,7 @@ pub fn restore(
     know(&archive.manifest, names)?;
     let folder = match database {
         Some(directory) => directory.join("restore").join("unpacked"),
-        // A random name, so that nobody can have put anything there.
+        // A random name, so that no other user can have put anything there.
         None => std::env::temp_dir().join(format!("helenus-restore-{}", uuid::Uuid::new_v4())),
     };
     let wrong = |error: std::io::Error| format!("{}: {error}", folder.display());

@@ -1,8 +1,8 @@
 //! Refused connections: each gets an ERROR in its own protocol version and is then closed.
 //!
-//! The client's first message is read before the connection is closed, because closing a socket with unread input discards
-//! the answer. The number of connections being answered is bounded. Those that say nothing make room for others, and are
-//! closed without an answer, as `ConnectionLimitHandler` in Cassandra closes all.
+//! The client's first message is read before the connection is closed, because closing a socket with unread input
+//! discards the answer. The number of connections being answered is bounded. Clients that send nothing make room for
+//! others, and are closed without an answer, as `ConnectionLimitHandler` in Cassandra closes all.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A database with both its doors: statements as CQL, calls as the old interface has them.
+//! A database with both of its interfaces: CQL statements and calls of the old RPC interface.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl RowsOut for Texts {
     }
 }
 
-/// A database.
+/// A database with both interfaces.
 pub struct Doors {
     pub backend: Arc<LocalBackend>,
     rpc: Rpc,
@@ -58,7 +58,7 @@ impl Doors {
         Doors { backend, rpc, session: Session::default() }
     }
 
-    /// Runs a statement; the cells of its answer as text.
+    /// Runs a statement; returns the cells of its answer as text.
     pub fn cql(&self, query: &str) -> Result<Vec<String>, String> {
         let identity = Identity::default();
         let mut out = Texts::default();
@@ -70,7 +70,7 @@ impl Doors {
         Ok(out.0)
     }
 
-    /// Makes a call; the bytes of its answer, or what it was refused with.
+    /// Makes a call; returns the bytes of its answer, or the exception.
     pub fn call<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let at = begin_call(method, 1, &mut bytes);
@@ -87,19 +87,19 @@ impl Doors {
         }
     }
 
-    /// Chooses the keyspace, which must be there.
+    /// Chooses the keyspace, which must exist.
     pub fn use_keyspace(&mut self) {
         self.call(Method::SetKeyspace, &args::OfKeyspace { keyspace: KEYSPACE }).unwrap();
     }
 
-    /// Its tables, by name.
+    /// The names of the tables.
     pub fn tables(&self) -> Vec<String> {
         let schema = self.backend.database().schema();
         schema.keyspaces[KEYSPACE].tables.keys().map(|name| name.to_string()).collect()
     }
 
-    /// What it says of its tables, each thing under a name: rows of `system_schema` but for ids, which every copy makes anew, and
-    /// the definitions that the old interface gives.
+    /// The schema as named facts: rows of `system_schema` without ids, because every copy makes new ids, and the
+    /// definitions that the old interface returns.
     pub fn schema(&mut self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for table in ["tables", "columns", "dropped_columns", "indexes", "types"] {
@@ -121,7 +121,7 @@ impl Doors {
         found
     }
 
-    /// Its rows, as both doors give them, by table.
+    /// The rows by table, as both interfaces return them.
     pub fn rows(&mut self) -> Vec<(String, String)> {
         self.use_keyspace();
         let mut found = Vec::new();

@@ -1,8 +1,8 @@
-//! Tables of every shape that a door can make go through every copy, and come back equal, as both doors see them: DESCRIBE and its
-//! statements run again, `schema.cql` of a snapshot and of an export, a backup and its restore, a data directory, a restart;
-//! likewise after DROP COMPACT STORAGE.
+//! Copies tables of every shape that either interface can make, and compares the copies through both interfaces. The
+//! copies are DESCRIBE and its statements run again, `schema.cql` of a snapshot and of an export, a backup and its
+//! restore, a data directory, and a restart; all of these also after DROP COMPACT STORAGE.
 //!
-//! `FAMILIES=N` rounds of some tables each, from `FAMILY_SEED`:
+//! `FAMILIES=N` sets the number of rounds, each with some tables. `FAMILY_SEED` selects them:
 //!
 //!     FAMILIES=2000 FAMILY_SEED=7 cargo test --release -p helenus-server --test family_copies -- --nocapture
 #![expect(clippy::unwrap_used, reason = "what fails here fails the run")]
@@ -34,7 +34,7 @@ fn make_keyspace(doors: &Doors) {
     doors.cql(&format!("CREATE TYPE {KEYSPACE}.pair (a int)")).unwrap();
 }
 
-/// A database with drawn tables; how many of them are there.
+/// A database with random tables; returns also the number of tables.
 fn drawn(host: Host, draw: &mut Draw) -> (Doors, usize) {
     let mut doors = Doors::open(host);
     make_keyspace(&doors);
@@ -57,7 +57,7 @@ fn assert_same(found: &[(String, String)], expected: &[(String, String)], what: 
     assert_eq!(found.len(), expected.len(), "{what}");
 }
 
-/// Runs what DESCRIBE has said of a keyspace in another database.
+/// Runs the statements of DESCRIBE KEYSPACE in another database.
 fn replayed(doors: &Doors, internals: &str) -> Doors {
     let cells = doors.cql(&format!("DESCRIBE KEYSPACE {KEYSPACE}{internals}")).unwrap();
     let other = Doors::open(memory::host());
@@ -81,7 +81,7 @@ fn imported(disk: &SourceDisk, folders: &[&Path]) -> Doors {
     other
 }
 
-/// Snapshots of all tables, each with its schema as the server writes it.
+/// Takes snapshots of all tables, each with its schema as the server writes it.
 fn snapshots(doors: &Doors, name: &str) -> Vec<std::path::PathBuf> {
     let database = doors.backend.database();
     let schema = database.schema();
@@ -120,11 +120,11 @@ fn restored(machine: &Machine, exported: &Path, tables: &[String], to: &Path) ->
     other
 }
 
-/// Takes every copy of a database, and compares it.
+/// Makes every kind of copy of a database and compares it.
 fn copy_all(machine: &Machine, doors: &mut Doors, (what, name): (&str, &str)) {
     let what = format!("{what}, {name}");
     let disk: SourceDisk = machine.host().disk;
-    // What is older than the drop of its column goes with a flush, though it was written after.
+    // A flush drops the cells of dropped columns that are older than the drop, although they were written later.
     doors.backend.database().flush_all().unwrap();
     let (schema, rows) = (doors.schema(), doors.rows());
     let is_kept = |(name, _): &&(String, String)| !name.starts_with("dropped_columns");

@@ -1,4 +1,5 @@
-//! Draws tables of every shape that a door can make, with rows: column families by definitions, compact tables by statements.
+//! Makes random tables with rows, of every shape that either interface can make: column families by definitions,
+//! compact tables by statements.
 
 use helenus_wire::thrift::{
     CfDef, Column, ColumnDef, ColumnParent, ConsistencyLevel, CounterColumn, IndexType, Method, args,
@@ -6,11 +7,11 @@ use helenus_wire::thrift::{
 
 use super::doors::{Doors, KEYSPACE};
 
-/// A source of drawn numbers (SplitMix64).
+/// A source of random numbers (SplitMix64).
 pub struct Draw(pub u64);
 
 impl Draw {
-    /// A number below `limit`, which is not 0.
+    /// A random number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -18,7 +19,7 @@ impl Draw {
         ((mixed ^ mixed >> 31) % limit as u64) as usize
     }
 
-    /// Whether one of `of` comes.
+    /// True once in `of` times.
     pub fn chance(&mut self, of: usize) -> bool {
         self.below(of) == 0
     }
@@ -94,7 +95,7 @@ fn composite(draw: &mut Draw) -> String {
     format!("CompositeType({})", parts.join(","))
 }
 
-/// The parts between the parentheses behind a class.
+/// The parts inside the parentheses of a class.
 fn parts(class: &str) -> Vec<&str> {
     let inner = class.split_once('(').map_or("", |(_, rest)| &rest[..rest.len() - 1]);
     let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
@@ -117,7 +118,7 @@ fn with_length(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
 }
 
-/// A value of a class.
+/// A random value of a class.
 fn value(class: &str, draw: &mut Draw) -> Vec<u8> {
     let number = draw.below(5) as u8;
     let sized = |size: usize| [vec![0; size - 1], vec![number]].concat();
@@ -162,7 +163,7 @@ fn column(name: Vec<u8>, class: &str, draw: &mut Draw) -> ColumnDef<'static> {
     }
 }
 
-/// Declares columns of names that the comparator has.
+/// Declares columns with names that the comparator accepts.
 fn declare(definition: &mut CfDef<'static>, names: &str, draw: &mut Draw) {
     let is_counter = definition.default_validation_class.as_deref() == Some("CounterColumnType");
     let mut columns: Vec<ColumnDef<'static>> = Vec::new();
@@ -184,7 +185,7 @@ fn declare(definition: &mut CfDef<'static>, names: &str, draw: &mut Draw) {
     definition.column_metadata = Some(columns);
 }
 
-/// Makes a column family, and in some cases changes it; its definition, or `None` if it was refused.
+/// Makes a column family and sometimes alters it. Returns its definition, or `None` if it was refused.
 pub fn family(name: &str, draw: &mut Draw, doors: &mut Doors) -> Option<CfDef<'static>> {
     let mut definition = CfDef::named(KEYSPACE, "");
     definition.name = name.to_owned().into();
@@ -211,7 +212,7 @@ pub fn family(name: &str, draw: &mut Draw, doors: &mut Doors) -> Option<CfDef<'s
     doors.call(Method::SystemAddColumnFamily, &args::WithCfDef { cf_def: definition.clone() }).ok()?;
     fill(&definition, draw, doors);
     for _ in 0..draw.below(3) {
-        // Columns are declared, dropped, and some come again.
+        // Columns are declared and dropped, and some are declared again.
         let before = definition.clone();
         match draw.chance(3) {
             true => definition.column_metadata = Some(Vec::new()),
@@ -227,7 +228,7 @@ pub fn family(name: &str, draw: &mut Draw, doors: &mut Doors) -> Option<CfDef<'s
     Some(definition)
 }
 
-/// Writes columns, of declared names and of others.
+/// Writes columns with declared and undeclared names.
 fn fill(definition: &CfDef<'static>, draw: &mut Draw, doors: &mut Doors) {
     let is_super = definition.column_type.as_deref() == Some("Super");
     let of = |class: &Option<std::borrow::Cow<'static, str>>| class.as_deref().unwrap_or_default().to_owned();
@@ -246,7 +247,7 @@ fn fill(definition: &CfDef<'static>, draw: &mut Draw, doors: &mut Doors) {
         };
         let column_parent = ColumnParent { column_family: &definition.name, super_column: within.as_deref() };
         let consistency_level = ConsistencyLevel::One;
-        // Some are refused: a name that is declared has another type.
+        // Some writes are refused, because a declared name has another type.
         let _written = if values == "CounterColumnType" {
             let column = CounterColumn { name: &name, value: 3 };
             doors.call(Method::Add, &args::Add { key: &key, column_parent, column, consistency_level })
@@ -263,7 +264,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A literal of a type of CQL.
+/// A random literal of a CQL type.
 fn literal(ty: &str, draw: &mut Draw) -> String {
     let number = draw.below(5);
     match ty {
@@ -281,12 +282,12 @@ fn literal(ty: &str, draw: &mut Draw) -> String {
     }
 }
 
-/// Makes a table by a statement, compact in most cases, and in some cases changes it; whether it was made.
+/// Makes a table by a statement, mostly a compact one, and sometimes alters it. Returns whether it was made.
 pub fn table(name: &str, draw: &mut Draw, doors: &Doors) -> bool {
     let mut names: Vec<&str> = NAMES.to_vec();
     let mut next = |draw: &mut Draw| quoted(names.remove(draw.below(names.len())));
     let mut typed = |draw: &mut Draw| {
-        // A key of the empty type would be of no use.
+        // The last type, which is empty, is of no use for a key.
         (next(draw), TYPES[draw.below(TYPES.len() - 1)])
     };
     let partition: Vec<_> = (0..1 + draw.below(2)).map(|_| typed(draw)).collect();

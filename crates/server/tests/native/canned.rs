@@ -1,8 +1,9 @@
-//! A backend of canned answers. The first word of a query says which:
+//! A backend with canned answers. The first word of a query selects the answer:
 //!
-//! `rows N M`: N rows of one blob of M bytes. `disk ...`: the same, but the read has to wait where it may. `write`: done at
-//! once. `wait`: done when the test says so. `use K`. `create`: a schema change with its event. `error NAME`. `warn`:
-//! one row and two warnings; `write`, `wait` and `create` followed by `warn W` warn of W. Anything else is a syntax error.
+//! `rows N M`: N rows of one blob of M bytes. `disk ...`: the same, but the read has to wait for the disk. `write`:
+//! done at once. `wait`: done when the test opens the gate. `use K`. `create`: a schema change with its event. `error
+//! NAME`. `warn`: one row and two warnings; `write`, `wait` and `create` followed by `warn W` give the warning W.
+//! Anything else is a syntax error.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -26,11 +27,11 @@ pub struct Canned {
     changed: Mutex<Vec<OnSchemaChange>>,
     /// Makes the tickets of `wait` ready.
     pub gate: Arc<AtomicBool>,
-    /// Calls of `write_out`.
+    /// Number of `write_out` calls.
     pub written_out: AtomicUsize,
-    /// Opens the way for `disk`.
+    /// Lets `disk` reads proceed.
     pub disk: Arc<AtomicBool>,
-    /// How often the table of `rows` was altered.
+    /// Number of times that the table of `rows` was altered.
     pub altered: AtomicUsize,
     prepared: Mutex<HashMap<StatementId, Arc<Prepared>>>,
 }
@@ -47,7 +48,7 @@ impl Canned {
         ResultColumn { keyspace: "ks".into(), table: "t".into(), name: "v".into(), ty: CqlType::Blob }
     }
 
-    /// The columns of rows; their id changes when a test says so.
+    /// The columns of rows. Their id changes when the test alters the table.
     fn columns(&self) -> Arc<ResultColumns> {
         let id = [7 + self.altered.load(Ordering::Acquire) as u8; 16];
         Arc::new(ResultColumns { columns: vec![Canned::column()], id })
@@ -65,7 +66,7 @@ impl Canned {
     }
 }
 
-/// The word after `warn`, if that comes next.
+/// The word after `warn`, if `warn` is next.
 fn warnings<'a>(mut words: impl Iterator<Item = &'a str>) -> Vec<String> {
     let warned = words.next().filter(|word| *word == "warn").and_then(|_| words.next());
     warned.map(str::to_owned).into_iter().collect()
@@ -121,7 +122,7 @@ impl Backend for Canned {
                 rows(columns, vec![], more)
             }
             "disk" if !request.may_block => {
-                self.rows(1, 1, out); // a read that finds out half way
+                self.rows(1, 1, out); // the read finds out after its first row
                 Err(CqlError::WouldBlock)
             }
             "disk" => {
@@ -211,7 +212,7 @@ impl Backend for Canned {
     }
 }
 
-/// A server of canned answers on a free port.
+/// A server with canned answers on a free port.
 pub struct Server {
     pub canned: Arc<Canned>,
     pub native: NativeServer,

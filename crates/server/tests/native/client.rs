@@ -1,4 +1,4 @@
-//! A client of raw bytes on the wire crate's other half: one socket, no driver's kindness.
+//! A client of raw bytes, built on the wire crate's client half: one socket and no driver.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helenus_wire::native::*;
 
-/// A response with its own bytes.
+/// A response, with its own copy of the bytes.
 pub struct Answer {
     pub header: Header,
     pub body: Vec<u8>,
@@ -47,7 +47,7 @@ impl Client {
         Client { socket, version, codec: None, segments: None, input: Vec::new(), envelopes: Vec::new() }
     }
 
-    /// A connection past STARTUP.
+    /// Connects and completes STARTUP.
     pub fn ready(address: SocketAddr, version: Version, options: &[(&str, &str)]) -> Client {
         let mut client = Client::connect(address, version);
         let answer = client.startup(options);
@@ -55,7 +55,7 @@ impl Client {
         client
     }
 
-    /// Sends STARTUP and takes its answer; from then on frames go as agreed.
+    /// Sends STARTUP and reads its answer; after that, uses the agreed framing.
     pub fn startup(&mut self, options: &[(&str, &str)]) -> Answer {
         let mut bytes = Vec::new();
         let mut all = vec![("CQL_VERSION", "3.0.0")];
@@ -81,7 +81,7 @@ impl Client {
         self.socket.write_all(bytes).expect("the server takes bytes");
     }
 
-    /// The bytes of requests as this connection frames them.
+    /// Encodes requests with the framing of this connection.
     pub fn frame(&mut self, requests: &[(i16, Request<'_>)]) -> Vec<u8> {
         let mut envelopes = Vec::new();
         for (stream, request) in requests {
@@ -95,7 +95,7 @@ impl Client {
         self.wrap(&envelopes)
     }
 
-    /// Envelopes as this connection frames them.
+    /// Puts envelopes into the framing of this connection.
     pub fn wrap(&mut self, envelopes: &[u8]) -> Vec<u8> {
         let Some((writer, _)) = &mut self.segments else { return envelopes.to_vec() };
         let mut bytes = Vec::new();
@@ -166,7 +166,7 @@ impl Client {
         Some(answer)
     }
 
-    /// Whether the server closes the connection without a further word.
+    /// Whether the server closes the connection without sending more.
     pub fn is_closed(&mut self) -> bool {
         self.receive().is_none()
     }

@@ -122,7 +122,7 @@ fn a_client_that_does_not_read_is_not_read_either() {
         // 2,000 answers of 100 KB: 200 MB would wait in memory.
         let requests: Vec<_> = (0..2000).map(|stream| (stream, query("rows 10 10000"))).collect();
         client.send(&requests);
-        // Others are served meanwhile.
+        // Other clients are served meanwhile.
         let mut other = Client::ready(server.address(), version, &[]);
         assert!(matches!(other.query("write").message().response, Response::Result(ResultMessage::Void)));
         for stream in 0..2000 {
@@ -141,7 +141,7 @@ fn a_client_that_never_reads_its_answers_is_let_go() {
         while server.native.connections_count() > 0 {
             std::thread::yield_now();
         }
-        // Others come and go as before.
+        // Other clients connect and are served as before.
         let mut other = Client::ready(server.address(), version, &[]);
         assert!(matches!(other.query("write").message().response, Response::Result(ResultMessage::Void)));
         drop(other);
@@ -190,13 +190,13 @@ fn a_long_request_beyond_the_bytes_in_flight_is_dropped_and_answered_overloaded_
             limits.in_flight_bytes_max_per_address = 400_000;
         });
         let mut client = Client::ready(server.address(), version, &[("THROW_ON_OVERLOAD", "1")]);
-        // Alone it fits, and does not stand in its own way.
+        // The request alone fits, and does not compete with itself.
         client.send(&[(1, query(&text))]);
         assert!(matches!(
             client.receive().unwrap().message().response,
             Response::Result(ResultMessage::Void)
         ));
-        // Others have it: one holds 200,000 bytes until the log is ready.
+        // Another client uses the room: it holds 200,000 bytes until the log is ready.
         let held = format!("wait {}", "w".repeat(200_000));
         let mut other = Client::ready(server.address(), version, &[]);
         other.send(&[(1, query(&held)), (2, Request::Options)]);
@@ -226,7 +226,7 @@ fn a_long_request_that_does_not_come_gives_its_room_back() {
     });
     let text = format!("write {}", "x".repeat(90_000));
     for version in Version::ALL {
-        // All but the end of a request that takes the whole room; in v5 the end of its first segment.
+        // All but the end of a request that takes all the room; in v5 all but the end of its first segment.
         let long = format!("write {}", "x".repeat(if version < Version::V5 { 90_000 } else { 200_000 }));
         let mut slow = Client::ready(server.address(), version, &[]);
         let bytes = slow.frame(&[(1, query(&long))]);
@@ -258,7 +258,7 @@ fn beyond_the_bytes_in_flight_others_wait_and_then_go_on() {
     let requests: Vec<_> = (0..100).map(|stream| (stream, query(&long))).collect();
     client.send(&requests);
     server.canned.open_gate();
-    // A request that came after the gate was opened may be answered before those that were held.
+    // A request that arrives after the gate is opened may be answered before those that were held.
     let mut answered: Vec<_> = (0..100).map(|_| client.receive().unwrap().header.stream).collect();
     answered.sort_unstable();
     assert_eq!(answered, Vec::from_iter(0..100));
@@ -274,7 +274,7 @@ fn a_request_of_many_reads_is_taken_whatever_the_limit() {
     for version in Version::ALL {
         let mut client = Client::ready(server.address(), version, &[]);
         client.send(&[(1, query(&text)), (2, query("write"))]);
-        // The large one runs on a disk thread, and the other may overtake it.
+        // The large request runs on a disk thread, so the other may overtake it.
         let mut answered = [0; 2].map(|_: i16| client.receive().unwrap().header.stream);
         answered.sort_unstable();
         assert_eq!(answered, [1, 2]);
@@ -319,7 +319,7 @@ fn connections_beyond_the_limits_are_told_so_and_closed() {
         assert!(third.is_closed());
     }
     drop(first);
-    // The place is free once the server has seen the end.
+    // The place is free once the server has seen the connection end.
     while server.native.connections_count() > 1 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! How a connection begins. Texts and streams are those that a 5.0.6 node answered.
+//! How a connection begins. Texts and streams are those of a 5.0.6 node's answers.
 
 use helenus_wire::native::*;
 
@@ -97,7 +97,7 @@ fn v5_refuses_snappy_and_goes_on_in_segments() {
     let head = RequestHead::new(Version::V5, 1);
     let mut envelope = Vec::new();
     encode_startup(&[("CQL_VERSION", "3.0.0")], &head, &mut envelope).unwrap();
-    // The client speaks LZ4 segments now, as it asked; the server plain ones, since it agreed to nothing.
+    // The client now sends LZ4 segments, as it asked for. The server sends plain ones, because it did not agree.
     let mut bytes = Vec::new();
     SegmentWriter::new(SegmentFormat::Plain).append(&envelope, &mut bytes);
     client.raw(&bytes);

@@ -1,4 +1,5 @@
-//! Bytes that no client should send: an error, at most a closed connection, and everybody else is served.
+//! Bytes that no client should send: the answer is an error, at most the connection is closed, and all other clients
+//! are served.
 
 use helenus_wire::native::*;
 
@@ -36,9 +37,9 @@ fn garbage_hurts_only_its_own_connection() {
         };
         let mut bytes = noise(seed, 3000);
         if seed % 3 == 0 {
-            bytes[0] = 4; // a version that is spoken, for the rest to be looked at
+            bytes[0] = 4; // a supported version, so that the rest is parsed
         }
-        // The server may have closed before all is sent.
+        // The server may have closed the connection before all is sent.
         let _sent = std::io::Write::write_all(&mut client.socket, &bytes);
     }
     is_served(&server);
@@ -82,7 +83,7 @@ fn flipped_bits_of_a_bare_frame_are_answered_or_close_it() {
         let mut client = Client::ready(server.address(), Version::V4, &[]);
         client.raw(&bytes);
         client.socket.shutdown(std::net::Shutdown::Write).unwrap();
-        // A flipped version may be answered in kind, which no reader of ours takes.
+        // A flipped version may be answered in the same version, which our reader does not accept.
         std::io::Read::read_to_end(&mut client.socket, &mut Vec::new()).unwrap();
     }
     is_served(&server);

@@ -1,4 +1,4 @@
-//! The native protocol's server over real sockets, before a backend of canned answers.
+//! The native protocol's server over real sockets, with a backend of canned answers.
 
 mod canned;
 mod client;

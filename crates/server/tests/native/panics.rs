@@ -1,5 +1,6 @@
-//! A panic in a request, of either interface, or in an admin verb costs that request: its client is told, its connection and the
-//! admin socket go on, and the table is marked. The panics are a disk's, at drawn calls of a table's files.
+//! A panic in a request of either interface, or in an admin request, fails only that request: its client gets an error,
+//! its connection and the admin socket continue, and the table is marked. The disk panics, at random calls on a table's
+//! files.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -24,7 +25,7 @@ use super::client::{Answer, Client};
 const ROWS: usize = 50;
 const SELECT: &str = "SELECT v FROM k.t WHERE k = 1";
 
-/// Doors of which one verb panics.
+/// A server in which one admin request panics.
 struct Failing;
 
 impl Doors for Failing {
@@ -67,14 +68,14 @@ impl Doors for Failing {
     }
 }
 
-/// The machine's own threads and clocks over a disk that panics when told to.
+/// The machine's own threads and clocks, with a disk that panics when told to.
 fn machine() -> (Machine, Host) {
     let machine = Machine::new(1);
     let host = Host { disk: machine.host().disk, ..helenus_host::real::host() };
     (machine, host)
 }
 
-/// A database without a cache, so that reads come to the files.
+/// A database without a cache, so that reads go to the files.
 fn backend(host: &Host) -> Arc<LocalBackend> {
     let mut options = DatabaseOptions::new("/db");
     options.memory.cache = 0;
@@ -168,7 +169,7 @@ fn a_panic_costs_one_request_of_the_native_protocol_and_one_admin_verb() {
             let mut answers: Vec<Answer> = (0..3).map(|_| client.receive().expect("an answer")).collect();
             answers.sort_by_key(|answer| answer.header.stream);
             let codes: Vec<_> = answers.iter().map(code).collect();
-            // Where fewer reads are needed than that, nothing panics.
+            // If fewer reads are needed, nothing panics.
             assert!(
                 codes == [None, Some(ErrorCode::Server), None] || nth > 1 && codes == [None; 3],
                 "{codes:?}"
@@ -231,7 +232,7 @@ fn a_panic_costs_one_call_of_the_old_interface() {
     run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     run("CREATE TABLE k.t (k int, c int, v text, PRIMARY KEY (k, c))");
     for round in 0..3 {
-        // Of a new SSTable no block is in the cache: the next read has to read.
+        // No block of a new SSTable is in the cache, so the next read must read the file.
         run(&format!("INSERT INTO k.t (k, c, v) VALUES (1, {round}, 'a value')"));
         backend.database().flush_all().expect("flushed");
         machine.fail(Fault::new(Call::Read, 1, std::io::ErrorKind::Other).on("/k/t-").lasting().panicking());

@@ -1,4 +1,4 @@
-//! PREPARE and EXECUTE: what a client is told of a statement, and what it is told again.
+//! PREPARE and EXECUTE: when statements and their columns are described to a client.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::client::{Answer, Client};
 const KNOWN: [u8; 16] = [7; 16];
 const ALTERED: [u8; 16] = [8; 16];
 
-/// Prepares a statement; its id, and the id of its columns.
+/// Prepares a statement; returns its id and the id of its columns.
 fn prepare(client: &mut Client, query: &str) -> (Vec<u8>, Vec<u8>) {
     let answer = client.ask(Request::Prepare(Prepare { query, keyspace: None }));
     let Response::Result(ResultMessage::Prepared(prepared)) = answer.message().response else {
@@ -26,7 +26,7 @@ fn execute(client: &mut Client, id: &[u8], metadata_id: &[u8], skip_metadata: bo
     client.ask(Request::Execute(Execute { id, result_metadata_id: Some(metadata_id), parameters }))
 }
 
-/// Whether the columns of an answer are described, and their new id if it has one.
+/// Whether an answer describes its columns, and their new id if it has one.
 fn described(answer: &Answer) -> (bool, Option<Vec<u8>>) {
     let Response::Result(ResultMessage::Rows(rows)) = answer.message().response else {
         panic!("rows: {:?}", answer.message())
@@ -69,7 +69,7 @@ fn in_v5_columns_are_described_when_the_client_knows_others() {
     assert_eq!(metadata_id, KNOWN);
     assert_eq!(described(&execute(&mut client, &id, &KNOWN, true)), (false, None));
     assert_eq!(described(&execute(&mut client, &id, &KNOWN, false)), (true, None));
-    // The table was altered: who asked to leave the columns out is told them, with their new id.
+    // The table was altered: a client that asked to leave the columns out gets them nevertheless, with their new id.
     server.canned.altered.store(1, Ordering::Release);
     for skip in [true, false] {
         assert_eq!(described(&execute(&mut client, &id, &KNOWN, skip)), (true, Some(ALTERED.to_vec())));
@@ -122,7 +122,7 @@ fn a_client_is_warned_once_that_its_statements_depend_on_its_keyspace() {
         "{text}"
     );
     assert_eq!(warnings(&client.ask(prepare("write unqualified"))), [""; 0], "once is enough");
-    // Another client runs it in another keyspace.
+    // Another client runs the statement in another keyspace.
     let mut other = Client::ready(server.address(), Version::V5, &[]);
     other.query("use k2");
     let warned = warnings(&execute(&mut other, b"write unqualifie", b"", false));

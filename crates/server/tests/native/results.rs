@@ -1,4 +1,4 @@
-//! What requests are answered with.
+//! The answers to requests.
 
 use std::sync::atomic::Ordering;
 
@@ -7,8 +7,8 @@ use helenus_wire::native::*;
 use crate::canned::Server;
 use crate::client::Client;
 
-/// Every code of the protocol, when a Cassandra 5.0.9 sends it, and how one comes by it here: the canned error that makes
-/// the door send it, or why nothing does.
+/// Every code of the protocol, when Cassandra 5.0.9 sends it, and how it is produced here: the canned error that makes
+/// the server send it, or why it is never sent.
 const CODES: &[(ErrorCode, &str, Result<&str, &str>)] = &[
     (ErrorCode::Server, "whatever is no other: bugs, a failed schema change", Ok("error server")),
     (ErrorCode::Protocol, "frames, options and paging states it cannot read", Ok("error protocol")),

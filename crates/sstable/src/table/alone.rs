@@ -1,4 +1,4 @@
-//! Opens a table by what its own files say, without a schema.
+//! Opens a table with the schema of its own files.
 
 use super::{OpenOptions, SsTable};
 use crate::block::BlockCache;
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl SsTable {
-    /// Opens the table of a folder with the columns that its header names; `names` are those of keyspace and table, as
-    /// far as anybody knows them. It may be of another partitioner: see [`SsTable::partitioner`]. Waits for the disk.
+    /// Opens a table with the columns of its header. `names` are those of keyspace and table, as far as they are known.
+    /// It may have another partitioner: see [`SsTable::partitioner`]. It waits for the disk.
     pub fn open_alone(
         disk: &dyn Disk,
         (folder, descriptor): (&Path, Descriptor),
@@ -28,14 +28,14 @@ impl SsTable {
     }
 }
 
-/// Reads Statistics.db. Waits for the disk.
+/// Reads Statistics.db. It waits for the disk.
 pub fn read_statistics(disk: &dyn Disk, folder: &Path, descriptor: Descriptor) -> Result<Statistics> {
     let path = descriptor.path(folder, Component::Statistics);
     let bytes = read_whole(disk, &path)?;
     Statistics::read(&bytes, descriptor.version, &path)
 }
 
-/// All of a file.
+/// Reads all of a file.
 pub fn read_whole(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
     let io = |source| Error::Io { file: path.to_owned(), source };
     let file = disk.open(path).map_err(io)?;
@@ -44,16 +44,16 @@ pub fn read_whole(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How a Data.db is compressed, by the front of its CompressionInfo.db.
+/// How a Data.db is compressed, from the start of its CompressionInfo.db.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// The compressor's class, as written.
+    /// The class name of the compressor, as written in the file.
     pub class: String,
-    /// Bytes of a chunk before compression.
+    /// Size of a chunk in bytes before compression.
     pub chunk_bytes: u32,
 }
 
-/// Reads how the data is compressed; `None` if it is not. Waits for the disk.
+/// Reads how the data is compressed; `None` if it is not. It waits for the disk.
 pub fn compression_of(disk: &dyn Disk, folder: &Path, descriptor: Descriptor) -> Result<Option<Compression>> {
     let path = descriptor.path(folder, Component::CompressionInfo);
     if !disk.exists(&path) {
@@ -61,7 +61,7 @@ pub fn compression_of(disk: &dyn Disk, folder: &Path, descriptor: Descriptor) ->
     }
     let io = |source| Error::Io { file: path.clone(), source };
     let file = disk.open(&path).map_err(io)?;
-    // Class, options and chunk length; offsets of chunks follow.
+    // Class, options and chunk length are at the start of the file; the chunk offsets follow.
     let mut front = vec![0; file.size().map_err(io)?.min(4096) as usize];
     file.read_exact_at(&mut front, 0).map_err(io)?;
     let corrupt = || Error::Corrupt {

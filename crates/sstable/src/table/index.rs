@@ -1,6 +1,6 @@
-//! The index of a table, whichever format it has: the one place where reads tell BTI from BIG.
+//! The index of a table in either format. Only here do reads distinguish BTI from BIG.
 //!
-//! Told apart once where a partition is entered and once where a block of a wide one is looked up, never for a row.
+//! They do so once for each partition and once for each lookup of an index block, but never for a row.
 
 use crate::block::{BlockFile, ReadContext};
 use crate::component::Component;
@@ -22,7 +22,7 @@ use helenus_model::partitions::PartitionKey;
 use helenus_model::token::KeyHash;
 use std::sync::Arc;
 
-/// How the partitions of a table are found.
+/// The index of a table.
 pub(crate) enum Index {
     /// Tries.
     Bti {
@@ -30,28 +30,28 @@ pub(crate) enum Index {
         partitions: PartitionIndex,
         /// Rows.db.
         rows: Arc<BlockFile>,
-        /// What of Rows.db is in memory.
+        /// The row index cache.
         remembered: Remembered,
     },
     /// Index.db.
     Big(BigIndex),
 }
 
-/// A wide partition's own index.
+/// The row index of a wide partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowIndex {
     /// Its entry in Rows.db.
     Bti(RowIndexEntry),
-    /// In its entry in Index.db.
+    /// The promoted index in its entry in Index.db.
     Big(PromotedIndex),
 }
 
-/// Where a partition stands.
+/// The position of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionPosition {
     /// Its start in the data.
     pub data: u64,
-    /// Its own index, if it is wide enough to have one.
+    /// Its row index, if it is wide enough to have one.
     pub index: Option<RowIndex>,
 }
 
@@ -121,8 +121,8 @@ impl Index {
         [first].into_iter().chain(second)
     }
 
-    /// Where the partition of a key is, if it is here at all. A wide one is certain; for another the key that stands
-    /// there must be compared, if the table has tries.
+    /// The position of a key's partition, if the table has it. A wide partition is certain. For others, in format BTI,
+    /// the caller must compare the key at that position.
     #[inline]
     pub(crate) fn candidate(
         &self,
@@ -150,26 +150,26 @@ impl Index {
         }
     }
 
-    /// Whether the partition that `candidate` gives is certainly that of the key.
+    /// Whether a position from `candidate` is certainly that of the key's partition.
     pub(crate) fn is_certain(&self, position: &PartitionPosition) -> bool {
         position.index.is_some() || matches!(self, Index::Big(_))
     }
 
-    /// A wide partition whose row index is in memory, and the slot where it is.
+    /// The position of a wide partition in the row index cache, and its slot there.
     #[inline]
     pub(crate) fn remembered(&self, key: &PartitionKey) -> Option<(PartitionPosition, usize)> {
         let Index::Bti { remembered, .. } = self else { return None };
         remembered.find(key).map(|(slot, entry)| (wide(*entry), slot))
     }
 
-    /// Sees a read of a wide partition, which may be worth to be remembered.
+    /// Counts a read of a wide partition, and may load a part of its row index into the cache.
     pub(crate) fn see(&self, key: &PartitionKey, entry: &RowIndex, cx: &ReadContext) {
         if let (Index::Bti { rows, remembered, .. }, RowIndex::Bti(entry)) = (self, entry) {
             remembered.see(key, (rows, entry), cx);
         }
     }
 
-    /// Begins to look at the blocks of a wide partition.
+    /// A reader of the index blocks of a wide partition.
     pub(crate) fn blocks(
         &self,
         entry: &RowIndex,
@@ -189,7 +189,7 @@ impl Index {
         }
     }
 
-    /// What is in memory of Rows.db, and Rows.db.
+    /// The row index cache and Rows.db.
     fn in_memory(&self) -> Result<(&Remembered, &Arc<BlockFile>)> {
         match self {
             Index::Bti { rows, remembered, .. } => Ok((remembered, rows)),
@@ -197,7 +197,7 @@ impl Index {
         }
     }
 
-    /// An error that names the first component.
+    /// An error that names Rows.db or Index.db.
     pub(crate) fn corrupt(&self, problem: &str) -> Error {
         match self {
             Index::Bti { rows, .. } => rows.corrupt(0, problem),
@@ -206,7 +206,7 @@ impl Index {
     }
 }
 
-/// A partition with an entry in Rows.db.
+/// The position of a partition with an entry in Rows.db.
 pub(crate) fn wide(entry: RowIndexEntry) -> PartitionPosition {
     PartitionPosition { data: entry.data_position, index: Some(RowIndex::Bti(entry)) }
 }
@@ -221,25 +221,25 @@ impl RowIndex {
     }
 }
 
-/// The memory of a walk among blocks, to be used again by another.
+/// Memory of a `Blocks`, for another to use again.
 #[derive(Default)]
 pub(crate) struct BlocksMemory {
     bti: RowIndexStacks,
     big: PromotedMemory,
 }
 
-/// Finds blocks of one wide partition. Each method can be called again after `WouldBlock`.
+/// Finds the index blocks of one wide partition. Each method can be called again after `WouldBlock`.
 pub(crate) enum Blocks {
-    /// By its trie in Rows.db.
+    /// In its trie in Rows.db.
     Bti(RowIndexReader<Arc<BlockFile>>),
-    /// By what is in memory of that trie.
+    /// In the row index cache.
     Known(KnownBlocks),
-    /// By its list in Index.db.
+    /// In its promoted index in Index.db.
     Big(PromotedReader),
 }
 
 impl Blocks {
-    /// Gives the memory back.
+    /// Returns the memory for another reader.
     pub(crate) fn into_memory(self, memory: &mut BlocksMemory) {
         match self {
             Blocks::Bti(reader) => memory.bti = reader.into_stacks(),
@@ -252,7 +252,8 @@ impl Blocks {
         }
     }
 
-    /// Where the walk to the first position at or after `bound` begins, and the range deletion open there.
+    /// The offset at which a search for the first position at or after `bound` begins, and the range deletion open
+    /// there.
     #[inline]
     pub(crate) fn floor_start(
         &mut self,
@@ -282,7 +283,7 @@ impl Blocks {
         }
     }
 
-    /// The block before the one given last; `None` before the first.
+    /// The block before the one returned last; `None` before the first.
     #[inline]
     pub(crate) fn previous(
         &mut self,
@@ -296,7 +297,7 @@ impl Blocks {
         }
     }
 
-    /// A place near the partition's end, from its start: the end-of-partition byte itself, and `true`, or the last block.
+    /// An offset near the partition's end: that of the end-of-partition byte, and `true`, or that of the last block.
     pub(crate) fn near_end(
         &mut self,
         (index, layout): (&Index, &RowLayout),
@@ -305,7 +306,7 @@ impl Blocks {
         let last = self.floor_reversed((index, layout), AFTER_ALL, cx)?;
         Ok(last.map(|block| match self {
             Blocks::Bti(_) | Blocks::Known(_) => (block.end, true),
-            // Whether the last block's length has that byte in it depends on where it ended.
+            // The size of the last block may or may not include that byte.
             Blocks::Big(_) => (block.offset, false),
         }))
     }

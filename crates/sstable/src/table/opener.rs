@@ -16,7 +16,7 @@ pub(super) struct Opener<'a> {
     descriptor: Descriptor,
     cache: &'a Arc<dyn BlockCache>,
     checksums: PageChecksumTable,
-    /// Bytes of the components opened so far.
+    /// Size in bytes of the components opened so far.
     pub(super) size_on_disk: u64,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Opener<'a> {
         Ok(opener)
     }
 
-    /// Without page checksums, whether or not there are any.
+    /// Ignores page checksums.
     pub(super) fn unchecked(
         disk: &'a dyn Disk,
         folder: &'a Path,
@@ -56,7 +56,7 @@ impl<'a> Opener<'a> {
         self.descriptor.path(self.folder, component)
     }
 
-    /// All of a component, its pages checked.
+    /// The path and all bytes of a component, with its pages checked.
     pub(super) fn whole(&mut self, component: Component) -> Result<(PathBuf, Vec<u8>)> {
         let (path, file, checksums) = self.file(component)?;
         let io = |source| Error::Io { file: path.clone(), source };
@@ -68,13 +68,13 @@ impl<'a> Opener<'a> {
         Ok((path, bytes))
     }
 
-    /// A component read in pages.
+    /// A component that is read in pages.
     pub(super) fn paged(&mut self, component: Component, number: u64) -> Result<BlockFile> {
         let (path, file, checksums) = self.file(component)?;
         BlockFile::new(file, &path, (number, PAGE_BYTES), checksums, self.cache.clone())
     }
 
-    /// Data.db, with the component that tells its blocks.
+    /// Data.db, with the component that describes its blocks.
     pub(super) fn data(&mut self, number: u64) -> Result<DataBlocks> {
         let data = self.paged(Component::Data, number)?;
         if self.exists(Component::CompressionInfo) {
@@ -91,7 +91,7 @@ impl<'a> Opener<'a> {
         Ok(DataBlocks::Plain(PlainBlocks::new(data, crcs)))
     }
 
-    /// Data.db of which a part may be gone, and CRC.db with it: blocks that are not there are errors when they are read.
+    /// A Data.db of which a part may be missing, and without CRC.db. Missing blocks are errors when they are read.
     pub(super) fn data_as_it_is(&mut self, number: u64) -> Result<DataBlocks> {
         let data = self.paged(Component::Data, number)?;
         if !self.exists(Component::CompressionInfo) {

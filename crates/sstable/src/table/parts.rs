@@ -1,6 +1,6 @@
-//! As much of a table as its files allow: for `crate::scrub`, which reads what no reader would open.
+//! Opens a damaged table as far as possible, for `crate::scrub`.
 //!
-//! Statistics.db must be sound, for it says what rows look like, and so must be the front of CompressionInfo.db. Everything
+//! Statistics.db must be sound, because it describes the rows, and so must the start of CompressionInfo.db. Everything
 //! else may be missing or damaged.
 
 use super::Index;
@@ -20,23 +20,23 @@ use helenus_model::schema::Table;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Numbers of the files for a cache that nobody shares.
+/// File numbers for a cache that is not shared.
 const FILE_NUMBERS: [u64; 3] = [1, 2, 3];
 
-/// What could be opened.
+/// The parts that could be opened.
 pub(crate) struct Parts {
     pub(crate) schema: Arc<Table>,
     pub(crate) statistics: Statistics,
     pub(crate) layout: RowLayout,
     pub(crate) data: DataBlocks,
-    /// `None` where the index cannot even be opened.
+    /// `None` if the index cannot be opened.
     pub(crate) index: Option<Index>,
-    /// What is wrong with the components besides Data.db.
+    /// Problems of the components other than Data.db.
     pub(crate) notes: Vec<String>,
 }
 
 impl Parts {
-    /// Opens what can be opened, by the file's own header. Waits for the disk.
+    /// Opens a table with the schema of its own header, as far as possible. It waits for the disk.
     ///
     /// # Errors
     /// Data.db, Statistics.db or CompressionInfo.db missing or damaged.
@@ -75,7 +75,7 @@ impl Parts {
         Ok(Parts { schema, statistics, layout, data, index, notes })
     }
 
-    /// What reads elements.
+    /// The data and its layout, for reading rows and markers.
     pub(crate) fn rows(&self) -> (&DataBlocks, &RowLayout) {
         (&self.data, &self.layout)
     }

@@ -1,9 +1,10 @@
-//! Where keys were found last: from the hash of a partition's key to its position in Data.db, so that a key that is read
-//! again costs neither a walk through the index nor a question to the filter.
+//! The key cache of one table: maps the hash of a partition key to the partition's position in Data.db, so that a key
+//! that is read again needs neither the index nor the filter.
 //!
-//! A slot is eight bytes: 24 bits of the hash and the position. Two keys of equal slot and bits take each other's place, so
-//! whoever gets a position compares the key that stands there. Only partitions without a row index are remembered here: for
-//! wide ones there is `index_bti::remembered`. Cassandra's key cache does the same for its older format.
+//! A slot has eight bytes: 24 bits of the hash and the position. Two keys with the same slot and bits replace each
+//! other, so the caller must compare the key that it finds at the position. Only partitions without a row index are
+//! cached here; for wide ones there is `index_bti::remembered`. Cassandra's key cache does the same for its older
+//! format.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -12,15 +13,15 @@ use helenus_model::token::KeyHash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Slots of a page; pages are made when they are first written.
+/// Number of slots in a page. A page is allocated when it is first written.
 const PAGE_SLOTS: usize = 512;
 const POSITION_BITS: u32 = 40;
-/// A table of more keys than slots forgets too many for the look to pay.
+/// A table with more keys than this has no key cache, because too few lookups would find their key.
 const SLOTS_MAX: u64 = 1 << 22;
 
 type Page = Box<[AtomicU64; PAGE_SLOTS]>;
 
-/// The places of one table. Memory is asked of the cache when the first key is remembered.
+/// The key cache of one table. Its memory is reserved from the block cache when the first key is put.
 pub(crate) struct Places {
     key_count: u64,
     cache: Arc<dyn BlockCache>,
@@ -28,22 +29,22 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Of a table with this many keys; nothing is remembered yet.
+    /// An empty key cache for a table with this many keys.
     pub(super) fn new(key_count: u64, cache: Arc<dyn BlockCache>) -> Places {
         Places { key_count, cache, pages: OnceLock::new() }
     }
 
-    /// Where the partition of this key may stand.
+    /// The position at which the partition of this key may be.
     #[inline]
     pub(crate) fn get(&self, hash: &KeyHash) -> Option<u64> {
         let slot = page_of(self.pages.get()?, hash)?.get()?.get(slot_of(hash))?;
         let kept = slot.load(Ordering::Relaxed);
         (kept >> POSITION_BITS == tag_of(hash)).then_some(())?;
-        // A position is kept as one more, so that an empty slot is none.
+        // A position is stored plus one, so that 0 is an empty slot.
         (kept & ((1 << POSITION_BITS) - 1)).checked_sub(1)
     }
 
-    /// Remembers where a partition stands.
+    /// Puts the position of a partition.
     pub(crate) fn put(&self, hash: &KeyHash, position: u64) {
         let Some(kept) = position.checked_add(1).filter(|kept| *kept < 1 << POSITION_BITS) else { return };
         let pages = self.pages.get_or_init(|| self.reserve());
@@ -54,9 +55,9 @@ impl Places {
         }
     }
 
-    /// Pages for all keys if there is memory for them, else none at all.
+    /// Pages for all keys if there is memory for them, otherwise none.
     fn reserve(&self) -> Box<[OnceLock<Page>]> {
-        // A damaged file may say any number of keys.
+        // A damaged file may state any number of keys.
         if self.key_count > SLOTS_MAX {
             return Box::default();
         }
@@ -81,7 +82,7 @@ fn bytes_of(pages: usize) -> u64 {
     (pages * (size_of::<[AtomicU64; PAGE_SLOTS]>() + size_of::<OnceLock<Page>>())) as u64
 }
 
-/// The page of a hash. Numbers of pages are powers of two.
+/// The page of a hash. The number of pages is a power of two.
 #[inline]
 fn page_of<'a>(pages: &'a [OnceLock<Page>], hash: &KeyHash) -> Option<&'a OnceLock<Page>> {
     pages.get((hash.halves.0 as usize / PAGE_SLOTS) & pages.len().checked_sub(1)?)
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use crate::block::{Block, NoCache};
 
-    /// Gives memory up to a bound.
+    /// A cache that grants memory up to a bound.
     struct Bounded(AtomicU64);
 
     impl BlockCache for Bounded {

@@ -1,7 +1,7 @@
-//! Checks a whole table: every checksum, every order, and that the indexes lead to every partition.
+//! Checks a whole table: checksums, the order of partitions and rows, and that the indexes lead to every partition.
 //!
-//! What `sstableverify -e` checks, and beside it the balance of range tombstones, the filter, that values are of their
-//! columns' types, that the summary leads to the entries that it names, and the indexes of wide partitions to their rows.
+//! It checks what `sstableverify -e` checks and, in addition, the balance of range tombstones, the filter, the types of
+//! values, that the summary leads to the right entries, and that the row indexes of wide partitions lead to their rows.
 
 use super::verify_blocks::BlockCheck;
 use super::{Index, PartitionPosition, SsTable};
@@ -23,33 +23,33 @@ use helenus_model::unfiltered::{Source, Unfiltered};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes read at a time for the digest.
+/// Number of bytes read at once for the digest.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// Elements between two words about progress within a partition.
+/// Number of rows and markers between two progress reports within a partition.
 const PROGRESS_ELEMENTS: u64 = 1024;
 
-/// What a verified table holds.
+/// Counts of a verified table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Partitions.
     pub partitions: u64,
-    /// Rows, without static ones and without those that hold cells of dropped columns alone.
+    /// Rows, without static rows and without rows that contain only cells of dropped columns.
     pub rows: u64,
     /// Range-tombstone markers.
     pub markers: u64,
 }
 
 impl SsTable {
-    /// Reads everything and checks it: Digest.crc32, the checksums of blocks and pages, the order of partitions and
-    /// rows, the balance of range tombstones, values against the types of the schema, and that filter, summary and indexes
-    /// know every partition and every block of rows. The first thing wrong is the error. `folder` is where the table lies.
-    /// Waits for the disk.
+    /// Reads and checks everything: Digest.crc32, the checksums of blocks and pages, the order of partitions and rows,
+    /// the balance of range tombstones, values against the types of the schema, and that filter, summary and indexes
+    /// find every partition and every index block. The error is the first problem. `folder` is the table's folder. It
+    /// waits for the disk.
     pub fn verify(self: &Arc<SsTable>, disk: &dyn Disk, folder: &Path) -> Result<Verified> {
         self.verify_telling(disk, folder, &mut |_, _| {})
     }
 
-    /// The same, and tells how far it is: what is done, and of how much.
+    /// The same, and calls `progress` with the bytes done and the total.
     pub fn verify_telling(
         self: &Arc<SsTable>,
         disk: &dyn Disk,
@@ -57,7 +57,7 @@ impl SsTable {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Verified> {
         let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
-        // The data is read for its digest, for the entries of a BIG index, and for its rows.
+        // The data is read up to three times: for its digest, for the entries of a BIG index, and for its rows.
         let (stored, plain) = (self.data.file().size(), self.uncompressed_bytes());
         let entries = if matches!(self.index, Index::Big(_)) { plain } else { 0 };
         let total = stored + entries + plain;
@@ -84,7 +84,7 @@ impl SsTable {
         }
         let io = |source| Error::Io { file: path.clone(), source };
         let file = disk.open(&path).map_err(io)?;
-        // A decimal number of 32 bits.
+        // The file contains a decimal number of 32 bits.
         let mut text = vec![0; file.size().map_err(io)?.min(16) as usize];
         file.read_exact_at(&mut text, 0).map_err(io)?;
         let expected = digest::parse(&text, &path)?;
@@ -103,14 +103,14 @@ impl SsTable {
         if crc.value() == expected {
             return Ok(());
         }
-        // The checksum of a block says where.
+        // The checksum of a block tells where the damage is.
         for position in (0..self.data.data_length()).step_by(self.data.block_bytes()) {
             self.data.block(position, &EVERYTHING, cx)?;
         }
         Err(data.corrupt(0, "the file's digest is not that of Digest.crc32"))
     }
 
-    /// A summary that cannot be that of Index.db is made anew when a table is opened, and nobody would hear of it.
+    /// Checks Summary.db. Opening a table silently replaces a summary that does not belong to Index.db.
     fn verify_summary(&self, disk: &dyn Disk, folder: &Path) -> Result<()> {
         let path = self.descriptor.path(folder, Component::Summary);
         let Index::Big(index) = &self.index else { return Ok(()) };
@@ -125,8 +125,8 @@ impl SsTable {
         Err(Error::Corrupt { file: path, offset: 0, problem })
     }
 
-    /// Compares the keys and places of Index.db with what stands there, and their order. Tries are walked by looking up
-    /// every partition that the data has.
+    /// Compares the keys, the positions and the order of Index.db with the data. Tries are not checked here, because
+    /// every partition of the data is looked up in them.
     fn verify_entries(
         self: &Arc<SsTable>,
         cx: &mut ReadContext,
@@ -156,10 +156,10 @@ impl SsTable {
     ) -> Result<Verified> {
         let mut verified = Verified::default();
         let mut scan = self.scan(&KeyRange::all(), cx)?;
-        // Order and indexes are of what the file holds.
+        // Order and indexes also cover rows of which only cells of dropped columns are left.
         scan.set_hidden(true);
         let validity = Validity::of(&self.schema);
-        // The pages of the index come again and again; those of the data once.
+        // The pages of the index are read repeatedly, those of the data once.
         let mut index_cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let mut last = Vec::new();
         while scan.next_partition(cx)? {
@@ -178,7 +178,7 @@ impl SsTable {
             verified.partitions += 1;
             progress(scan.position());
         }
-        // Of format BIG the number is an estimate's; its entries have been compared.
+        // In format BIG the number is an estimate; the entries have been compared instead.
         let is_counted = matches!(self.index, Index::Bti { .. });
         if is_counted && verified.partitions != self.partition_count() {
             let problem =
@@ -188,7 +188,8 @@ impl SsTable {
         Ok(verified)
     }
 
-    /// Checks the order, the key, the static row of the partition that a scan stands in, and that filter and index lead there.
+    /// Checks the order, the key and the static row of the scan's current partition, and that filter and index lead to
+    /// it.
     fn verify_front(
         &self,
         scan: &Scan,
@@ -211,7 +212,7 @@ impl SsTable {
             return Err(corrupt("the filter does not know it"));
         }
         if self.partitioner != Partitioner::Murmur3 {
-            // Its entries have been compared, if it is of format BIG; nobody here looks up anything in another order.
+            // Lookups need Murmur3's order. In format BIG the entries have been compared.
             return Ok(PartitionPosition { data: scan.start(), index: None });
         }
         match self.find(scan.key(), &hash, scan.decorated(), cx)? {
@@ -221,7 +222,7 @@ impl SsTable {
         }
     }
 
-    /// Checks the rows of the partition that a scan stands in, and counts them.
+    /// Checks and counts the rows of the scan's current partition.
     fn verify_rows(
         &self,
         scan: &mut Scan,
@@ -239,7 +240,7 @@ impl SsTable {
             if !scan.advance(cx)? {
                 break;
             }
-            // Made by the reader: the file has no end for a range tombstone.
+            // The reader made this marker, because the file does not close a range tombstone.
             if scan.current().key() == AFTER_ALL {
                 return Err(corrupt(at, "a range tombstone is not closed"));
             }
@@ -261,7 +262,7 @@ impl SsTable {
     }
 }
 
-/// The order of what a partition yields.
+/// Checks the order of a partition's rows and markers.
 #[derive(Default)]
 struct Order {
     last: Vec<u8>,

@@ -1,7 +1,8 @@
-//! Checks that the index of a wide partition leads to the rows that it should: part of `SsTable::verify`.
+//! Checks that the row index of a wide partition leads to the right rows, as a part of `SsTable::verify`.
 //!
-//! The first and the last position of each block are looked up from both ends, as reads would; what is between them follows,
-//! for blocks ascend. The range deletion that a block says is open must be the one that is.
+//! The first and the last position of each block are looked up in both directions, like a read would. The positions in
+//! between are then right too, because blocks ascend. The open range deletion that a block states must be the actual
+//! one.
 
 use super::index::{Blocks, BlocksMemory, Index, RowIndex};
 use crate::block::ReadContext;
@@ -11,17 +12,17 @@ use crate::index_bti::IndexBlock;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
 
-/// The blocks of the partition in hand, in step with its elements.
+/// Checks the blocks of the current partition along with its rows and markers.
 pub(super) struct BlockCheck<'a> {
     index: &'a Index,
     layout: &'a RowLayout,
     start: u64,
     lookups: Blocks,
-    /// Ascending.
+    /// The blocks in ascending order.
     blocks: Vec<IndexBlock>,
-    /// Blocks that have begun.
+    /// Number of blocks that have begun.
     begun: usize,
-    /// Ordered positions of the first and the last element of the block that began last.
+    /// Ordered clustering positions of the first and the last row or marker of the block that began last.
     first: Vec<u8>,
     last: Vec<u8>,
 }
@@ -48,7 +49,8 @@ impl<'a> BlockCheck<'a> {
         Ok(BlockCheck { index, layout, start, lookups, blocks, begun: 0, first, last })
     }
 
-    /// Takes the next element: where it stands and ends in the data, its ordered position, and what is open before it.
+    /// Takes the next row or marker: its start and end in the data, its ordered clustering position, and the range
+    /// deletion that is open before it.
     pub(super) fn element(
         &mut self,
         (at, end): (u64, u64),

@@ -1,10 +1,9 @@
-//! Payloads of a trie in order, from a bound on.
+//! Visits the entries of a trie in ascending or descending order, from a bound on.
 //!
-//! Both directions keep the path from the root as a stack of nodes. In these tries an entry may be a prefix of the key
-//! it stands for, and then the entry to begin with is the last one that is not greater than the bound: `Landing` leads
-//! there. An error leaves the stack as it was before the step, so a step that failed with `WouldBlock` can be
-//! repeated.
-//! Source: Cassandra's `ValueIterator`, `ReverseValueIterator` and `Walker.prefixAndNeighbours`.
+//! Both directions keep the path from the root as a stack of nodes. In these tries an entry may be only a prefix of its
+//! key. Then the entry to begin with is the last one that is not greater than the bound, which `Landing` finds. An
+//! error leaves the stack unchanged, so a step that failed with `WouldBlock` can be repeated. Source: Cassandra's
+//! `ValueIterator`, `ReverseValueIterator` and `Walker.prefixAndNeighbours`.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -13,21 +12,22 @@ use crate::block::{BlockFile, ReadContext};
 use crate::error::Result;
 use std::ops::Deref;
 
-/// Deepest path that is followed. A clustering holds at most 64 KiB; escapes can double it, each component adds a byte.
+/// The deepest path that is followed. A clustering has at most 64 KiB; escapes can double that, and each component adds
+/// a byte.
 const DEPTH_MAX: usize = 1 << 18;
 
-/// Steps of a way that are kept; further down it is followed anew.
+/// Number of steps that a `Trail` keeps. Further down the path is searched again.
 const TRAIL_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: u64,
-    /// Forward: the next child to visit. Backward: children still to visit.
+    /// Forward: the index of the next child. Backward: the number of children still to visit.
     index: u16,
 }
 
-/// What a search for a bound has found beside its path. Branches are kept as a node and an index in it, and looked up
-/// only when they are wanted.
+/// The neighbours of a bound that a search passed. They are kept as a node and an index in it, and looked up only when
+/// they are needed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Landing {
     prefix: Option<u64>,
@@ -56,7 +56,7 @@ impl Landing {
         }
     }
 
-    /// The longest entry that is the bound or a prefix of it, if no entry lies between it and the bound.
+    /// The longest entry that is the bound or a prefix of it, if there is no entry between it and the bound.
     pub(crate) fn prefix(&self) -> Option<u64> {
         self.prefix
     }
@@ -92,23 +92,23 @@ impl Landing {
     }
 }
 
-/// The way that the last search for a bound took, for the next one to begin where the two bounds part: names asked for
-/// in order share most of it.
+/// The path of the last search for a bound. The next search begins where the two bounds differ, because names that are
+/// looked up in order share most of their paths.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
     bound: Vec<u8>,
-    /// Of each node on the way its position, and what was found before it; the root first.
+    /// The position of each node on the path, and the neighbours found before it; the root first.
     steps: Vec<(u64, Landing)>,
 }
 
 impl Trail {
-    /// Forgets the way: the next search is in another trie.
+    /// Forgets the path, because the next search is in another trie.
     pub(crate) fn clear(&mut self) {
         self.bound.clear();
         self.steps.clear();
     }
 
-    /// Follows `bound`, for who only wants what the landing leads to.
+    /// Searches `bound`. Only the landing is returned; the trail cannot be advanced.
     pub(crate) fn land<F: Deref<Target = BlockFile>>(
         &mut self,
         walker: &mut Walker<F>,
@@ -116,8 +116,8 @@ impl Trail {
         cx: &mut ReadContext,
     ) -> Result<Landing> {
         let common = self.bound.iter().zip(bound).take_while(|(old, new)| old == new).count();
-        // The node behind the last common byte, if the last way came so far. What the steps say stays true if this search
-        // ends in an error half way: they are nodes of `bound` from the first to the last.
+        // Keep the path up to the last common byte. If this search fails half way, the steps are still valid, because
+        // all of them are on the path of the new bound.
         self.steps.truncate(common + 1);
         self.bound.clear();
         self.bound.extend_from_slice(bound);
@@ -145,7 +145,7 @@ impl Trail {
     }
 }
 
-/// Follows `bound` and stacks the path, with what `index` makes of each search's outcome.
+/// Searches `bound` and pushes the path onto the stack. `index` converts the result at each node to a frame's index.
 fn land<F: Deref<Target = BlockFile>>(
     walker: &mut Walker<F>,
     (bound, stack): (&[u8], &mut Vec<Frame>),
@@ -184,7 +184,7 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Begins: `advance` then visits the entries greater than `bound`.
+    /// Begins a walk: `advance` then visits the entries greater than `bound`.
     pub(crate) fn start_after<F: Deref<Target = BlockFile>>(
         &mut self,
         walker: &mut Walker<F>,
@@ -237,7 +237,7 @@ pub(crate) struct Backward {
 }
 
 impl Backward {
-    /// Begins: `advance` then visits `bound`, if it is an entry, and the entries less than it.
+    /// Begins a walk: `advance` then visits `bound`, if it is an entry, and the entries less than it.
     pub(crate) fn start_at<F: Deref<Target = BlockFile>>(
         &mut self,
         walker: &mut Walker<F>,

@@ -1,4 +1,4 @@
-//! Payloads of a trie in order, with their keys.
+//! Visits the entries of a trie in ascending order, with their keys.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -7,36 +7,37 @@ use crate::block::{BlockFile, ReadContext};
 use crate::error::Result;
 use std::ops::Deref;
 
-/// Longest key that is followed; the trie's own paths may be longer.
+/// The longest key that is followed.
 const KEY_BYTES_MAX: usize = 1 << 18;
 
-/// What became of a step.
+/// The result of a step.
 pub(crate) enum Advanced {
     /// The walker is at the next entry.
     Entry,
-    /// There is none.
+    /// There are no more entries.
     End,
-    /// It is further on.
+    /// The limit of nodes was reached before the next entry. Call again.
     Later,
 }
 
-/// Visits entries in ascending order and tells their keys. Keeps no page: each step may be taken with another walker of the
-/// same trie. After an error it may be called again.
+/// The position of a walk. It keeps no page, so each step may use another walker of the same trie. A step can be
+/// repeated after an error.
 #[derive(Debug, Default)]
 pub(crate) struct Keyed {
-    /// From the root: each node, and the child to visit next.
+    /// The path from the root: the position of each node, and the index of the child to visit next.
     stack: Vec<(u64, usize)>,
-    /// The bytes that lead to the last of them.
+    /// The bytes that lead to the last node of the path.
     key: Vec<u8>,
 }
 
 impl Keyed {
-    /// The key of the entry that `advance` went to; a part of one after anything else.
+    /// The key of the current entry. It is only valid after `Advanced::Entry`.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Goes to the next entry, from before the first one on. Leaves it for later where the context counts `nodes_max` nodes.
+    /// Goes to the next entry; the first call goes to the first. It stops with `Advanced::Later` when the context has
+    /// counted `nodes_max` nodes.
     pub(crate) fn advance<F: Deref<Target = BlockFile>>(
         &mut self,
         walker: &mut Walker<F>,
@@ -58,7 +59,7 @@ impl Keyed {
                 walker.go(node, cx)?;
             }
             if index >= walker.range() {
-                // The root stays: behind the last entry the walk is at its end for good.
+                // The root stays on the stack, so that further calls return `End` too.
                 if self.stack.len() == 1 {
                     return Ok(Advanced::End);
                 }
@@ -89,14 +90,14 @@ impl Keyed {
     }
 }
 
-/// The greatest key.
+/// The greatest key of the trie.
 pub(crate) fn last_key<F: Deref<Target = BlockFile>>(
     walker: &mut Walker<F>,
     cx: &mut ReadContext,
 ) -> Result<Vec<u8>> {
     let mut key = Vec::new();
     walker.go_root(cx)?;
-    // The last child of a dense node is there: absent ones lie between others.
+    // The last child of a dense node is never absent, because absent children lie between others.
     while let Some(index) = walker.range().checked_sub(1)
         && let Some(child) = walker.child(index)?
         && key.len() < KEY_BYTES_MAX

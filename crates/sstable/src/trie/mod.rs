@@ -1,9 +1,9 @@
-//! Tries on disk, as Partitions.db and Rows.db hold them: nodes of 16 kinds packed into pages of 4 KiB, children before
-//! parents, so that a walk from the root touches few pages and every pointer goes backwards.
+//! Tries on disk, as in Partitions.db and Rows.db: nodes of 16 kinds, packed into pages of 4 KiB so that a walk from
+//! the root touches few pages. Children come before parents, so every pointer leads backward.
 //!
-//! `TrieWriter` builds one from sorted keys with memory that does not grow with their number; `Walker` follows one in a
-//! file without allocating a step; `Forward` and `Backward` visit payloads in order.
-//! Source: Cassandra's `io.tries` and `BtiFormat.md`.
+//! `TrieWriter` builds a trie from sorted keys, with memory that does not grow with their number; `Walker` follows a
+//! trie in a file without allocations; `Forward` and `Backward` visit payloads in order. Source: Cassandra's `io.tries`
+//! and `BtiFormat.md`.
 
 mod iterate;
 mod keyed;

@@ -1,17 +1,17 @@
-//! One node inside a page: where its parts are. Every access is checked; a node that runs over the page's end is `None`.
+//! Parses a node inside a page. Every access is checked; a node that runs over the page's end is `None`.
 
 #![deny(clippy::indexing_slicing)]
 
 use super::node_type::{NODE_TYPES, NodeType, Pointer, Shape};
 use super::sized_int::read_unsigned;
 
-/// A parsed node: offsets into its page. Children count from 0; in a dense node some of them are absent.
+/// A parsed node: offsets into its page. Children are numbered from 0; in a dense node some may be absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     kind: NodeType,
-    /// Flags of the payload; 0 without one.
+    /// Flags of the payload; 0 without a payload.
     payload_flags: u8,
-    /// Dense: the byte of child 0.
+    /// For a dense node, the byte of child 0.
     first: u8,
     range: u16,
     at: u32,
@@ -21,7 +21,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The node that begins at `at` of `page`.
+    /// Parses the node at offset `at` of `page`.
     #[inline]
     pub(super) fn parse(page: &[u8], at: usize) -> Option<Node> {
         let header = *page.get(at)?;
@@ -51,19 +51,19 @@ impl Node {
         Some(Node { kind, payload_flags, first, range, at, keys_at, pointers_at, end })
     }
 
-    /// The flags of the payload, 0 without one.
+    /// The flags of the payload; 0 without a payload.
     #[inline]
     pub(super) fn payload_flags(&self) -> u8 {
         self.payload_flags
     }
 
-    /// The first byte after the node, where a payload begins.
+    /// The offset of the first byte after the node, where a payload begins.
     #[inline]
     pub(super) fn end(&self) -> usize {
         self.end as usize
     }
 
-    /// Children, the absent ones of a dense node included.
+    /// Number of children, including the absent ones of a dense node.
     #[inline]
     pub(super) fn range(&self) -> usize {
         usize::from(self.range)
@@ -75,7 +75,7 @@ impl Node {
         self.kind.shape == Shape::Dense
     }
 
-    /// The byte that leads to a child of the range.
+    /// The byte that leads to a child.
     pub(super) fn byte(&self, page: &[u8], index: usize) -> u8 {
         match self.kind.shape {
             Shape::Dense => self.first.wrapping_add(index as u8),
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The child of this byte, or where it would be: the index of the first child with a greater byte.
+    /// The index of the child for this byte; otherwise, as error, the index of the first child with a greater byte.
     #[inline]
     pub(super) fn search(&self, page: &[u8], byte: u8) -> Result<usize, usize> {
         match self.kind.shape {
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// How far before this node the child lies; 0 where there is none, and in damaged nodes.
+    /// The distance from this node back to a child; 0 if the child is absent, or in damaged nodes.
     #[inline]
     pub(super) fn distance(&self, page: &[u8], index: usize) -> u64 {
         let base = self.pointers_at as usize;

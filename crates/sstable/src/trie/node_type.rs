@@ -1,7 +1,7 @@
-//! The 16 kinds of trie nodes and which of them holds a given node (Cassandra's `TrieNode`).
+//! The 16 kinds of trie nodes, and the choice of the kind for a node (Cassandra's `TrieNode`).
 //!
-//! A node begins with a byte: its kind in the upper four bits, its payload's flags in the lower. Then follow its
-//! children's bytes and pointers, each pointer the distance back to the child; then the payload.
+//! The first byte of a node contains its kind in the upper four bits and its payload's flags in the lower. Then follow
+//! the bytes and the pointers of its children; a pointer is the distance back to the child. Then follows the payload.
 
 use super::sized_int::write_unsigned;
 
@@ -10,15 +10,16 @@ use super::sized_int::write_unsigned;
 pub(super) enum Shape {
     /// No children.
     PayloadOnly,
-    /// One: its byte, its pointer. With pointers of 4 and 12 bits the pointer fills the place of the payload's flags.
+    /// One child: its byte, its pointer. A pointer of 4 or 12 bits takes the bits of the payload's flags.
     Single,
-    /// The count, the bytes, the pointers.
+    /// The number of children, their bytes, their pointers.
     Sparse,
-    /// The first byte, the number of consecutive bytes less one, a pointer each; 0 where there is no child.
+    /// The first byte, the number of consecutive bytes less one, and a pointer for each byte, which is 0 without a
+    /// child.
     Dense,
 }
 
-/// How wide a pointer is.
+/// The width of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
     Bits4,
@@ -36,7 +37,7 @@ impl Pointer {
         }
     }
 
-    /// Bytes of `count` pointers in a row.
+    /// Size of `count` pointers in bytes.
     pub(super) fn bytes(self, count: usize) -> usize {
         match self {
             Pointer::Bits4 => 0,
@@ -45,7 +46,7 @@ impl Pointer {
         }
     }
 
-    /// Appends pointers; those of 12 bits two in three bytes, an odd last one with four zero bits after it.
+    /// Appends pointers. Two pointers of 12 bits take three bytes; an odd last one is followed by four zero bits.
     fn write(self, distances: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
         if let Pointer::Bytes(width) = self {
             distances.for_each(|distance| write_unsigned(distance, usize::from(width), out));
@@ -98,13 +99,13 @@ pub(super) static NODE_TYPES: [NodeType; 16] = [
     kind(15, Shape::Dense, Pointer::Bytes(8)),
 ];
 
-/// Kinds for nodes of one child, of several apart, of several close together: by the width class of the farthest
-/// pointer. Not every width exists in every shape; a wider one stands in.
+/// The kinds of each shape by the width class of the farthest pointer. If a shape does not have a width, a wider one is
+/// used.
 const SINGLES: [u8; 8] = [1, 2, 3, 4, 12, 13, 14, 15];
 const SPARSES: [u8; 8] = [5, 5, 6, 7, 8, 9, 9, 15];
 const DENSES: [u8; 8] = [10, 10, 10, 11, 12, 13, 14, 15];
 
-/// What decides a node's kind.
+/// The properties of a node that decide its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outline {
     pub(super) child_count: usize,
@@ -125,7 +126,7 @@ impl NodeType {
         let fits = |ordinal: &u8| of(*ordinal).pointer.fits(outline.distance_max);
         let class = SINGLES.iter().position(fits).unwrap_or(SINGLES.len() - 1);
         if outline.child_count == 1 {
-            // Singles with pointers of 4 and 12 bits have no place for the payload's flags; the next ones have.
+            // Singles with pointers of 4 and 12 bits cannot store the payload's flags; the next wider kind can.
             let single = of(SINGLES[class]);
             let cannot = outline.has_payload && !matches!(single.pointer, Pointer::Bytes(_));
             return if cannot { of(SINGLES[class + 1]) } else { single };
@@ -134,7 +135,7 @@ impl NodeType {
         if sparse.size(outline) < dense.size(outline) { sparse } else { dense }
     }
 
-    /// Bytes of a node of this kind, without its payload.
+    /// Size of a node of this kind in bytes, without its payload.
     pub(super) fn size(self, outline: &Outline) -> usize {
         let count = outline.child_count;
         match self.shape {
@@ -152,7 +153,8 @@ impl NodeType {
         }
     }
 
-    /// Appends a node of this kind without its payload. `children` are bytes and distances in ascending order.
+    /// Appends a node of this kind without its payload. `children` are the bytes and distances, in ascending order of
+    /// bytes.
     pub(super) fn write(
         self,
         outline: &Outline,

@@ -1,8 +1,8 @@
-//! Big-endian integers of a length that is kept elsewhere (Cassandra's `SizedInts`).
+//! Encodes big-endian integers whose length is stored elsewhere (Cassandra's `SizedInts`).
 
 #![deny(clippy::indexing_slicing)]
 
-/// Bytes that `value` needs with its sign bit, 1 to 8.
+/// The number of bytes that `value` needs with its sign bit, 1 to 8.
 pub(crate) fn signed_size(value: i64) -> usize {
     let magnitude = if value < 0 { !value } else { value };
     (72 - magnitude.leading_zeros() as usize) / 8
@@ -13,7 +13,7 @@ pub(crate) fn write_signed(value: i64, size: usize, out: &mut Vec<u8>) {
     write_unsigned(value as u64, size, out);
 }
 
-/// Reads a sign-extended integer that is all of `bytes`; at most 8 of them.
+/// Decodes all of `bytes`, at most 8, as a signed integer.
 pub(crate) fn read_signed(bytes: &[u8]) -> i64 {
     let unused = 64 - 8 * bytes.len().min(8) as u32;
     let value = read_unsigned(bytes);
@@ -27,7 +27,7 @@ pub(crate) fn write_unsigned(value: u64, size: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an integer that is all of `bytes`; at most 8 of them.
+/// Decodes all of `bytes`, at most 8, as an unsigned integer.
 pub(crate) fn read_unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |value, byte| value << 8 | u64::from(*byte))
 }

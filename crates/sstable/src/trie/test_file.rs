@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Bytes behind the `File` trait. `try_read_exact_at` never has them at hand.
+/// A file whose bytes are in memory. `try_read_exact_at` always returns false, as if a read had to wait.
 #[derive(Default)]
 pub(crate) struct MemoryFile(Mutex<Vec<u8>>);
 
@@ -59,12 +59,12 @@ pub(crate) fn blocking() -> ReadContext {
     ReadContext { may_block: true, ..ReadContext::default() }
 }
 
-/// The bytes as a component in pages.
+/// A component with these bytes, which is read in pages.
 pub(crate) fn block_file(bytes: Vec<u8>) -> BlockFile {
     block_file_with(bytes, Arc::new(NoCache))
 }
 
-/// The same before a cache.
+/// The same with a block cache.
 pub(crate) fn block_file_with(bytes: Vec<u8>, cache: Arc<dyn BlockCache>) -> BlockFile {
     let file = Arc::new(MemoryFile(Mutex::new(bytes)));
     BlockFile::new(file, Path::new("test.db"), (1, PAGE_BYTES), None, cache).unwrap()

@@ -1,7 +1,8 @@
 //! Follows a trie in a file, node by node.
 //!
-//! Keeps the page of the present node, so that a step inside a page costs no look into the cache, and allocates
-//! nothing. Every pointer is checked: it must lead backwards and stay in the file, so no damage makes a walk endless.
+//! It keeps the page of the current node, so that a step inside a page needs no lookup in the block cache, and
+//! allocates nothing. Every pointer is checked to lead backward and to stay in the file, so no damage makes a walk
+//! endless.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -10,18 +11,20 @@ use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::{Error, Result};
 use std::ops::Deref;
 
-/// A place in a trie. `F` is a `&BlockFile` or an `Arc` of one; its blocks must be a multiple of 4 KiB.
+/// A node of a trie, the current one, and its page. `F` is a `&BlockFile` or an `Arc` of one; its blocks must be a
+/// multiple of 4 KiB.
 pub(crate) struct Walker<F> {
     file: F,
     root: u64,
     page: Block,
-    /// Where the page begins in the file.
+    /// The offset of the page in the file.
     page_start: u64,
     position: u64,
     node: Node,
 }
 
-/// Where the search for a key ended in a node: at a child, or before the child of this index.
+/// The result of a search for a byte in a node: the index of its child, or the index of the first child with a greater
+/// byte.
 pub(crate) type Found = std::result::Result<usize, usize>;
 
 impl<F: Deref<Target = BlockFile>> Walker<F> {
@@ -33,7 +36,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(Walker { file, root, page, page_start, position: root, node })
     }
 
-    /// A walker at the root, whose page is at hand.
+    /// A walker at the root, whose page the caller has.
     pub(crate) fn in_page(file: F, root: u64, page: Block, cx: &mut ReadContext) -> Result<Walker<F>> {
         let block_bytes = file.block_bytes().max(1) as u64;
         let at = (root % block_bytes) as usize;
@@ -43,7 +46,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(Walker { file, root, page, page_start: root - at as u64, position: root, node })
     }
 
-    /// The page of the present node.
+    /// The page of the current node.
     pub(crate) fn block(&self) -> &Block {
         &self.page
     }
@@ -81,30 +84,30 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         &self.page
     }
 
-    /// The present node's position in the file.
+    /// The current node's position in the file.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The flags of the present node's payload, 0 without one.
+    /// The flags of the current node's payload; 0 without a payload.
     #[inline]
     pub(crate) fn payload_flags(&self) -> u8 {
         self.node.payload_flags()
     }
 
-    /// Up to `len` bytes of the present node's payload.
+    /// The first `len` bytes of the current node's payload.
     pub(crate) fn payload(&self, len: usize) -> Result<&[u8]> {
         let start = self.node.end();
         self.page().get(start..start + len).ok_or_else(|| cut(&self.file, self.position))
     }
 
-    /// Children of the present node, the absent ones of a dense node included.
+    /// Number of children of the current node, including the absent ones of a dense node.
     #[inline]
     pub(crate) fn range(&self) -> usize {
         self.node.range()
     }
 
-    /// The child of this byte.
+    /// Searches the child for a byte.
     #[inline]
     pub(crate) fn search(&self, byte: u8) -> Found {
         self.node.search(self.page(), byte)
@@ -115,7 +118,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         self.node.byte(self.page(), index)
     }
 
-    /// The position of a child; `None` for an absent one of a dense node and beyond the last.
+    /// The position of a child; `None` for an absent one of a dense node and after the last.
     #[inline]
     pub(crate) fn child(&self, index: usize) -> Result<Option<u64>> {
         let distance = self.node.distance(self.page(), index);
@@ -151,7 +154,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(None)
     }
 
-    /// Goes to the child of this index, which the search has found.
+    /// Goes to the child with this index, which `search` has found.
     #[inline]
     pub(crate) fn go_child(&mut self, index: usize, cx: &mut ReadContext) -> Result<()> {
         match self.child(index)? {
@@ -160,7 +163,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         }
     }
 
-    /// Goes to the last node of the branch at `position`.
+    /// Goes to the last node of the subtree at `position`.
     pub(crate) fn go_max(&mut self, position: u64, cx: &mut ReadContext) -> Result<()> {
         self.go(position, cx)?;
         while let Some(child) = self.child_before(usize::MAX)? {
@@ -169,7 +172,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(())
     }
 
-    /// Goes to the first node with a payload of the branch at `position`.
+    /// Goes to the first node with a payload in the subtree at `position`.
     pub(crate) fn go_min(&mut self, position: u64, cx: &mut ReadContext) -> Result<()> {
         self.go(position, cx)?;
         while self.payload_flags() == 0
@@ -180,7 +183,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(())
     }
 
-    /// Follows `key` from the root as far as there are nodes. Returns whether all of it was followed.
+    /// Follows `key` from the root as far as there are nodes. Returns whether it followed all of the key.
     pub(crate) fn follow(&mut self, key: &[u8], cx: &mut ReadContext) -> Result<bool> {
         self.go_root(cx)?;
         for byte in key {
@@ -192,7 +195,7 @@ impl<F: Deref<Target = BlockFile>> Walker<F> {
         Ok(true)
     }
 
-    /// An error at the present node.
+    /// An error at the current node.
     #[cold]
     pub(crate) fn corrupt(&self, problem: &str) -> Error {
         self.file.corrupt(self.position, problem)

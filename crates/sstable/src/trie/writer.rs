@@ -1,25 +1,25 @@
 //! Writes a trie to a file from keys in ascending order, byte for byte as Cassandra does.
 //!
-//! Nodes stay in memory until the branch under some node no longer fits a page. Then that node's children are written,
-//! each branch whole inside a page: always the biggest that fits what is left of the page, and when none does, padding
-//! and the biggest of all. So memory does not grow with the number of keys: what waits is, for each level of the last
-//! key, at most 256 branches of less than a page; and the width of pointers inside a branch is known to be small before
-//! anything is placed. A node whose children lie in earlier pages has pointers whose width depends on where it will be
-//! placed; its size is an estimate until then (`far_children`, `far_in_branch`).
+//! Nodes stay in memory until the subtree ("branch") of a node no longer fits a page. Then the branches of its children
+//! are written, each within one page: always the biggest that fits the rest of the page or, if none fits, padding and
+//! then the biggest of all. So memory does not grow with the number of keys: for each level of the last key, at most
+//! 256 branches of less than a page are kept. Pointers inside a branch are narrow, because the branch lies in one page.
+//! The width of pointers to children in earlier pages depends on the position of their parent, so the size of such a
+//! node is an estimate until it is placed (`far_children`, `far_in_branch`).
 //!
-//! Keys may be long, and so may chains of nodes: nothing here recurses by their length.
-//! Source: `IncrementalTrieWriterPageAware` and `IncrementalDeepTrieWriterPageAware`.
+//! Keys may be long, and so may chains of nodes, so nothing here recurses by their length. Source:
+//! `IncrementalTrieWriterPageAware` and `IncrementalDeepTrieWriterPageAware`.
 
 use super::node_type::{NodeType, Outline};
 use crate::block::PAGE_BYTES;
 use crate::error::Result;
 use crate::sequential_writer::SequentialWriter;
 
-/// What an entry of a trie carries.
+/// The value of an entry of a trie.
 pub(crate) trait TriePayload: Copy {
-    /// Bytes after the node.
+    /// Size in bytes.
     fn size(&self) -> usize;
-    /// The four bits in the node's first byte that tell the payload's form; not 0.
+    /// The four bits in the node's first byte that define the payload's format; not 0.
     fn flags(&self) -> u8;
     /// Appends `size` bytes.
     fn write(&self, out: &mut Vec<u8>);
@@ -32,20 +32,21 @@ const UNPLACED: u64 = u64::MAX;
 
 struct Node<P> {
     payload: Option<P>,
-    /// Where it was written, or `UNPLACED`.
+    /// The position at which it was written, or `UNPLACED`.
     position: u64,
     first_child: Id,
     last_child: Id,
     next_sibling: Id,
     child_count: u16,
     byte: u8,
-    /// A child is already written, outside the page this node will be in.
+    /// Whether a child is already written, in an earlier page than this node will be in.
     far_children: bool,
-    /// The same somewhere below a child that is not written yet.
+    /// Whether the same is true of a node below a child that is not written yet.
     far_in_branch: bool,
-    /// Bytes of all unwritten nodes below this one; too small an estimate with `far_in_branch`.
+    /// Size in bytes of all unwritten nodes below this one. With `far_in_branch` it is an estimate, which may be too
+    /// small.
     branch_size: u32,
-    /// Bytes of the node and its payload; an estimate with `far_children`.
+    /// Size in bytes of the node and its payload. With `far_children` it is an estimate.
     node_size: u32,
 }
 
@@ -59,7 +60,7 @@ impl<P> Node<P> {
             next_sibling: NONE,
             child_count: 0,
             byte,
-            // Until a node is complete nothing is known of its children's places.
+            // The positions of its children are not known until the node is complete.
             far_children: true,
             far_in_branch: false,
             branch_size: 0,
@@ -72,19 +73,19 @@ impl<P> Node<P> {
     }
 }
 
-/// A step of a walk over unwritten nodes, children first.
+/// A frame of a walk over unwritten nodes, children first.
 struct Visit {
     node: Id,
     next_child: Id,
-    /// Where the branch begins.
+    /// The position at which the branch begins.
     start: u64,
 }
 
-/// Builds one trie after another. The file is handed to each call, since others write into it between tries.
+/// Builds one trie after another. The file is passed to each call, because other data is written between tries.
 pub(crate) struct TrieWriter<P> {
     nodes: Vec<Node<P>>,
     free: Vec<Id>,
-    /// Nodes of the last key, the root first: those that may still get children.
+    /// The nodes of the last key, which may still get children; the root first.
     path: Vec<Id>,
     last_key: Vec<u8>,
     count: u64,
@@ -108,7 +109,7 @@ impl<P: TriePayload> TrieWriter<P> {
         writer
     }
 
-    /// Begins another trie; keeps the memory.
+    /// Begins another trie, and keeps the memory.
     pub(crate) fn reset(&mut self) {
         self.nodes.clear();
         self.free.clear();
@@ -119,7 +120,7 @@ impl<P: TriePayload> TrieWriter<P> {
         self.path.push(0);
     }
 
-    /// Entries of the present trie.
+    /// Number of entries of the current trie.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -149,7 +150,7 @@ impl<P: TriePayload> TrieWriter<P> {
         Ok(())
     }
 
-    /// Writes what is left and returns the root's position. Call `reset` before the next trie.
+    /// Writes the rest and returns the root's position. Call `reset` before the next trie.
     pub(crate) fn finish(&mut self, out: &mut SequentialWriter) -> Result<u64> {
         let root = self.path[0];
         while !self.path.is_empty() {
@@ -196,7 +197,8 @@ impl<P: TriePayload> TrieWriter<P> {
         child
     }
 
-    /// Takes the last node off the path: it gets no more children. Places them if they cannot stay together with it.
+    /// Removes the last node from the path, because it gets no more children. Writes its children if they do not fit a
+    /// page together with it.
     fn complete_last(&mut self, out: &mut SequentialWriter) -> Result<()> {
         let Some(id) = self.path.pop() else { return Ok(()) };
         let mut branch_size = 0;
@@ -223,9 +225,11 @@ impl<P: TriePayload> TrieWriter<P> {
 
     /// Writes all children of a node that are not written yet.
     ///
-    /// Calls itself only for a branch that grew beyond a page by pointers to earlier pages, a few levels at most.
+    /// It calls itself only for a branch that grew beyond a page because of pointers to earlier pages, a few levels at
+    /// most.
     fn place_children(&mut self, id: Id, out: &mut SequentialWriter) -> Result<()> {
-        // By size, then by byte: of equal ones the latest goes first, its own children being the nearest.
+        // Ordered by size, then by byte: of equal sizes the last is written first, because its own children are the
+        // nearest.
         let mut waiting: Vec<(usize, u8, Id)> = Vec::new();
         let mut child = self.nodes[id as usize].first_child;
         while child != NONE {
@@ -269,7 +273,7 @@ impl<P: TriePayload> TrieWriter<P> {
         Ok(())
     }
 
-    /// Bytes that the branch of a node would take if it began at `start`. Corrects the estimates on the way.
+    /// The size in bytes of a node's branch if it begins at `start`. It corrects the estimates within the branch.
     fn measure(&mut self, id: Id, start: u64) -> usize {
         let base = self.visits.len();
         let mut position = self.measure_enter(id, start);
@@ -289,8 +293,8 @@ impl<P: TriePayload> TrieWriter<P> {
         (position - start) as usize
     }
 
-    /// Begins to measure a branch; the answer is where its first part ends, or the whole of it if nothing depends on
-    /// the place.
+    /// Begins to measure a branch. Returns the position of its end if no size within it depends on the position;
+    /// otherwise pushes a visit and returns `start`.
     fn measure_enter(&mut self, id: Id, start: u64) -> u64 {
         let node = &self.nodes[id as usize];
         if node.far_in_branch {
@@ -309,7 +313,7 @@ impl<P: TriePayload> TrieWriter<P> {
         start + self.nodes[id as usize].total_size() as u64
     }
 
-    /// Writes the unwritten nodes of a branch, children first. Returns the position of its node.
+    /// Writes the unwritten nodes of a branch, children first. Returns the position of its top node.
     fn write_branch(&mut self, id: Id, out: &mut SequentialWriter) -> Result<u64> {
         debug_assert!(self.visits.is_empty());
         let visit = |nodes: &[Node<P>], node: Id, start| Visit {
@@ -347,7 +351,7 @@ impl<P: TriePayload> TrieWriter<P> {
         Ok(())
     }
 
-    /// Keeps only the position of a branch that is written.
+    /// Frees the nodes of a written branch except the top one, of which only the position is kept.
     fn forget_branch(&mut self, id: Id, position: u64) {
         let node = &mut self.nodes[id as usize];
         node.position = position;
@@ -359,7 +363,7 @@ impl<P: TriePayload> TrieWriter<P> {
         node.child_count = 0;
         node.last_child = NONE;
         let mut child = std::mem::replace(&mut node.first_child, NONE);
-        // The free list is also the list of what is to be looked through.
+        // The free list also serves as the queue of nodes whose children must be freed.
         let mut seen = self.free.len();
         loop {
             while child != NONE {
@@ -381,7 +385,7 @@ impl<P: TriePayload> TrieWriter<P> {
         })
     }
 
-    /// Bytes of the node and its payload, if the node stood at `position`.
+    /// Size in bytes of the node and its payload if it is written at `position`.
     fn node_size(&self, id: Id, position: u64) -> u32 {
         let outline = self.outline(id, position);
         let payload = self.nodes[id as usize].payload.as_ref().map_or(0, TriePayload::size);
@@ -414,7 +418,7 @@ impl<P: TriePayload> TrieWriter<P> {
         }
     }
 
-    /// The distance to the farthest child: a written one, or the first unwritten, which is laid out first.
+    /// The distance to the farthest child: a written one, or the first unwritten one, which will be written first.
     fn distance_max(&self, node: &Node<P>, id: Id, position: u64) -> u64 {
         let mut farthest = 0;
         let mut first_unplaced = None;
@@ -428,7 +432,7 @@ impl<P: TriePayload> TrieWriter<P> {
         farthest.max(first_unplaced.unwrap_or(0))
     }
 
-    /// Appends the node, whose children all are written, to `bytes`.
+    /// Appends the node to `bytes`. All its children must be written.
     fn serialize(&mut self, id: Id, position: u64) {
         let outline = self.outline(id, position);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -480,8 +484,8 @@ mod tests {
         }
         trie.finish(&mut out).unwrap();
         assert_eq!(trie.count(), 600_000);
-        // Of 700,000 nodes there wait: 65 of the second level, complete, with the places of their 256 children; and of
-        // the next one 256 with a leaf for every seventh byte.
+        // Of 700,000 nodes these are kept: 65 of the second level, complete, with the positions of their 256 children;
+        // and for the next one, 256 children with a leaf for every seventh byte.
         let waiting = 65 * 257 + 256 * 37;
         assert!(trie.nodes.len() < waiting + 500, "{} nodes", trie.nodes.len());
     }

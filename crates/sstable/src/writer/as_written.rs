@@ -1,4 +1,4 @@
-//! Options for writing a table anew as its files were written, where nothing but the files tells.
+//! Derives the options for rewriting an SSTable from its own files, for tables without a known schema.
 
 use super::WriterOptions;
 use crate::statistics::Statistics;
@@ -7,12 +7,12 @@ use helenus_model::schema::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Fewer bytes no partition has: the length of its key, its deletion, its end.
+/// The least bytes of a partition: the length of its key, its deletion, its end.
 const PARTITION_BYTES_MIN: u64 = 4;
 
 impl WriterOptions {
-    /// By what an SSTable of so many bytes of data says of itself; `compression` is what `compression_of` gives. The number of
-    /// partitions, which a damaged file may overstate, is no greater than the data allows.
+    /// Options like those with which an SSTable was written. `compression` comes from `compression_of`; `data_bytes` is
+    /// the size of the data, which limits the number of partitions, because a damaged file may overstate that.
     pub fn as_written(
         table: &Table,
         statistics: &Statistics,

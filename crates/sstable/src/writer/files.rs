@@ -1,4 +1,4 @@
-//! The components of a table being written.
+//! Creates the components of a new table, and collects their sizes and checksums.
 
 use super::WriterOptions;
 use crate::component::Component;
@@ -18,14 +18,14 @@ pub(super) struct Files {
     folder: PathBuf,
     descriptor: Descriptor,
     components: Vec<Component>,
-    /// `None`: not wanted.
+    /// `None` if page checksums are not written.
     checksums: Option<PageChecksumTable>,
     size: u64,
     past_page_cache: bool,
     unsynced: Vec<(PathBuf, Arc<dyn File>)>,
 }
 
-/// The files of a table that is written but not yet durable. Until `sync` it must not count.
+/// The files of a table that is written but not yet durable. It must not be committed before `sync`.
 #[must_use]
 pub struct Unsynced {
     disk: Arc<dyn Disk>,
@@ -37,7 +37,7 @@ impl Unsynced {
     /// Makes bytes and names of the files durable.
     ///
     /// # Errors
-    /// Failures of the disk: nothing is known of the files then.
+    /// Failures of the disk, after which the state of the files is unknown.
     pub fn sync(self) -> Result<()> {
         for (path, file) in self.files {
             file.sync().map_err(|source| Error::Io { file: path, source })?;
@@ -86,7 +86,7 @@ impl Files {
         self.checksums.is_some() && component.is_page_checksummed(self.descriptor.version)
     }
 
-    /// Takes over what is known of a component that is written.
+    /// Records size and checksums of a component that is written.
     pub(super) fn finished(&mut self, component: Component, finished: &Finished) {
         if self.is_checksummed(component)
             && let Some(checksums) = &mut self.checksums
@@ -104,7 +104,7 @@ impl Files {
         Ok(())
     }
 
-    /// Writes the components that say how Data.db is to be read and checked.
+    /// Writes the components for reading and checking Data.db.
     pub(super) fn data(&mut self, data: &WrittenData) -> Result<()> {
         self.size += data.stored_bytes();
         match data {
@@ -118,7 +118,7 @@ impl Files {
         self.small(Component::Digest, &digest::to_bytes(data.digest()))
     }
 
-    /// Writes page checksums and TOC.txt. Returns the components, their bytes, and what makes them durable.
+    /// Writes page checksums and TOC.txt. Returns the components, their total size in bytes, and the files to sync.
     pub(super) fn finish(mut self) -> Result<(Vec<Component>, u64, Unsynced)> {
         if let Some(checksums) = self.checksums.take() {
             self.small(Component::PageChecksums, &checksums.to_bytes())?;

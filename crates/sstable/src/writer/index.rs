@@ -1,4 +1,4 @@
-//! The index components of a table being written, whichever format it has.
+//! Writes the index components of a table in either format.
 
 use super::files::Files;
 use crate::component::Component;
@@ -8,7 +8,7 @@ use crate::index_bti::{DeletionTimeBytes, PartitionEnd, PartitionIndexBuilder, R
 use crate::version::{Format, Version};
 use helenus_model::deletion::DeletionTime;
 
-/// Writes what finds partitions and blocks of rows.
+/// The index writer of one of the formats.
 #[expect(clippy::large_enum_variant, reason = "one a table being written")]
 pub(super) enum IndexWriter {
     /// Tries.
@@ -17,23 +17,23 @@ pub(super) enum IndexWriter {
     Big(BigIndexWriter),
 }
 
-/// The index block that ends.
+/// An index block that is complete.
 pub(super) struct BlockEnd<'a> {
-    /// Its first element: the ordered position or, of format BIG, the stored one.
+    /// Clustering position of its first row or marker: the ordered one or, in format BIG, the stored one.
     pub(super) first: &'a [u8],
-    /// Its last, the same way.
+    /// The same of its last row or marker.
     pub(super) last: &'a [u8],
-    /// Where it begins, from the partition's start.
+    /// Its offset from the partition's start.
     pub(super) offset: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub(super) width: u64,
-    /// The range deletion that is open where it begins.
+    /// The range deletion that is open at its start.
     pub(super) open_before: Option<DeletionTime>,
-    /// The range deletion that is open behind it.
+    /// The range deletion that is open at its end.
     pub(super) open_behind: Option<DeletionTime>,
 }
 
-/// The partition that ends.
+/// A partition that is complete.
 pub(super) struct Ended<'a> {
     pub(super) key: &'a [u8],
     pub(super) decorated: &'a [u8],
@@ -42,7 +42,7 @@ pub(super) struct Ended<'a> {
     /// Bytes before its first row or marker.
     pub(super) head_bytes: u64,
     pub(super) deletion: DeletionTime,
-    /// Where its rows end, from its start: the position of the end-of-partition byte.
+    /// The offset of the end-of-partition byte from its start.
     pub(super) end_offset: u64,
 }
 
@@ -65,12 +65,12 @@ impl IndexWriter {
         })
     }
 
-    /// Whether blocks are told by the stored positions of their ends, not by the ordered ones.
+    /// Whether `BlockEnd` needs the stored clustering positions instead of the ordered ones.
     pub(super) fn has_stored_positions(&self) -> bool {
         matches!(self, IndexWriter::Big(_))
     }
 
-    /// Whether the block under way is written although it is not full, when its partition ends.
+    /// Whether the last block of a partition is written even if it is not full.
     pub(super) fn wants_last_block(&self) -> bool {
         match self {
             IndexWriter::Bti { rows, .. } => rows.block_count() > 0,
@@ -78,8 +78,8 @@ impl IndexWriter {
         }
     }
 
-    /// Whether a block can begin where this range deletion is open. Row indexes of format BTI, and those of BIG from version
-    /// `oa` on, have no place for one before 1970 or after 2106: the block before goes on until it ends.
+    /// Whether a block can begin while this range deletion is open. Row indexes of BTI, and of BIG from `oa` on, cannot
+    /// store a deletion before 1970 or after 2106; the current block then continues until the deletion ends.
     pub(super) fn can_begin_block(&self, open: Option<DeletionTime>) -> bool {
         open.is_none_or(|open| match self {
             IndexWriter::Bti { .. } => DeletionTimeBytes::new(open).is_some(),

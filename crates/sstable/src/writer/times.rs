@@ -1,4 +1,4 @@
-//! Local deletion times that a version cannot hold: before `oa` they end on 2038-01-19T03:14:06Z.
+//! Handles local deletion times that a version cannot store: before `oa` they end on 2038-01-19T03:14:06Z.
 
 use crate::deletion_time::{DeletionTimeForm, SIGNED_LOCAL_S_MAX};
 use crate::error::Error;
@@ -8,28 +8,28 @@ use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
 use std::path::PathBuf;
 
-/// What becomes of a time after 2038-01-19T03:14:06Z in a version that has none.
+/// How to treat a time after 2038-01-19T03:14:06Z in a version that cannot store it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beyond2038 {
-    /// The table is refused.
+    /// Refuse the table.
     #[default]
     Refuse,
-    /// The time becomes the latest there is, and is counted: data expires early, tombstones may go early
-    /// (`ExpirationDateOverflowHandling`'s policy CAP).
+    /// Replace the time by the latest possible one, and count it. Data expires early, and tombstones may be dropped
+    /// early (policy CAP of `ExpirationDateOverflowHandling`).
     Cap,
 }
 
-/// Makes what is written fit. Looks at times only in versions that are not `oa` or later.
+/// Adapts times for the version. It does nothing for `oa` and later versions.
 pub(super) struct Times {
     is_bounded: bool,
     policy: Beyond2038,
-    /// Times that were capped.
+    /// Number of times that were capped.
     pub(super) capped: u64,
     row: RowBuf,
     marker: MarkerBuf,
 }
 
-/// A time that is refused, seconds.
+/// A time that is refused, in seconds since 1970.
 pub(super) struct TooLate(pub(super) i64);
 
 impl TooLate {
@@ -55,7 +55,7 @@ impl Times {
         }
     }
 
-    /// The row as it can be written.
+    /// The row with times that the version can store.
     pub(super) fn row<'a>(&'a mut self, row: RowView<'a>) -> Result<RowView<'a>, TooLate> {
         let Some(late) = self.is_bounded.then(|| latest_of(&row)).flatten() else { return Ok(row) };
         if self.policy == Beyond2038::Refuse {
@@ -74,7 +74,7 @@ impl Times {
         Ok(self.row.view())
     }
 
-    /// The marker as it can be written.
+    /// The marker with times that the version can store.
     pub(super) fn marker<'a>(&'a mut self, marker: MarkerView<'a>) -> Result<MarkerView<'a>, TooLate> {
         let ends = [marker.marker.close, marker.marker.open];
         let late = ends.into_iter().filter(|end| !end.is_live()).find(|end| is_late(end.local_s));
@@ -88,7 +88,7 @@ impl Times {
         Ok(self.marker.view())
     }
 
-    /// The deletion as it can be written.
+    /// The deletion with a time that the version can store.
     pub(super) fn deletion(&mut self, mut deletion: DeletionTime) -> Result<DeletionTime, TooLate> {
         if !self.is_bounded || deletion.is_live() || !is_late(deletion.local_s) {
             return Ok(deletion);

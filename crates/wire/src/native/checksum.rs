@@ -1,15 +1,15 @@
 //! The two checksums of v5 segments: CRC24 over a segment's header, CRC32 over its payload (Cassandra's `net.Crc`).
 
-/// What the CRC24 starts from.
+/// The initial value of the CRC24.
 const CRC24_INIT: u32 = 0x0087_5060;
-/// The generator, with its 2^24 term.
+/// The generator polynomial, with its 2^24 term.
 const CRC24_POLYNOMIAL: u32 = 0x0197_4F0B;
-/// Bytes that every payload's CRC32 takes in first, so that zeros do not sum to zero.
+/// Bytes that precede every payload in its CRC32, so that zeros do not have the checksum zero.
 const CRC32_SEED: [u8; 4] = [0xFA, 0x2D, 0x55, 0xCA];
 /// The CRC32 of [`CRC32_SEED`].
 const CRC32_SEEDED: u32 = !crc32_register(0xFFFF_FFFF, CRC32_SEED);
 
-/// One step of CRC24 for each value of its top byte: eight shifts in one look-up.
+/// Eight CRC24 steps at once, for each value of the top byte.
 const CRC24_TABLE: [u32; 256] = crc24_table();
 
 const fn crc24_table() -> [u32; 256] {
@@ -57,7 +57,7 @@ const fn crc32_register(mut crc: u32, bytes: [u8; 4]) -> u32 {
     crc
 }
 
-/// The CRC24 of a segment's header bytes, in the order of the wire.
+/// The CRC24 of a segment's header bytes, in wire order.
 pub fn crc24(bytes: &[u8]) -> u32 {
     bytes.iter().fold(CRC24_INIT, |crc, byte| {
         let top = (crc >> 16) as u8 ^ byte;
@@ -66,7 +66,7 @@ pub fn crc24(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The CRC32 of a segment's payload as it stands on the wire (compressed if it is).
+/// The CRC32 of a segment's payload as on the wire, so of the compressed bytes if it is compressed.
 pub fn crc32(payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(CRC32_SEEDED);
     hasher.update(payload);
@@ -77,7 +77,7 @@ pub fn crc32(payload: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The shift register of the specification, bit by bit.
+    /// The shift register of the specification, one bit at a time.
     fn crc24_by_bits(bytes: &[u8]) -> u32 {
         bytes.iter().fold(CRC24_INIT, |crc, byte| {
             (0..8).fold(crc ^ (u32::from(*byte) << 16), |crc, _| {

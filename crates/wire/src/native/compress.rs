@@ -1,35 +1,35 @@
-//! Compression of envelope bodies, v3 and v4 (v5 compresses segments instead).
+//! Compresses the bodies of envelopes in v3 and v4 (v5 compresses segments instead).
 //!
-//! LZ4 bodies begin with the uncompressed length, big endian, unlike Cassandra's chunks on disk; Snappy bodies carry
-//! their own (Cassandra's `transport.Compressor`). Once a client has asked for compression, Cassandra compresses every
-//! response, the READY to that STARTUP included.
+//! LZ4 bodies begin with the uncompressed length in big endian, unlike Cassandra's chunks on disk. Snappy bodies
+//! contain their own length (Cassandra's `transport.Compressor`). Once a client has asked for compression, Cassandra
+//! compresses every response, including the READY to that STARTUP.
 
 use crate::WireError;
 
 use super::{Envelope, Flags, Version};
 
-/// The most one byte of LZ4 can add to the output (a length byte of 255).
+/// The most bytes that one byte of LZ4 can add to the output (a length byte of 255).
 const LZ4_MAX_RATIO: u64 = 255;
-/// The most a Snappy byte can: a copy of 64 bytes in 3, rounded up.
+/// The same for Snappy: a copy of 64 bytes in 3, rounded up.
 const SNAPPY_MAX_RATIO: u64 = 32;
 
-/// A buffer of this size is kept for the next body.
+/// A buffer of at most this size is kept for the next body.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// A compression a client may ask for in STARTUP.
+/// A compression that a client may ask for in STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// LZ4 block format, all versions.
+    /// LZ4 block format, in all versions.
     Lz4,
-    /// Snappy, v3 and v4.
+    /// Snappy, in v3 and v4.
     Snappy,
 }
 
 impl Compression {
-    /// The names of SUPPORTED's COMPRESSION list, in Cassandra's order.
+    /// The names in the COMPRESSION list of SUPPORTED, in Cassandra's order.
     pub const SUPPORTED: [&str; 2] = ["snappy", "lz4"];
 
-    /// The value of STARTUP's COMPRESSION for a connection of `version`.
+    /// Parses the COMPRESSION of a STARTUP, for a connection of `version`.
     pub fn from_name(name: &str, version: Version) -> Result<Compression, WireError> {
         if name.eq_ignore_ascii_case("lz4") {
             Ok(Compression::Lz4)
@@ -43,7 +43,7 @@ impl Compression {
     }
 }
 
-/// Compresses and decompresses the bodies of one connection; its buffer is reused from message to message.
+/// Compresses and decompresses the bodies of a connection. Its buffer is reused.
 #[derive(Debug)]
 pub struct BodyCodec {
     compression: Compression,
@@ -52,12 +52,12 @@ pub struct BodyCodec {
 }
 
 impl BodyCodec {
-    /// A codec for a connection that agreed on `compression`.
+    /// A codec for connections with `compression`.
     pub fn new(compression: Compression) -> Self {
         BodyCodec { compression, snappy: snap::raw::Encoder::new(), buffer: Vec::new() }
     }
 
-    /// Bytes that `unfold` makes of the envelope's body, as it announces them; `None` if it is not compressed.
+    /// The stated length of the envelope's body after decompression; `None` if it is not compressed.
     #[must_use]
     pub fn unfolded_length(compression: Compression, envelope: &Envelope<'_>) -> Option<u64> {
         if !envelope.header.flags.has(Flags::COMPRESSED) || envelope.header.version >= Version::V5 {
@@ -71,15 +71,16 @@ impl BodyCodec {
         }
     }
 
-    /// Lets go of a buffer that grew beyond what usual bodies need.
+    /// Frees a buffer that is larger than usual bodies need.
     pub fn trim(&mut self) {
         if self.buffer.capacity() > KEPT_BYTES_MAX {
             self.buffer = Vec::new();
         }
     }
 
-    /// The body of `envelope`, decompressed if its flag says so. `max` bounds the decompressed length, in bytes; the
-    /// length is also held against what the compressed bytes could give at most before anything is allocated.
+    /// Returns the body of `envelope`, decompressed if its flag says so. `max` limits the decompressed length, in
+    /// bytes. Before anything is allocated, the length is also compared with the most that the compressed bytes could
+    /// give.
     pub fn unfold<'a>(&'a mut self, envelope: &Envelope<'a>, max: u64) -> Result<&'a [u8], WireError> {
         if !envelope.header.flags.has(Flags::COMPRESSED) || envelope.header.version >= Version::V5 {
             return Ok(envelope.body);
@@ -124,7 +125,7 @@ impl BodyCodec {
         }
     }
 
-    /// Replaces what stands in `out` from `from` on by its compressed form.
+    /// Replaces the bytes of `out` from `from` on by their compressed form.
     pub(crate) fn fold_tail(&mut self, out: &mut Vec<u8>, from: usize) -> Result<(), WireError> {
         let body = out.get(from..).unwrap_or_default();
         let too_long = WireError::TooMany {
@@ -155,7 +156,7 @@ impl BodyCodec {
     }
 }
 
-/// The first `length` bytes of a buffer that only ever grows, so that it is zeroed once.
+/// The first `length` bytes of a buffer. The buffer never shrinks, so that it is zeroed only once.
 pub(super) fn sized(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if buffer.len() < length {
         buffer.resize(length, 0);

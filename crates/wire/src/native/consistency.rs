@@ -1,4 +1,4 @@
-//! Consistency levels, as Cassandra's `ConsistencyLevel` numbers them.
+//! Consistency levels, with the codes of Cassandra's `ConsistencyLevel`.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ macro_rules! levels {
         }
 
         impl Consistency {
-            /// Every level, by code.
+            /// All levels, by code.
             pub const ALL: &'static [Consistency] = &[$(Consistency::$variant,)*];
 
-            /// The level of a code.
+            /// The level with a code.
             pub fn from_code(code: u16) -> Result<Consistency, WireError> {
                 match code {
                     $($code => Ok(Consistency::$variant),)*
@@ -57,7 +57,7 @@ impl Consistency {
         self as u16
     }
 
-    /// Whether this level may stand in a serial consistency.
+    /// Whether this level is a serial consistency.
     pub fn is_serial(self) -> bool {
         matches!(self, Consistency::Serial | Consistency::LocalSerial)
     }

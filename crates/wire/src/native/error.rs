@@ -1,7 +1,7 @@
-//! ERROR responses: the codes, and the fields each carries (specification section 9, Cassandra's `ErrorMessage`).
+//! ERROR responses: the codes, and the fields of each (specification section 9, Cassandra's `ErrorMessage`).
 //!
-//! Both halves use the same owned type; errors are rare. Older versions do not know every code: encoding maps those as
-//! `ErrorMessage.getBackwardsCompatibleException` does.
+//! Both halves use the same owned type, because errors are rare. Older versions do not have every code; encoding maps
+//! those as `ErrorMessage.getBackwardsCompatibleException` does.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::{WireError, error_text};
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $name:literal;)*) => {
-        /// The codes of ERROR. `name` is Cassandra's `ExceptionCode`.
+        /// The codes of ERROR. `name` is the name in Cassandra's `ExceptionCode`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
         pub enum ErrorCode {
@@ -19,17 +19,17 @@ macro_rules! codes {
         }
 
         impl ErrorCode {
-            /// Every code, by number.
+            /// All codes, by number.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
 
-            /// Cassandra's name of the code.
+            /// Cassandra's name for the code.
             pub fn name(self) -> &'static str {
                 match self {
                     $(ErrorCode::$variant => $name,)*
                 }
             }
 
-            /// The code of a number.
+            /// The code with a number.
             pub fn from_number(code: i32) -> Result<ErrorCode, WireError> {
                 match code {
                     $($code => Ok(ErrorCode::$variant),)*
@@ -72,14 +72,14 @@ impl ErrorCode {
 
 macro_rules! write_types {
     ($($variant:ident, $name:literal;)*) => {
-        /// What kind of write failed or timed out.
+        /// The kind of write that failed or timed out.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum WriteType {
             $(#[doc = $name] $variant,)*
         }
 
         impl WriteType {
-            /// Every type.
+            /// All kinds.
             pub const ALL: &'static [WriteType] = &[$(WriteType::$variant,)*];
 
             /// The name on the wire.
@@ -103,7 +103,7 @@ write_types! {
     Cdc, "CDC";
 }
 
-/// Why one replica failed. Codes nobody knows read as [`FailureReason::Unknown`], as in Cassandra.
+/// Why one replica failed. Unknown codes become [`FailureReason::Unknown`], as in Cassandra.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum FailureReason {
@@ -140,12 +140,12 @@ impl FailureReason {
     }
 }
 
-/// The replicas that failed: with addresses since v5, as a number before.
+/// The replicas that failed: their addresses since v5, their number before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failures {
-    /// Who and why; written to a v3 or v4 client as its length.
+    /// The addresses and reasons. A v3 or v4 client gets their number.
     Replicas(Vec<(IpAddr, FailureReason)>),
-    /// How many; what a v4 client reads. To be written in v5 it would need addresses: it goes as an empty map.
+    /// The number of replicas, as a v4 client reads it. In v5, which needs addresses, it is written as an empty map.
     Count(i32),
 }
 
@@ -158,7 +158,7 @@ impl Failures {
     }
 }
 
-/// How far a request got, in the errors that say so.
+/// The progress of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Consistency level of the request.
@@ -169,10 +169,10 @@ pub struct Progress {
     pub block_for: i32,
 }
 
-/// What an error says besides its text; decides the code.
+/// The fields of an error besides its text; they determine the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorDetail {
-    /// A code without fields: all that have no variant of their own.
+    /// A code without fields, for all codes that have no variant below.
     Plain(ErrorCode),
     /// Not enough replicas are alive.
     Unavailable {
@@ -185,39 +185,39 @@ pub enum ErrorDetail {
     },
     /// A write was not acknowledged in time.
     WriteTimeout {
-        /// How far it got.
+        /// The progress.
         progress: Progress,
-        /// Which write.
+        /// The kind of write.
         write_type: WriteType,
-        /// v5, [`WriteType::Cas`] only: rounds lost to other writers.
+        /// v5 and [`WriteType::Cas`] only: the rounds lost to other writers.
         contentions: Option<u16>,
     },
     /// A read was not answered in time.
     ReadTimeout {
-        /// How far it got.
+        /// The progress.
         progress: Progress,
-        /// Whether the replica asked for data answered.
+        /// Whether the replica that was asked for data answered.
         data_present: bool,
     },
     /// A read failed on a replica.
     ReadFailure {
-        /// How far it got.
+        /// The progress.
         progress: Progress,
-        /// Who failed.
+        /// The replicas that failed.
         failures: Failures,
-        /// Whether the replica asked for data answered.
+        /// Whether the replica that was asked for data answered.
         data_present: bool,
     },
     /// A write failed on a replica.
     WriteFailure {
-        /// How far it got.
+        /// The progress.
         progress: Progress,
-        /// Who failed.
+        /// The replicas that failed.
         failures: Failures,
-        /// Which write.
+        /// The kind of write.
         write_type: WriteType,
     },
-    /// A user-defined function threw.
+    /// A user-defined function threw an exception.
     FunctionFailure {
         /// Its keyspace.
         keyspace: String,
@@ -228,17 +228,17 @@ pub enum ErrorDetail {
     },
     /// A conditional write of unknown outcome; a CAS write timeout before v5.
     CasWriteUnknown {
-        /// How far it got.
+        /// The progress.
         progress: Progress,
     },
-    /// The keyspace or table is there already.
+    /// The keyspace or table exists already.
     AlreadyExists {
         /// Keyspace.
         keyspace: String,
-        /// Table; empty if it is about the keyspace.
+        /// Table; empty if the error is about the keyspace.
         table: String,
     },
-    /// The id of an EXECUTE or BATCH is not known: prepare again.
+    /// The id of an EXECUTE or BATCH is unknown, so the client must prepare the statement again.
     Unprepared {
         /// The id.
         id: Vec<u8>,
@@ -279,12 +279,12 @@ impl From<&WireError> for ErrorMessage {
 }
 
 impl ErrorMessage {
-    /// An error without fields. `code` must be one that has none: clients read the fields of the others.
+    /// An error without fields. `code` must be one without fields, because clients read the fields of the others.
     pub fn plain(code: ErrorCode, message: impl Into<String>) -> Self {
         ErrorMessage { message: message.into(), detail: ErrorDetail::Plain(code) }
     }
 
-    /// Appends the body as a client of `version` understands it.
+    /// Appends the body in the form for clients of `version`.
     pub(crate) fn put(&self, out: &mut Vec<u8>, version: Version) {
         match self.for_version(version) {
             Some(older) => older.put_as_is(out, version),
@@ -292,7 +292,7 @@ impl ErrorMessage {
         }
     }
 
-    /// What `version` has instead of this error, with the text Cassandra gives it there.
+    /// The error that replaces this one in `version`, with Cassandra's text for that case.
     fn for_version(&self, version: Version) -> Option<ErrorMessage> {
         let timed_out = |progress: &Progress, detail| {
             let message = format!("Operation timed out - received only {} responses.", progress.received);

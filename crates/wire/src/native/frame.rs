@@ -1,4 +1,4 @@
-//! The envelope: nine bytes of header and a body. Reading one off a stream, refusing one, writing one.
+//! The envelope, a header of nine bytes and a body: reading it from a stream, refusing it, and writing it.
 //!
 //! ```text
 //!  byte 0        version, top bit set in responses
@@ -7,9 +7,10 @@
 //!  byte 4        opcode
 //!  bytes 5..9    length of the body
 //! ```
-//! v3 and v4 send envelopes bare; v5 does so until STARTUP is answered, then inside segments (`segment`). What follows a
-//! refusal was measured on Cassandra 5.0.9: it answers and keeps the connection open for all but checksums, negative
-//! lengths and versions whose stream is not there to be answered on; clients close it themselves.
+//! v3 and v4 send envelopes bare. v5 does so until STARTUP is answered, and then puts them into segments (`segment`).
+//! The behaviour after a refusal was measured on Cassandra 5.0.9: it answers and keeps the connection open, except for
+//! wrong checksums, negative lengths, and versions whose stream is unknown, so that it cannot answer. Clients then
+//! close the connection themselves.
 
 use super::primitives::{Put, patch_int};
 use super::{BodyCodec, Direction, ErrorCode, Flags, Opcode, Version};
@@ -28,15 +29,15 @@ pub struct Header {
     pub version: Version,
     /// Flags as sent.
     pub flags: Flags,
-    /// Stream the answer must carry; -1 on events.
+    /// The stream, which the answer repeats; -1 for events.
     pub stream: i16,
-    /// What the body is.
+    /// The kind of message in the body.
     pub opcode: Opcode,
     /// Bytes of the body on the wire.
     pub length: u32,
 }
 
-/// A whole message, borrowed from where it was received.
+/// A complete message, borrowed from the input buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The header.
@@ -46,7 +47,7 @@ pub struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// Bytes this envelope took from the input.
+    /// Bytes of this envelope in the input.
     pub fn size(&self) -> usize {
         HEADER_LENGTH + self.body.len()
     }
@@ -55,39 +56,39 @@ impl Envelope<'_> {
 /// What to do with the input after a refusal has been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Drop so many bytes from where the refused envelope began, whether received yet or not, and go on. Cassandra
-    /// answers an oversized request only once its bytes are dropped.
+    /// Drop this many bytes from the beginning of the refused envelope, including those that are yet to arrive, and
+    /// continue. Cassandra answers an oversized request only once its bytes are dropped.
     Skip(u64),
-    /// Drop all that has been received: the length of the message is unknown.
+    /// Drop all bytes that have been received, because the length of the message is unknown.
     DiscardReceived,
-    /// Answer and close: nothing after this point can be told apart.
+    /// Answer and close, because no message after this point can be located.
     Close,
-    /// Close without an answer: the stream that it would have to carry is not known.
+    /// Close without an answer, because the stream for it is unknown.
     CloseUnanswered,
 }
 
-/// A message that was not taken, and how to answer.
+/// A message that was refused, and how to answer it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason, and the text for the client.
     pub error: WireError,
-    /// The stream of the answer; 0 where Cassandra has not read it yet.
+    /// The stream of the answer; 0 where Cassandra has not read the stream yet.
     pub stream: i16,
-    /// The version of the answer if it is neither the connection's nor the current one: Cassandra answers 1, 2 and a
-    /// beta version in kind.
+    /// The version of the answer, if it is neither the connection's nor the current one: Cassandra answers versions 1,
+    /// 2 and a beta version in the same version.
     pub answer_in: Option<u8>,
     /// What to do with the input.
     pub then: Then,
 }
 
 impl Refusal {
-    /// A refusal on `stream` that ends the connection.
+    /// A refusal on `stream` that closes the connection.
     pub fn fatal(error: WireError, stream: i16) -> Self {
         Refusal { error, stream, answer_in: None, then: Then::Close }
     }
 
-    /// Appends the whole ERROR envelope. `connection` is the version agreed by STARTUP, if one was; without, the current
-    /// version (5) answers. In an established v5 connection the caller puts it into a segment.
+    /// Appends the complete ERROR envelope. `connection` is the version agreed by STARTUP; without it, the answer has
+    /// the current version (5). In an established v5 connection, the caller puts it into a segment.
     pub fn encode(&self, connection: Option<Version>, out: &mut Vec<u8>) {
         let version = self.answer_in.unwrap_or(connection.unwrap_or(Version::CURRENT).number());
         out.put_byte(version | Direction::Response.bit());
@@ -112,20 +113,20 @@ impl Refusal {
     }
 }
 
-/// Reads envelopes off one connection's input.
+/// Reads envelopes from the input of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeReader {
-    /// Whose messages these are: a server reads requests.
+    /// The side that sends the messages: a server reads requests.
     pub from: Direction,
-    /// The version every message must have; none before STARTUP.
+    /// The version that every message must have; `None` before STARTUP.
     pub connection: Option<Version>,
-    /// Most bytes of an envelope, header included.
+    /// Longest envelope in bytes, header included.
     pub max_frame: u64,
 }
 
 impl EnvelopeReader {
-    /// Reads bare envelopes: `None` if `input` holds less than one. Checks what Cassandra checks and in its order; the
-    /// version from the first byte alone, since versions 1 and 2 have a shorter header.
+    /// Reads a bare envelope; `None` if `input` is incomplete. Makes Cassandra's checks in Cassandra's order. The
+    /// version is checked from the first byte alone, because versions 1 and 2 have a shorter header.
     pub fn read<'a>(&self, input: &'a [u8]) -> Result<Option<Envelope<'a>>, Refusal> {
         let Some(&first) = input.first() else { return Ok(None) };
         let raw = RawHeader::read(input);
@@ -155,7 +156,7 @@ impl EnvelopeReader {
         Ok(Some(Envelope { header, body }))
     }
 
-    /// Reads the header of an envelope inside v5 segments, where a negative length comes before all other faults.
+    /// Reads the header of an envelope inside v5 segments, where a negative length is reported before all other faults.
     pub fn read_header_in_segment(&self, payload: &[u8]) -> Result<Header, Refusal> {
         let Some(raw) = RawHeader::read(payload) else {
             let error =
@@ -174,7 +175,7 @@ impl EnvelopeReader {
         Ok(Header { version, flags: Flags(raw.flags), stream: raw.stream, opcode, length })
     }
 
-    /// Reads the first envelope of the payload of self-contained segments, which must hold it whole.
+    /// Reads the first envelope in the payload of a self-contained segment, which must contain it completely.
     pub fn read_in_segment<'a>(&self, payload: &'a [u8]) -> Result<Envelope<'a>, Refusal> {
         let header = self.read_header_in_segment(payload)?;
         match body_of(payload, header.length) {
@@ -214,7 +215,7 @@ fn version_of(first: u8, flags: u8, then: Then) -> Result<Version, Refusal> {
     })
 }
 
-/// The stream of a header of any version: one byte in versions 1 and 2, two from then on.
+/// The stream of a header of any version: one byte in versions 1 and 2, two bytes since version 3.
 fn stream_of_any_version(input: &[u8]) -> i16 {
     match *input {
         [first, _, stream, ..] if first & 0x7F < 3 => i16::from(stream as i8),
@@ -244,8 +245,8 @@ impl RawHeader {
     }
 }
 
-/// The stream, opcode and size of the envelope that starts at `bytes`, without any check: for cutting a buffer of our
-/// own envelopes into segments.
+/// The size of the envelope at the beginning of `bytes`, without any check. Used to split a buffer of our own envelopes
+/// into segments.
 pub(crate) fn size_of_first(bytes: &[u8]) -> Option<usize> {
     let length = usize::try_from(RawHeader::read(bytes)?.length).ok()?;
     HEADER_LENGTH.checked_add(length)
@@ -253,7 +254,7 @@ pub(crate) fn size_of_first(bytes: &[u8]) -> Option<usize> {
 
 /// An envelope whose header is written and whose body is being appended to the same buffer.
 ///
-/// Not a guard: forgetting it leaves a length of 0, so every encoder here ends in `finish` or `abort`.
+/// This is not a guard: if it is forgotten, the length stays 0. So every encoder here ends in `finish` or `abort`.
 #[derive(Debug)]
 #[must_use = "an envelope must be finished or aborted"]
 pub struct OpenEnvelope {
@@ -272,12 +273,12 @@ impl OpenEnvelope {
         OpenEnvelope { start }
     }
 
-    /// Where the body begins in the buffer.
+    /// The offset of the body in the buffer.
     pub fn body_start(&self) -> usize {
         self.start + HEADER_LENGTH
     }
 
-    /// Writes the length. An error if the body is longer than an `[int]` can say; the envelope is then taken back.
+    /// Writes the length. If the body is longer than an `[int]` can state, removes the envelope and returns an error.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let length = out.len().saturating_sub(self.body_start());
         match i32::try_from(length) {
@@ -292,7 +293,7 @@ impl OpenEnvelope {
         }
     }
 
-    /// Compresses the body in place, sets the flag, then as [`OpenEnvelope::finish`]. v3 and v4 only.
+    /// Compresses the body in place, sets the flag, and then does the same as [`OpenEnvelope::finish`]. v3 and v4 only.
     pub fn finish_compressed(self, out: &mut Vec<u8>, codec: &mut BodyCodec) -> Result<(), WireError> {
         codec.fold_tail(out, self.body_start())?;
         if let Some(flags) = out.get_mut(self.start + 1) {
@@ -301,7 +302,7 @@ impl OpenEnvelope {
         self.finish(out)
     }
 
-    /// Takes back header and body.
+    /// Removes header and body from the buffer.
     pub fn abort(self, out: &mut Vec<u8>) {
         out.truncate(self.start);
     }

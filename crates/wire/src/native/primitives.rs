@@ -1,7 +1,7 @@
-//! The protocol's notations (`[int]`, `[string]`, `[bytes]`, ...): a reader over borrowed bytes, a writer into a `Vec<u8>`.
+//! Reads and writes the notations of the protocol (`[int]`, `[string]`, `[bytes]`, ...).
 //!
-//! Every read checks what is left first and allocates nothing, so a length on the wire can cost at most the bytes that
-//! really arrived. Big endian throughout (specification section 3).
+//! Every read first checks the number of bytes left and allocates nothing, so a length on the wire costs at most the
+//! bytes that have arrived. All numbers are big endian (specification section 3).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,17 +10,17 @@ use uuid::Uuid;
 use super::{Consistency, Version};
 use crate::WireError;
 
-/// How many bytes of a malformed string an error keeps.
+/// Bytes of a malformed string that an error keeps.
 const BAD_STRING_KEPT: usize = 32;
 
 /// A bound value of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The bytes of a value, possibly none.
+    /// The bytes of a value, possibly empty.
     Bytes(&'a [u8]),
-    /// A null: deletes the cell.
+    /// Null, which deletes the cell.
     Null,
-    /// v4 on: leaves the cell as it is.
+    /// Since v4: leaves the cell unchanged.
     Unset,
 }
 
@@ -40,7 +40,7 @@ impl<'a> From<&'a [u8]> for Value<'a> {
     }
 }
 
-/// Reads notations off the front of a slice.
+/// Reads notations from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     left: &'a [u8],
@@ -52,12 +52,12 @@ impl<'a> Reader<'a> {
         Reader { left: bytes }
     }
 
-    /// What has not been read yet.
+    /// The bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.left
     }
 
-    /// The part of `self` that `later`, a reader further down the same bytes, has already passed.
+    /// The bytes between `self` and `later`, a reader further along the same bytes.
     pub(crate) fn passed_by(&self, later: &Reader<'a>) -> &'a [u8] {
         let passed = self.left.len().saturating_sub(later.left.len());
         self.left.get(..passed).unwrap_or_default()
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         utf8(bytes)
     }
 
-    /// `[long string]`; a negative length is one that the message cannot hold, as in Cassandra.
+    /// `[long string]`; a negative length is treated as one that exceeds the message, as in Cassandra.
     pub fn long_string(&mut self) -> Result<&'a str, WireError> {
         let short = WireError::ShortOfString { prefix: 4 };
         let Some(length) = self.int().ok().and_then(|length| usize::try_from(length).ok()) else {
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         self.take(length).map_err(|_| WireError::ValueTooLong { length: length as u64, left })
     }
 
-    /// `[value]`: before v4 every negative length is null, from v4 on -2 is "unset" and less is an error.
+    /// `[value]`: before v4 every negative length is null; since v4, -2 means unset and less is an error.
     #[inline]
     pub fn value(&mut self, version: Version) -> Result<Value<'a>, WireError> {
         let length = self.int()?;
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `[inet]`: an address and a port, of which the low 16 bits count.
+    /// `[inet]`: an address and a port, of which only the low 16 bits are used.
     pub fn inet(&mut self) -> Result<SocketAddr, WireError> {
         let address = self.inet_addr()?;
         let port = self.int()? as u32 & 0xFFFF;
@@ -241,7 +241,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, WireError> {
     })
 }
 
-/// Gives a checked, borrowed list its iterator: one closure that reads an element.
+/// Defines a checked, borrowed list. Its iterator uses one closure, which reads an element.
 macro_rules! borrowed_list {
     ($(#[$doc:meta])* $name:ident yields $item:ty, $read:expr) => {
         $(#[$doc])*
@@ -252,17 +252,17 @@ macro_rules! borrowed_list {
         }
 
         impl<'a> $name<'a> {
-            /// How many elements there are.
+            /// The number of elements.
             pub fn len(&self) -> usize {
                 usize::from(self.count)
             }
 
-            /// Whether there are none.
+            /// Whether the list is empty.
             pub fn is_empty(&self) -> bool {
                 self.count == 0
             }
 
-            /// The elements in the order of the wire.
+            /// The elements in wire order.
             pub fn iter(&self) -> impl Iterator<Item = $item> + use<'a> {
                 let mut reader = Reader::new(self.bytes);
                 let read: fn(&mut Reader<'a>) -> Result<$item, WireError> = $read;
@@ -273,25 +273,25 @@ macro_rules! borrowed_list {
 }
 
 borrowed_list! {
-    /// A `[string list]` that has been checked and is read in place.
+    /// A checked `[string list]`, read in place.
     StringList yields &'a str, |reader| reader.string()
 }
 borrowed_list! {
-    /// A `[string map]` that has been checked and is read in place.
+    /// A checked `[string map]`, read in place.
     StringMap yields (&'a str, &'a str), |reader| Ok((reader.string()?, reader.string()?))
 }
 borrowed_list! {
-    /// A `[string multimap]` that has been checked and is read in place.
+    /// A checked `[string multimap]`, read in place.
     StringMultimap yields (&'a str, StringList<'a>), |reader| Ok((reader.string()?, reader.string_list()?))
 }
 borrowed_list! {
-    /// A `[bytes map]` that has been checked and is read in place.
+    /// A checked `[bytes map]`, read in place.
     BytesMap yields (&'a str, Option<&'a [u8]>), |reader| Ok((reader.string()?, reader.bytes()?))
 }
 
 impl<'a> StringMap<'a> {
-    /// The value of the last entry whose key equals `key` without regard to case (Cassandra upper-cases STARTUP's keys
-    /// into a hash map, where the last one wins).
+    /// The value of the last entry whose key equals `key`, ignoring case. (Cassandra puts STARTUP's keys in upper case
+    /// into a hash map, where the last one wins.)
     pub fn get_ignoring_case(&self, key: &str) -> Option<&'a str> {
         self.iter().filter(|(k, _)| k.eq_ignore_ascii_case(key)).last().map(|(_, value)| value)
     }
@@ -299,8 +299,8 @@ impl<'a> StringMap<'a> {
 
 /// Appends notations to a buffer.
 ///
-/// Lengths that do not fit: a `[string]` is cut at a character (only texts of errors and warnings can be that long), list
-/// counts and `[short bytes]` are the caller's to keep under 65 536, which the request encoders check.
+/// On lengths that do not fit: a `[string]` is cut at a character (only texts of errors and warnings can be that long).
+/// The caller keeps list counts and `[short bytes]` under 65 536, which the request encoders check.
 pub trait Put {
     /// `[byte]`
     fn put_byte(&mut self, value: u8);
@@ -336,14 +336,14 @@ pub trait Put {
         self.put_raw(bytes);
     }
 
-    /// `[bytes]` of a value that is there. Longer than `i32::MAX` cannot be: the envelope would refuse it at its end.
+    /// `[bytes]` that is not null. It cannot exceed `i32::MAX`, because the envelope would be refused at its end.
     #[inline]
     fn put_bytes(&mut self, bytes: &[u8]) {
         self.put_int(bytes.len() as i32);
         self.put_raw(bytes);
     }
 
-    /// `[bytes]` that may be null.
+    /// `[bytes]`, null for `None`.
     fn put_optional_bytes(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.put_bytes(bytes),
@@ -351,7 +351,7 @@ pub trait Put {
         }
     }
 
-    /// `[string list]`; elements after the 65 535th are left out.
+    /// `[string list]`; elements after the 65 535th are omitted.
     fn put_string_list<S: AsRef<str>>(&mut self, list: &[S]) {
         let list = list.get(..usize::from(u16::MAX)).unwrap_or(list);
         self.put_short(list.len() as u16);
@@ -408,7 +408,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Overwrites the `[int]` at `at`, which must have been written before.
+/// Overwrites the existing `[int]` at offset `at`.
 pub(crate) fn patch_int(out: &mut [u8], at: usize, value: i32) {
     if let Some(place) = out.get_mut(at..at.saturating_add(4)) {
         place.copy_from_slice(&value.to_be_bytes());

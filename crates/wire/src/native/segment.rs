@@ -1,14 +1,14 @@
-//! Segments: what carries envelopes in v5 once STARTUP is answered, in both directions.
+//! Segments, which contain the envelopes in v5 once STARTUP is answered, in both directions.
 //!
 //! ```text
 //! plain   17 bits payload length, 1 bit self-contained, 6 bits 0         | CRC24 | payload            | CRC32
 //! LZ4     17 bits compressed, 17 bits uncompressed length, 1 bit, 5 bits | CRC24 | compressed payload | CRC32
 //! ```
-//! Header and checksums are little endian, unlike everything else. A self-contained segment holds whole envelopes,
-//! many of them; a message too long for one is cut over segments that are not self-contained and hold nothing else. A
-//! self-contained segment may stand between two parts of a long message (Cassandra's `CQLMessageHandler` takes it). In an
-//! LZ4 segment an uncompressed length of 0 says that the payload did not get shorter and is stored as it is.
-//! Sources: `FrameDecoderCrc`, `FrameDecoderLZ4`, `FrameEncoder*`, `Flusher`.
+//! Header and checksums are little endian, unlike everything else. A self-contained segment contains one or more
+//! complete envelopes. A message that is too long for one is split over segments that are not self-contained and
+//! contain nothing else. Self-contained segments may come between two parts of a long message (Cassandra's
+//! `CQLMessageHandler` accepts that). In an LZ4 segment, an uncompressed length of 0 means that the payload would not
+//! get shorter and is stored uncompressed. Sources: `FrameDecoderCrc`, `FrameDecoderLZ4`, `FrameEncoder*`, `Flusher`.
 
 use super::checksum::{crc24, crc32};
 use super::compress::sized;
@@ -16,18 +16,18 @@ use super::frame::size_of_first;
 use super::{Direction, EnvelopeReader, HEADER_LENGTH, Refusal, Then, Version};
 use crate::{SegmentPart, WireError};
 
-/// The most bytes a segment's 17-bit length can say.
+/// The greatest value of a segment's 17-bit length.
 const LENGTH_MASK: u64 = (1 << 17) - 1;
-/// The most bytes a segment is filled with: Cassandra's, 128 KiB less the longer of both headers and trailers.
+/// The most payload bytes of a segment: Cassandra's value, 128 KiB less the longer header and trailer.
 pub const MAX_PAYLOAD: usize = (1 << 17) - 12;
 const TRAILER_LENGTH: usize = 4;
 
-/// The two formats of segments, chosen by STARTUP's COMPRESSION.
+/// The two formats of segments, selected by STARTUP's COMPRESSION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentFormat {
-    /// Payload as it is.
+    /// The payload is not compressed.
     Plain,
-    /// Payload compressed with LZ4.
+    /// The payload is compressed with LZ4.
     Lz4,
 }
 
@@ -40,21 +40,21 @@ impl SegmentFormat {
     }
 }
 
-/// A segment whose checksums are right, its payload as on the wire.
+/// A segment with correct checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Whether it holds whole envelopes only.
+    /// Whether it contains complete envelopes only.
     pub self_contained: bool,
-    /// The payload as it stands on the wire.
+    /// The payload as on the wire.
     pub payload: &'a [u8],
-    /// Length to decompress to; `None` if the payload is not compressed.
+    /// Length after decompression; `None` if the payload is not compressed.
     pub unfolded: Option<usize>,
     /// Bytes of the whole segment.
     pub size: usize,
 }
 
 impl<'a> Segment<'a> {
-    /// Reads one segment off `input`; `None` if there is less than one.
+    /// Reads one segment from `input`; `None` if it is incomplete.
     pub fn read(input: &'a [u8], format: SegmentFormat) -> Result<Option<Segment<'a>>, WireError> {
         let header_length = format.header_length();
         let Some((header, rest)) = input.split_at_checked(header_length) else { return Ok(None) };
@@ -90,39 +90,39 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// One step of a [`SegmentReader`]. `used` is what to drop from the front of the input.
+/// One step of a [`SegmentReader`]. `used` is the number of bytes to drop from the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// The input holds less than a segment.
+    /// The input does not contain a complete segment.
     Incomplete,
-    /// A part of a long message, kept inside the reader.
+    /// A part of a long message, which the reader keeps.
     Part {
         /// Bytes of input used.
         used: usize,
     },
-    /// Whole envelopes, to be taken off one by one with [`EnvelopeReader::read_in_segment`]; may be empty.
+    /// Complete envelopes, to be read one by one with [`EnvelopeReader::read_in_segment`]; may be empty.
     Envelopes {
         /// Bytes of input used.
         used: usize,
-        /// The envelopes, end to end.
+        /// The envelopes, one after the other.
         payload: &'a [u8],
-        /// Whether they are one long message, put together.
+        /// Whether this is one long message, assembled from its parts.
         long: bool,
     },
 }
 
-/// Takes segments apart and puts long messages together, for one direction of one connection.
+/// Reads segments and assembles long messages, for one direction of one connection.
 #[derive(Debug)]
 pub struct SegmentReader {
     format: SegmentFormat,
     envelopes: EnvelopeReader,
-    /// Most bytes of a long message's body.
+    /// Most bytes in the body of a long message.
     max_message: u64,
     /// Whether long messages are allowed yet.
     ready: bool,
-    /// Where LZ4 payloads are decompressed to.
+    /// The buffer for decompressed payloads.
     unfolded: Vec<u8>,
-    /// The long message being received; its buffer is kept for the next if it is not much over a segment.
+    /// The long message that is being received. Its buffer is reused if it is not much longer than a segment.
     long: Option<LongMessage>,
     assembled: Vec<u8>,
 }
@@ -132,12 +132,12 @@ struct LongMessage {
     expected: u64,
     received: u64,
     stream: i16,
-    /// Why its parts are not kept; said at its end.
+    /// The refusal to be reported at the end of the message; its parts are not kept.
     refused: Option<WireError>,
 }
 
 impl SegmentReader {
-    /// A reader of segments sent `from` a side. `max_message` bounds the body of messages of several segments
+    /// A reader of segments sent by the side `from`. `max_message` limits the body of messages in several segments
     /// (`native_transport_max_message_size`, 16 MiB by default).
     pub fn new(format: SegmentFormat, from: Direction, max_message: u64) -> Self {
         let envelopes = EnvelopeReader { from, connection: Some(Version::V5), max_frame: u64::MAX };
@@ -152,20 +152,20 @@ impl SegmentReader {
         }
     }
 
-    /// Says whether the connection is past authentication. Until then Cassandra takes no message of several segments;
-    /// a new reader takes them.
+    /// Sets whether authentication is over. Until then, Cassandra accepts no message in several segments. A new reader
+    /// accepts them.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
     }
 
-    /// Bytes that a long message under way will have when it is complete, header included; `None` between messages, and
-    /// for one that is not kept. For whoever accounts for the memory.
+    /// The full length of the incoming long message, header included, for memory accounting; `None` between messages,
+    /// and for a message that is not kept.
     pub fn long_message(&self) -> Option<u64> {
         self.long.as_ref().filter(|long| long.refused.is_none()).map(|long| long.expected)
     }
 
-    /// Drops the long message under way, what has come and what will; `error` is the refusal at its end. As Cassandra's
-    /// `LargeMessage` does that finds no room.
+    /// Drops the incoming long message, including the parts that are yet to arrive; `error` is the refusal at its end.
+    /// Cassandra's `LargeMessage` does the same when there is no room.
     pub fn refuse_long(&mut self, error: WireError) {
         if let Some(long) = &mut self.long {
             long.refused.get_or_insert(error);
@@ -173,21 +173,20 @@ impl SegmentReader {
         }
     }
 
-    /// Whether parts of a long message are still to come; a reader between messages may be replaced by a new one, which
-    /// gives its buffers back.
+    /// Whether no long message is incomplete. The reader may then be replaced by a new one, which frees its buffers.
     pub fn is_between_messages(&self) -> bool {
         self.long.is_none()
     }
 
-    /// The reader of the envelopes inside.
+    /// The reader for the envelopes inside.
     pub fn envelopes(&self) -> &EnvelopeReader {
         &self.envelopes
     }
 
-    /// Takes the first segment off `input`.
+    /// Reads the first segment of `input`.
     ///
-    /// A refusal whose `then` is [`Then::Skip`] counts bytes of `input`; a wrong checksum closes the connection, as in
-    /// Cassandra, even where the bytes of the segment could be skipped: nobody knows whose answers were lost.
+    /// A refusal with [`Then::Skip`] counts bytes of `input`. A wrong checksum closes the connection, as in Cassandra,
+    /// even if the bytes of the segment could be skipped, because it is unknown whose answers were lost.
     pub fn read<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, Refusal> {
         let fatal = |error| Refusal::fatal(error, 0);
         let Some(segment) = Segment::read(input, self.format).map_err(fatal)? else {
@@ -236,7 +235,7 @@ fn begin_long(
     ready: bool,
     max_message: u64,
 ) -> Result<LongMessage, Refusal> {
-    // No fault of the first segment can be skipped: the others of its message would be taken for messages.
+    // A fault in the first segment cannot be skipped, because the message's other segments would be taken for messages.
     let header = envelopes.read_header_in_segment(payload).map_err(|refusal| Refusal {
         stream: 0,
         then: Then::Close,
@@ -270,7 +269,7 @@ pub struct SegmentWriter {
     buffer: Vec<u8>,
 }
 
-/// Envelopes being appended to a buffer that will be closed into segments.
+/// Envelopes that are being appended to a buffer, to be closed into segments.
 #[derive(Debug)]
 #[must_use = "envelopes outside a segment cannot be read in v5"]
 pub struct OpenSegment {
@@ -283,15 +282,16 @@ impl SegmentWriter {
         SegmentWriter { format, buffer: Vec::new() }
     }
 
-    /// Begins a run of envelopes at the end of `out`; append them, then [`SegmentWriter::close`]. A run that fits one
-    /// plain segment is never copied.
+    /// Begins a sequence of envelopes at the end of `out`; append them and call [`SegmentWriter::close`]. A sequence
+    /// that fits into one plain segment is never copied.
     pub fn open(&self, out: &mut Vec<u8>) -> OpenSegment {
         let start = out.len();
         out.resize(start + self.format.header_length(), 0);
         OpenSegment { start }
     }
 
-    /// Closes a run: as many whole envelopes as fit go into each self-contained segment, longer ones are cut.
+    /// Closes a sequence: each self-contained segment gets as many complete envelopes as fit, and longer envelopes are
+    /// split.
     pub fn close(&mut self, open: OpenSegment, out: &mut Vec<u8>) {
         let payload_start = open.start + self.format.header_length();
         let length = out.len().saturating_sub(payload_start);
@@ -315,7 +315,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Appends segments that hold `envelopes`: whole ones, end to end.
+    /// Appends segments with `envelopes`, which are complete and follow one another.
     pub fn append(&mut self, envelopes: &[u8], out: &mut Vec<u8>) {
         let mut left = envelopes;
         while !left.is_empty() {
@@ -330,8 +330,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Appends a part of an envelope that is longer than a segment: the parts follow one another, with nothing between them,
-    /// each but the last of [`MAX_PAYLOAD`] bytes.
+    /// Appends a part of an envelope that is longer than a segment. The parts must follow one another with nothing
+    /// between them; each but the last has [`MAX_PAYLOAD`] bytes.
     pub fn append_part(&mut self, part: &[u8], out: &mut Vec<u8>) {
         self.append_segment(part, false, out);
     }
@@ -372,7 +372,7 @@ impl SegmentWriter {
     }
 }
 
-/// How many bytes of `envelopes` go together, and whether into one self-contained segment.
+/// The number of bytes of `envelopes` for the next segment, and whether it is self-contained.
 fn next_run(envelopes: &[u8]) -> (usize, bool) {
     let mut run = 0;
     while let Some(size) = envelopes.get(run..).and_then(size_of_first) {

@@ -1,7 +1,7 @@
-//! Types and columns as `[option]`s: what Rows and Prepared results say about their values.
+//! Types and columns as `[option]`s, which describe the values of Rows and Prepared results.
 //!
-//! The ids and the version each came with are Cassandra's `DataType`. A type that the client's version does not know
-//! goes as a class name (option 0), so a v3 client sees `date` as a custom type.
+//! The ids, and the version that introduced each, are those of Cassandra's `DataType`. A type that the client's version
+//! does not have is sent as a class name (option 0), so a v3 client sees `date` as a custom type.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::Version;
 use super::primitives::{Put, Reader};
 use crate::WireError;
 
-/// How deep types may be nested in options.
+/// The deepest nesting of types in options.
 const MAX_DEPTH: u8 = 64;
 
 const CUSTOM: u16 = 0x0000;
@@ -21,14 +21,14 @@ const SET: u16 = 0x0022;
 const UDT: u16 = 0x0030;
 const TUPLE: u16 = 0x0031;
 
-/// A column of a result, or a variable of a prepared statement.
+/// A column of a result, or a bind variable of a prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
     /// Keyspace of its table.
     pub keyspace: Arc<str>,
     /// Its table.
     pub table: Arc<str>,
-    /// Name or alias, as the client shall see it.
+    /// Name or alias, as shown to the client.
     pub name: Arc<str>,
     /// Its type.
     pub ty: CqlType,
@@ -76,7 +76,7 @@ fn simple_type(id: u16) -> Option<CqlType> {
         0x0009 => CqlType::Int,
         0x000B => CqlType::Timestamp,
         0x000C => CqlType::Uuid,
-        0x000A | 0x000D => CqlType::Text, // 0x000A: TEXT, which Cassandra reads and never writes
+        0x000A | 0x000D => CqlType::Text, // 0x000A is TEXT, which Cassandra reads but never writes
         0x000E => CqlType::Varint,
         0x000F => CqlType::TimeUuid,
         0x0010 => CqlType::Inet,
@@ -89,7 +89,7 @@ fn simple_type(id: u16) -> Option<CqlType> {
     })
 }
 
-/// Appends the `[option]` of a type. Frozen or not is not on the wire.
+/// Appends the `[option]` of a type. The wire format does not state whether a type is frozen.
 pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
     if let Some(id) = simple_id(ty, version) {
         return out.put_short(id);
@@ -130,7 +130,8 @@ pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
     }
 }
 
-/// Reads an `[option]`. Collections and user types come out as not frozen: the wire does not say.
+/// Reads an `[option]`. Collections and user types are returned as not frozen, because the wire format does not state
+/// it.
 pub fn read_type(reader: &mut Reader<'_>) -> Result<CqlType, WireError> {
     read_nested(reader, 0)
 }
@@ -175,7 +176,7 @@ fn read_nested(reader: &mut Reader<'_>, depth: u8) -> Result<CqlType, WireError>
     })
 }
 
-/// Passes over an `[option]` and builds nothing.
+/// Skips an `[option]` without building the type.
 pub(crate) fn skip_type(reader: &mut Reader<'_>, depth: u8) -> Result<(), WireError> {
     if depth > MAX_DEPTH {
         return Err(WireError::TypeTooDeep { max: MAX_DEPTH });
@@ -209,7 +210,7 @@ pub(crate) fn skip_type(reader: &mut Reader<'_>, depth: u8) -> Result<(), WireEr
     Ok(())
 }
 
-/// Whether every column is of one table, so that it need be named only once.
+/// The first column, if all columns are of one table, so that the table need be named only once.
 pub(crate) fn one_table(columns: &[ColumnSpec]) -> Option<&ColumnSpec> {
     let (first, rest) = columns.split_first()?;
     let same = |a: &Arc<str>, b: &Arc<str>| Arc::ptr_eq(a, b) || a == b;
@@ -236,7 +237,7 @@ pub(crate) fn put_columns(out: &mut Vec<u8>, columns: &[ColumnSpec], version: Ve
     }
 }
 
-/// `<global_table_spec>?<col_spec>*` that has been passed over, to be built when somebody asks.
+/// An unparsed `<global_table_spec>?<col_spec>*`, which is parsed on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns<'a> {
     count: usize,
@@ -245,7 +246,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Passes over `count` columns.
+    /// Skips `count` columns.
     pub(crate) fn read(
         reader: &mut Reader<'a>,
         count: usize,
@@ -267,7 +268,7 @@ impl<'a> Columns<'a> {
         Ok(Columns { count, global, bytes: start.passed_by(reader) })
     }
 
-    /// How many columns are described.
+    /// The number of described columns.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -277,7 +278,7 @@ impl<'a> Columns<'a> {
         self.count == 0
     }
 
-    /// The columns.
+    /// Parses the columns.
     pub fn to_vec(&self) -> Result<Vec<ColumnSpec>, WireError> {
         let mut reader = Reader::new(self.bytes);
         let mut current: [Arc<str>; 2] = if self.global {

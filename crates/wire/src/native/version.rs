@@ -1,17 +1,17 @@
-//! Protocol versions, directions, opcodes and the flags of an envelope: the vocabulary of the header.
+//! The fields of an envelope's header: protocol versions, directions, opcodes and flags.
 
 use std::fmt;
 
 use crate::WireError;
 
-/// The versions that Cassandra 5.0.9 names in refusals and in SUPPORTED (its `ProtocolVersion`), version 6 included
-/// although it is refused here: drivers read the list.
+/// The versions that Cassandra 5.0.9 lists in refusals and in SUPPORTED (its `ProtocolVersion`). Version 6 is listed
+/// because drivers read the list, although it is refused here.
 pub const SUPPORTED_VERSIONS: [&str; 4] = ["3/v3", "4/v4", "5/v5", "6/v6-beta"];
 
-/// [`SUPPORTED_VERSIONS`] as the refusal lists them.
+/// [`SUPPORTED_VERSIONS`] as listed in refusals.
 pub const SUPPORTED_VERSIONS_TEXT: &str = "3/v3, 4/v4, 5/v5, 6/v6-beta";
 
-/// A version of the native protocol that this server speaks.
+/// A supported version of the native protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Version {
@@ -27,11 +27,11 @@ impl Version {
     /// All versions, oldest first.
     pub const ALL: [Version; 3] = [Version::V3, Version::V4, Version::V5];
 
-    /// The version answered when a connection has none yet (Cassandra's `CURRENT`).
+    /// The version of answers on a connection that has none yet (Cassandra's `CURRENT`).
     pub const CURRENT: Version = Version::V5;
 
-    /// Reads the low seven bits of a header's first byte. `beta` says whether the USE_BETA flag is set, which Cassandra
-    /// wants for version 6 and which changes the text of the refusal.
+    /// Parses the low seven bits of a header's first byte. `beta`: whether the USE_BETA flag is set, which Cassandra
+    /// requires for version 6, and which changes the text of the refusal.
     pub fn from_number(number: u8, beta: bool) -> Result<Version, WireError> {
         match number {
             3 => Ok(Version::V3),
@@ -42,7 +42,7 @@ impl Version {
         }
     }
 
-    /// The version as the header's number, without direction bit.
+    /// The version's number in the header, without the direction bit.
     pub fn number(self) -> u8 {
         self as u8
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Who speaks: the top bit of the first byte.
+/// The sending side: the top bit of the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From a client.
@@ -92,7 +92,8 @@ impl fmt::Display for Direction {
 
 macro_rules! opcodes {
     ($($variant:ident = $code:literal, $direction:ident, $text:literal;)*) => {
-        /// What a message is. The numbers are the protocol's; `Display` prints Cassandra's `Message.Type` name.
+        /// The kind of a message. The numbers are the protocol's; `Display` prints the name in Cassandra's
+        /// `Message.Type`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Opcode {
@@ -100,17 +101,17 @@ macro_rules! opcodes {
         }
 
         impl Opcode {
-            /// Every opcode, in order.
+            /// All opcodes, in order.
             pub const ALL: &'static [Opcode] = &[$(Opcode::$variant,)*];
 
-            /// Which side sends this message.
+            /// The side that sends this message.
             pub fn direction(self) -> Direction {
                 match self {
                     $(Opcode::$variant => Direction::$direction,)*
                 }
             }
 
-            /// The opcode of a header.
+            /// The opcode with a number.
             pub fn from_byte(byte: u8) -> Result<Opcode, WireError> {
                 match byte {
                     $($code => Ok(Opcode::$variant),)*
@@ -149,20 +150,20 @@ opcodes! {
     AuthSuccess = 0x10, Response, "AUTH_SUCCESS";
 }
 
-/// The flags of an envelope. Unknown bits are kept and ignored, as Cassandra does.
+/// The flags of an envelope. Unknown bits are kept and ignored, as in Cassandra.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// v3, v4: the body is compressed. v5 ignores it: there the segment is compressed.
+    /// v3, v4: the body is compressed. v5 ignores it, because segments are compressed there.
     pub const COMPRESSED: u8 = 0x01;
-    /// A request to be traced; in a response, a tracing id stands first in the body.
+    /// The request is to be traced; in a response, the body begins with a tracing id.
     pub const TRACING: u8 = 0x02;
-    /// v4 on: a bytes map stands before the message.
+    /// Since v4: a bytes map precedes the message.
     pub const CUSTOM_PAYLOAD: u8 = 0x04;
-    /// v4 on, responses: a list of warnings stands before the message.
+    /// Since v4, in responses: a list of warnings precedes the message.
     pub const WARNING: u8 = 0x08;
-    /// The client takes a version marked beta.
+    /// The client accepts a beta version.
     pub const USE_BETA: u8 = 0x10;
 
     /// Whether all bits of `mask` are set.

@@ -1,14 +1,15 @@
-//! The binary protocol: big-endian numbers, lengths before strings and containers, a type and a number before each field.
+//! Thrift's binary protocol: big-endian numbers; a length before each string and container; a type and a number before
+//! each field.
 //!
-//! No length is believed: a string must be there whole, and a container must have bytes left for the smallest elements of
-//! its type, so that nothing is allocated for what does not come.
+//! No length is trusted: a string must be completely there, and a container must have enough bytes left for the
+//! smallest elements of its type, so that nothing is allocated for data that does not arrive.
 
 use super::ThriftError;
 
-/// Structs and containers within one another that are still read.
+/// The deepest nesting of structs and containers that is read.
 pub const DEPTH_MAX: usize = 32;
 
-/// Types on the wire.
+/// The types of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "Thrift's own names")]
@@ -46,7 +47,7 @@ impl Type {
         ALL.into_iter().find(|ty| *ty as u8 == byte).ok_or(ThriftError::UnknownType(byte))
     }
 
-    /// The fewest bytes that a value of it has.
+    /// The least number of bytes of a value of this type.
     fn bytes_min(self) -> usize {
         match self {
             Type::Stop => 0,
@@ -60,7 +61,7 @@ impl Type {
     }
 }
 
-/// Reads values off a run of bytes.
+/// Reads values from a slice.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -68,12 +69,12 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// From the first byte.
+    /// A reader at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes, depth: 0 }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -90,19 +91,19 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A field's number.
+    /// A 16-bit number.
     #[inline]
     pub fn i16(&mut self) -> Result<i16, ThriftError> {
         self.array().map(i16::from_be_bytes)
     }
 
-    /// 32 bits.
+    /// A 32-bit number.
     #[inline]
     pub fn i32(&mut self) -> Result<i32, ThriftError> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// 64 bits.
+    /// A 64-bit number.
     #[inline]
     pub fn i64(&mut self) -> Result<i64, ThriftError> {
         self.array().map(i64::from_be_bytes)
@@ -127,13 +128,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The type and number of a list's or set's elements.
+    /// The type of a list's or set's elements, and their number.
     pub fn list(&mut self) -> Result<(Type, usize), ThriftError> {
         let ty = Type::of(self.byte()?)?;
         Ok((ty, self.count(ty.bytes_min())?))
     }
 
-    /// The types of a map's keys and values, and how many pairs there are. An empty map may come without types.
+    /// The types of a map's keys and values, and the number of pairs. An empty map may have no types.
     pub fn map(&mut self) -> Result<(Type, Type, usize), ThriftError> {
         let (key, value) = (Type::of(self.byte()?)?, Type::of(self.byte()?)?);
         Ok((key, value, self.count(key.bytes_min() + value.bytes_min())?))
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
     fn count(&mut self, bytes_each: usize) -> Result<usize, ThriftError> {
         let count = self.i32()?;
         let many = usize::try_from(count).map_err(|_| ThriftError::Length(count))?;
-        // Elements without bytes would be many for nothing.
+        // Elements without bytes could be stated in any number.
         if many > 0 && bytes_each == 0 {
             return Err(ThriftError::Length(count));
         }
@@ -152,14 +153,14 @@ impl<'a> Reader<'a> {
         Ok(many)
     }
 
-    /// Passes over these bytes, if they are next.
+    /// Skips `bytes` if they come next.
     #[inline]
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Option<()> {
         self.bytes = self.bytes.strip_prefix(bytes)?;
         Some(())
     }
 
-    /// Notes that a struct or container begins; `leave` ends it.
+    /// Records that a struct or container begins; `leave` ends it.
     ///
     /// # Errors
     /// `TooDeep`.
@@ -168,12 +169,12 @@ impl<'a> Reader<'a> {
         if self.depth > DEPTH_MAX { Err(ThriftError::TooDeep(DEPTH_MAX)) } else { Ok(()) }
     }
 
-    /// Ends what `enter` began.
+    /// Records the end of a struct or container.
     pub fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     pub fn skip(&mut self, ty: Type) -> Result<(), ThriftError> {
         self.enter()?;
         match ty {
@@ -207,19 +208,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends 16 bits.
+/// Appends a 16-bit number.
 #[inline]
 pub fn put_i16(value: i16, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends 32 bits.
+/// Appends a 32-bit number.
 #[inline]
 pub fn put_i32(value: i32, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends 64 bits.
+/// Appends a 64-bit number.
 #[inline]
 pub fn put_i64(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_be_bytes());
@@ -232,21 +233,21 @@ pub fn put_binary(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends what stands before a field's value.
+/// Appends a field's header.
 #[inline]
 pub fn put_field(ty: Type, number: i16, out: &mut Vec<u8>) {
     let [high, low] = number.to_be_bytes();
     out.extend_from_slice(&[ty as u8, high, low]);
 }
 
-/// Appends what stands before a list's elements.
+/// Appends a list's header.
 #[inline]
 pub fn put_list(ty: Type, count: usize, out: &mut Vec<u8>) {
     out.push(ty as u8);
     put_i32(count as i32, out);
 }
 
-/// Appends what stands before a map's pairs.
+/// Appends a map's header.
 #[inline]
 pub fn put_map(key: Type, value: Type, count: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&[key as u8, value as u8]);

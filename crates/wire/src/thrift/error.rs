@@ -1,46 +1,46 @@
-//! What can be wrong with the bytes of a Thrift message.
+//! The errors of decoding Thrift messages.
 
 use thiserror::Error;
 
-/// Why bytes are not a message, or not the struct that they should be.
+/// Why bytes are not a message, or not the expected struct.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThriftError {
-    /// The bytes end within a value. A reader of a stream waits for more; in a whole message it is damage.
+    /// The bytes end within a value. A reader of a stream waits for more; in a complete message it means damage.
     #[error("The message ends too early")]
     Short,
-    /// A frame announces more than is taken.
+    /// A frame states a greater length than is allowed.
     #[error("Frame of {bytes} bytes, which is longer than the maximum of {max}")]
     FrameTooLong {
-        /// Its length.
+        /// The stated length.
         bytes: u64,
-        /// What is taken.
+        /// The greatest length.
         max: u64,
     },
-    /// A message without frame that is longer than is taken.
+    /// A message without a frame exceeds the allowed length.
     #[error("Message longer than the maximum of {max} bytes")]
     MessageTooLong {
-        /// What is taken.
+        /// The greatest length.
         max: u64,
     },
-    /// A length or count below zero, or larger than what is left of the message can hold.
+    /// A length or count is negative, or greater than the rest of the message can hold.
     #[error("Length of {0} in a message that has no room for it")]
     Length(i32),
-    /// Structs or containers within one another, too many.
+    /// Structs or containers are nested too deeply.
     #[error("Structs nested deeper than {0}")]
     TooDeep(usize),
     /// A type code that the protocol does not have.
     #[error("Unknown type {0}")]
     UnknownType(u8),
-    /// The first bytes are neither a frame nor a message.
+    /// The first bytes begin neither a frame nor a message.
     #[error("Not a Thrift message")]
     NotAMessage,
     /// A version of the protocol other than 1.
     #[error("Bad version in readMessageBegin")]
     Version,
-    /// A name or text that is not UTF-8.
+    /// A name or text is not UTF-8.
     #[error("Text that is not UTF-8")]
     Text,
-    /// A number that its enumeration does not have.
+    /// A number is not in its enumeration.
     #[error("No {name} has the number {number}")]
     Enumeration {
         /// The enumeration.
@@ -48,7 +48,7 @@ pub enum ThriftError {
         /// The number.
         number: i32,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("Required field '{field}' was not present! Struct: {of}")]
     Missing {
         /// The field.

@@ -1,21 +1,21 @@
-//! What can stand in a field of a struct: numbers, strings, lists, maps, enumerations, other structs.
+//! The values of struct fields: numbers, strings, lists, maps, enumerations, other structs.
 
 use super::ThriftError;
 use super::binary::{Reader, Type, put_binary, put_i32, put_i64, put_list, put_map};
 use std::borrow::Cow;
 
-/// A value that a struct's field, a list or a map holds.
+/// A value that a field, a list or a map can contain.
 pub trait Field<'a>: Sized {
     /// Its type on the wire.
     const TYPE: Type;
 
-    /// Reads it.
+    /// Reads a value.
     ///
     /// # Errors
-    /// When the bytes are not one.
+    /// The bytes are not a value of this type.
     fn read(reader: &mut Reader<'a>) -> Result<Self, ThriftError>;
 
-    /// Appends it.
+    /// Appends the value.
     fn write(&self, out: &mut Vec<u8>);
 }
 
@@ -141,7 +141,7 @@ impl<'a, T: Field<'a>> Field<'a> for Vec<T> {
     }
 }
 
-/// A map, as the pairs that came, in their order.
+/// A map, as its pairs in the order of the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map<K, V>(pub Vec<(K, V)>);
 

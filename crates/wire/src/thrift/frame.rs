@@ -1,7 +1,7 @@
-//! Where a message begins and ends in what a client sends: in frames, or one after the other without.
+//! Finds the messages in a client's input, with or without frames.
 //!
-//! A frame is a length (i32) and a message. Which of the two a client does is told by its first bytes, as a strict message
-//! begins with 0x80, a frame with the high byte of a length below 2^31, and a name with letters:
+//! A frame is a length (i32) and a message. The first bytes show whether a client uses frames: a strict message begins
+//! with 0x80, a frame with the high byte of a length below 2^31, and a name with letters:
 //!
 //! ```text
 //! 80 01 ..              without frames, strict
@@ -13,48 +13,48 @@ use super::ThriftError;
 use super::binary::{Reader, Type};
 use super::message::MessageHead;
 
-/// Whether a client frames its messages.
+/// Whether a client puts its messages into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// A length before each.
+    /// A length precedes each message.
     Framed,
-    /// None.
+    /// There are no frames.
     Unframed,
 }
 
-/// What is taken at most, bytes.
+/// Limits in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of a frame.
+    /// The longest frame.
     pub frame: u64,
-    /// Of a message without frame.
+    /// The longest message without a frame.
     pub message: u64,
 }
 
 impl Default for Limits {
-    /// Cassandra's: `thrift_framed_transport_size_in_mb` 15, `thrift_max_message_length_in_mb` 16.
+    /// Cassandra's limits: `thrift_framed_transport_size_in_mb` 15, `thrift_max_message_length_in_mb` 16.
     fn default() -> Limits {
         Limits { frame: 15 << 20, message: 16 << 20 }
     }
 }
 
-/// A message found in what was received.
+/// A message found in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Bytes of the input that it took, its frame's length among them.
+    /// Bytes of the input that it occupies, including its frame's length.
     pub size: usize,
     /// Whether it was framed.
     pub framing: Framing,
 }
 
-/// The first message of what was received; `None` while it is not all there. `framing` is what the client was found to do
-/// before.
+/// Finds the first message of the input; `None` while it is incomplete. `framing` is how the client framed earlier
+/// messages, if known.
 ///
 /// # Errors
-/// When there will be none: `FrameTooLong`, `MessageTooLong`, `NotAMessage`, and whatever is wrong in a message that only
-/// reading it can end.
+/// No message can be found: `FrameTooLong`, `MessageTooLong`, `NotAMessage`, and the errors of a message without a
+/// frame, which must be parsed to find its end.
 pub fn next_message<'a>(
     input: &'a [u8],
     framing: Option<Framing>,

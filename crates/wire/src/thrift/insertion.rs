@@ -1,6 +1,6 @@
-//! The commonest mutation by far, one that inserts a plain column, read in few steps.
+//! Reads the most common mutation, the insertion of a plain column, in few steps.
 //!
-//! Generated clients write it in the order of its fields' numbers:
+//! Generated clients write it with its fields in numerical order:
 //!
 //! ```text
 //! struct 1 { struct 1 { string 1 name, string 2 value, i64 3 timestamp } }
@@ -12,10 +12,11 @@ use super::structs::Column;
 const STRUCT: u8 = Type::Struct as u8;
 const STRING: u8 = Type::String as u8;
 const I64: u8 = Type::I64 as u8;
-/// The ends of the column, of what holds it, and of the mutation.
+/// The ends of the column, of the struct that contains it, and of the mutation.
 const ENDS: [u8; 3] = [Type::Stop as u8; 3];
 
-/// Reads a mutation of this form. `None`, and nothing is read, for any other: it is to be read as a `Mutation`.
+/// Reads a mutation of this form. For any other form, returns `None` and reads nothing: it must then be read as a
+/// `Mutation`.
 #[inline]
 pub fn read_insertion<'a>(reader: &mut Reader<'a>) -> Option<Column<'a>> {
     let mut ahead = reader.clone();

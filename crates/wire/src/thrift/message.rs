@@ -1,10 +1,10 @@
-//! Messages: a head with a name, a kind and a number, and one struct.
+//! Messages: a head with a name, a kind and a number, followed by one struct.
 //!
 //! ```text
 //! strict      0x8001 0x00 kind, name (i32 length), number i32, struct
 //! not strict  name (i32 length), kind u8, number i32, struct
 //! ```
-//! Heads are read either way and written strict, as `TBinaryProtocol` does unless told otherwise: every client takes them.
+//! Heads are read in both forms and written strict, the default of `TBinaryProtocol`, which every client accepts.
 
 use super::ThriftError;
 use super::binary::{Reader, Type, put_binary, put_field, put_i32};
@@ -20,13 +20,13 @@ const VERSION_MASK: u32 = 0xFFFF_0000;
 /// Kinds of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// A call that wants an answer.
+    /// A call that expects an answer.
     Call = 1,
     /// An answer, or an exception of the interface.
     Reply = 2,
     /// An exception of the protocol itself.
     Exception = 3,
-    /// A call that wants none.
+    /// A call without an answer.
     Oneway = 4,
 }
 
@@ -40,11 +40,11 @@ impl MessageKind {
 /// The head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHead<'a> {
-    /// What is called, as it came.
+    /// The name of the call, as received.
     pub name: &'a [u8],
     /// Its kind.
     pub kind: MessageKind,
-    /// The client's number for it; the answer carries it back.
+    /// The client's number for the message, which the answer repeats.
     pub number: i32,
 }
 
@@ -75,7 +75,7 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// Begins a call, framed; its arguments follow, then `end_message`. Returns where it began.
+/// Begins a framed call; its arguments follow, then `end_message`. Returns the offset where it begins.
 pub fn begin_call(method: Method, number: i32, out: &mut Vec<u8>) -> usize {
     let at = out.len();
     put_i32(0, out);
@@ -83,7 +83,7 @@ pub fn begin_call(method: Method, number: i32, out: &mut Vec<u8>) -> usize {
     at
 }
 
-/// Writes the length into the frame of a message that began at `at`.
+/// Writes the length into the frame of the message that begins at `at`.
 pub fn end_message(at: usize, out: &mut [u8]) {
     let length = out.len().saturating_sub(at + 4) as u32;
     if let Some(head) = out.get_mut(at..at + 4) {
@@ -91,18 +91,18 @@ pub fn end_message(at: usize, out: &mut [u8]) {
     }
 }
 
-/// A call that is to be answered.
+/// A call that must be answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// What is called.
+    /// The called method.
     pub method: Method,
-    /// The client's number for it.
+    /// The client's number for the call.
     pub number: i32,
     /// Whether the answer goes into a frame.
     pub framing: Framing,
 }
 
-/// Writes the answer to one call: `begin`, the result, then `end`; or one of the others alone.
+/// Writes the answer to one call: `begin`, the result, then `end`; or one of the other functions alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
     call: Call,
@@ -110,7 +110,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Begins an answer at the end of `out`. What of it is written is gone after one of the exceptions.
+    /// Begins an answer at the end of `out`. An exception later replaces what has been written.
     pub fn begin(call: Call, out: &mut Vec<u8>) -> Reply {
         let reply = Reply { call, at: out.len() };
         reply.head(MessageKind::Reply, out);
@@ -131,12 +131,12 @@ impl Reply {
         }
     }
 
-    /// Begins the result: what follows is a value of this type, then `end`.
+    /// Begins the result: a value of this type must follow, then `end`.
     pub fn begin_success(&self, ty: Type, out: &mut Vec<u8>) {
         put_field(ty, 0, out);
     }
 
-    /// Ends an answer: without a result, that of a call that has none.
+    /// Ends an answer. Without a result, it is the answer to a call that returns none.
     pub fn end(self, out: &mut Vec<u8>) {
         out.push(Type::Stop as u8);
         self.close(out);
@@ -149,7 +149,8 @@ impl Reply {
         self.end(out);
     }
 
-    /// Answers with an exception of the interface; one that the call does not have becomes one of the protocol.
+    /// Answers with an exception of the interface. An exception that the call does not declare becomes one of the
+    /// protocol.
     pub fn exception(self, exception: &Exception, out: &mut Vec<u8>) {
         let place = self.call.method.throws().iter().position(|kind| *kind == exception.kind());
         let Some(place) = place else {
@@ -179,7 +180,7 @@ impl Reply {
         self.end(out);
     }
 
-    /// Answers that the protocol could not come to the call.
+    /// Answers with an exception of the protocol: the call was not run.
     pub fn failure(self, kind: ApplicationFailure, text: &str, out: &mut Vec<u8>) {
         out.truncate(self.at);
         put_failure(
@@ -191,20 +192,20 @@ impl Reply {
     }
 }
 
-/// Why a call was not come to (`TApplicationException`).
+/// Why a call was not run (`TApplicationException`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationFailure {
     /// There is no such call.
     UnknownMethod = 1,
-    /// The message was no call.
+    /// The message was not a call.
     InvalidMessageType = 2,
     /// The server failed.
     Internal = 6,
-    /// Its arguments cannot be read.
+    /// The arguments cannot be read.
     Protocol = 7,
 }
 
-/// Writes an exception of the protocol, for a call by its name and number.
+/// Writes an exception of the protocol, for a call with this name and number.
 pub fn put_failure(
     (name, number): (&[u8], i32),
     (kind, text): (ApplicationFailure, &str),
@@ -222,23 +223,23 @@ pub fn put_failure(
     }
 }
 
-/// What a client got for its call.
+/// The answer to a client's call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyBody<T> {
     /// The result.
     Success(T),
-    /// It has none.
+    /// The call returns no result.
     Void,
     /// An exception of the interface.
     Exception(Exception),
-    /// One of the protocol.
+    /// An exception of the protocol.
     Failure(String),
 }
 
-/// Reads the answer to a call of `method`, its frame taken off.
+/// Reads the answer to a call of `method`, without its frame.
 ///
 /// # Errors
-/// When the bytes are none.
+/// The bytes are not an answer.
 pub fn read_reply<'a, T: Field<'a>>(
     method: Method,
     bytes: &'a [u8],

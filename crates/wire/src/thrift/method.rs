@@ -1,23 +1,23 @@
-//! The calls of the interface: their names, and which exceptions each may answer with.
+//! The calls of the interface: their names, and the exceptions that each declares.
 
 /// An exception of the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exception {
-    /// What is asked for is not there.
+    /// The requested item does not exist.
     NotFound,
-    /// The request is not valid, and why.
+    /// The request is not valid; the text gives the reason.
     InvalidRequest(String),
     /// The server is too busy.
     Unavailable,
-    /// It did not come through in time.
+    /// The request timed out.
     TimedOut,
-    /// Nobody who may log in.
+    /// The login was refused.
     Authentication(String),
-    /// Somebody who may not do this.
+    /// The user lacks the permission.
     Authorization(String),
 }
 
-/// Kinds of exceptions, in a method's table.
+/// Kinds of exceptions, for a method's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     NotFound,
@@ -59,21 +59,21 @@ macro_rules! methods {
         pub enum Method { $($member,)* }
 
         impl Method {
-            /// Every call.
+            /// All calls.
             pub const ALL: &[Method] = &[$(Method::$member,)*];
 
-            /// The call of a name.
+            /// The call with a name.
             pub fn of_name(name: &[u8]) -> Option<Method> {
                 $(if name == $name.as_bytes() { return Some(Method::$member); })*
                 None
             }
 
-            /// Its name.
+            /// The name of the call.
             pub fn name(self) -> &'static str {
                 match self { $(Method::$member => $name,)* }
             }
 
-            /// The exceptions it answers with; the first has number 1.
+            /// The exceptions that it declares; the first has number 1.
             pub(super) fn throws(self) -> &'static [Kind] {
                 match self { $(Method::$member => $throws,)* }
             }
@@ -81,7 +81,7 @@ macro_rules! methods {
     };
 }
 
-// Those on the data path first: a name is looked for in this order.
+// The calls of the data path come first, because names are searched in this order.
 methods! {
     GetSlice "get_slice" DATA,
     BatchMutate "batch_mutate" DATA,

@@ -1,8 +1,9 @@
-//! Thrift's binary protocol and the structs of Cassandra's old RPC interface, both halves, in the old words.
+//! Thrift's binary protocol and the structs of Cassandra's old RPC interface, for servers and clients. Names are those
+//! of the interface.
 //!
-//! A message is read with [`next_message`], which finds out whether its client frames and whether it is strict; its
-//! arguments are read as one of the structs of [`args`]. Everything read borrows from the message: a name or a value is
-//! a run of its bytes. Answers are written with [`Reply`], or column by column by whoever has the columns.
+//! [`next_message`] finds a message, and whether its client uses frames and the strict form. The arguments are read as
+//! one of the structs of [`args`]. Everything that is read borrows from the message: a name or a value is a slice of
+//! its bytes. Answers are written with [`Reply`], or column by column by a caller that has the columns.
 //!
 //! Field numbers and types are those of `interface/cassandra.thrift` 20.1.0 (Cassandra 2.2 and 3.11).
 

@@ -1,16 +1,17 @@
-//! The structs and enumerations of the interface: a table of their fields, numbered as in `cassandra.thrift` 20.1.0.
+//! The structs and enumerations of the interface: a table of their fields, with the numbers of `cassandra.thrift`
+//! 20.1.0.
 //!
-//! A field of another type than its own is passed over, as generated code does; what is required and missing is an error.
-//! Texts and bytes borrow from the message that is read, or from whoever writes one.
+//! A field with an unexpected type is skipped, as in generated code. A missing required field is an error. Texts and
+//! bytes borrow from the message that is read, or from the caller that writes one.
 
 use super::ThriftError;
 use super::binary::{Reader, Type, put_field, put_i32};
 use super::field::{Field, Map};
 use std::borrow::Cow;
 
-/// Bytes of a name, key or value.
+/// The bytes of a name, key or value.
 pub type Bytes<'a> = &'a [u8];
-/// Text that a definition holds: borrowed when read, often made when written.
+/// A text of a definition: borrowed when read, often owned when written.
 pub type Text<'a> = Cow<'a, str>;
 
 macro_rules! held {
@@ -110,23 +111,23 @@ macro_rules! enumerations {
 }
 
 enumerations! {
-    /// Consistency levels; other numbers than the native protocol's.
+    /// Consistency levels. Their numbers differ from the native protocol's.
     enum ConsistencyLevel {
         One = 1, Quorum = 2, LocalQuorum = 3, EachQuorum = 4, All = 5, Any = 6, Two = 7, Three = 8, Serial = 9,
         LocalSerial = 10, LocalOne = 11,
     }
-    /// How an index expression compares.
+    /// The operator of an index expression.
     enum IndexOperator { Eq = 0, Gte = 1, Gt = 2, Lte = 3, Lt = 4, }
     /// Kinds of indexes.
     enum IndexType { Keys = 0, Custom = 1, Composites = 2, }
-    /// How the text of a statement is packed.
+    /// The compression of a statement's text.
     enum Compression { Gzip = 1, None = 2, }
-    /// What a statement answers.
+    /// The kind of a statement's answer.
     enum CqlResultType { Rows = 1, Void = 2, Int = 3, }
 }
 
 structs! {
-    /// A column: a name, a value and when it was written.
+    /// A column: a name, a value and a timestamp.
     struct Column<'a> {
         1 required name: Bytes<'a>,
         2 optional value: Bytes<'a>,
@@ -148,24 +149,24 @@ structs! {
         1 required name: Bytes<'a>,
         2 required columns: Vec<CounterColumn<'a>>,
     }
-    /// One of the four.
+    /// One of the four kinds of columns.
     struct ColumnOrSuperColumn<'a> {
         1 optional column: Column<'a>,
         2 optional super_column: SuperColumn<'a>,
         3 optional counter_column: CounterColumn<'a>,
         4 optional counter_super_column: CounterSuperColumn<'a>,
     }
-    /// Of a request that did not come through in time.
+    /// The fields of the exception for a request that timed out.
     struct TimedOutException {
         1 optional acknowledged_by: i32,
         2 optional acknowledged_by_batchlog: bool,
         3 optional paxos_in_progress: bool,
     }
-    /// What the exceptions with a text hold.
+    /// The fields of the exceptions with a text.
     struct Why<'a> {
         1 required why: Text<'a>,
     }
-    /// What the exceptions without fields hold.
+    /// The fields of the exceptions without fields.
     struct Nothing {}
     /// A column family, or a super column in one.
     struct ColumnParent<'a> {
@@ -196,13 +197,13 @@ structs! {
         2 required op: IndexOperator,
         3 required value: Bytes<'a>,
     }
-    /// Conditions, and where to begin.
+    /// Conditions, and the key to begin at.
     struct IndexClause<'a> {
         1 required expressions: Vec<IndexExpression<'a>>,
         2 required start_key: Bytes<'a>,
         3 required count: i32,
     }
-    /// Rows from one to another, by key or by token.
+    /// A range of rows, by key or by token.
     struct KeyRange<'a> {
         1 optional start_key: Bytes<'a>,
         2 optional end_key: Bytes<'a>,
@@ -216,7 +217,7 @@ structs! {
         1 required key: Bytes<'a>,
         2 required columns: Vec<ColumnOrSuperColumn<'a>>,
     }
-    /// What is taken out of a row.
+    /// What is deleted from a row.
     struct Deletion<'a> {
         1 optional timestamp: i64,
         2 optional super_column: Bytes<'a>,
@@ -227,18 +228,18 @@ structs! {
         1 optional column_or_supercolumn: ColumnOrSuperColumn<'a>,
         2 optional deletion: Deletion<'a>,
     }
-    /// Where an endpoint is.
+    /// The location of an endpoint.
     struct EndpointDetails<'a> {
         1 required host: Text<'a>,
         2 required datacenter: Text<'a>,
         3 optional rack: Text<'a>,
     }
-    /// What a conditional write did.
+    /// The result of a conditional write.
     struct CASResult<'a> {
         1 required success: bool,
         2 optional current_values: Vec<Column<'a>>,
     }
-    /// A part of the ring and who has it.
+    /// A range of the ring and its endpoints.
     struct TokenRange<'a> {
         1 required start_token: Text<'a>,
         2 required end_token: Text<'a>,
@@ -246,7 +247,7 @@ structs! {
         4 optional rpc_endpoints: Vec<Text<'a>>,
         5 optional endpoint_details: Vec<EndpointDetails<'a>>,
     }
-    /// Who logs in.
+    /// The credentials of a login.
     struct AuthenticationRequest<'a> {
         1 required credentials: Map<Text<'a>, Text<'a>>,
     }
@@ -263,7 +264,7 @@ structs! {
         1 required name: Text<'a>,
         2 required options: Map<Text<'a>, Text<'a>>,
     }
-    /// A column family. Numbers that are missing were fields of old, which are read and have no effect.
+    /// A column family. The missing numbers are former fields, which are read and ignored.
     struct CfDef<'a> {
         1 required keyspace: Text<'a>,
         2 required name: Text<'a>,
@@ -304,19 +305,19 @@ structs! {
         5 required cf_defs: Vec<CfDef<'a>>,
         6 optional durable_writes: bool,
     }
-    /// A row of a statement's answer.
+    /// A row of a statement's result.
     struct CqlRow<'a> {
         1 required key: Bytes<'a>,
         2 required columns: Vec<Column<'a>>,
     }
-    /// The types of a statement's answer.
+    /// The types of a statement's result.
     struct CqlMetadata<'a> {
         1 required name_types: Map<Cow<'a, [u8]>, Text<'a>>,
         2 required value_types: Map<Cow<'a, [u8]>, Text<'a>>,
         3 required default_name_type: Text<'a>,
         4 required default_value_type: Text<'a>,
     }
-    /// A statement's answer.
+    /// A statement's result.
     struct CqlResult<'a> {
         1 required kind: CqlResultType,
         2 optional rows: Vec<CqlRow<'a>>,
@@ -330,13 +331,13 @@ structs! {
         3 optional variable_types: Vec<Text<'a>>,
         4 optional variable_names: Vec<Text<'a>>,
     }
-    /// A part of a column family's rows.
+    /// A split of a column family's rows.
     struct CfSplit<'a> {
         1 required start_token: Text<'a>,
         2 required end_token: Text<'a>,
         3 required row_count: i64,
     }
-    /// Columns from one to another.
+    /// A range of columns.
     struct ColumnSlice<'a> {
         1 optional start: Bytes<'a>,
         2 optional finish: Bytes<'a>,
@@ -350,12 +351,12 @@ structs! {
         5 optional count: i32,
         6 optional consistency_level: ConsistencyLevel,
     }
-    /// How many columns a row has.
+    /// The number of columns of a row.
     struct KeyCount<'a> {
         1 required key: Bytes<'a>,
         2 required count: i32,
     }
-    /// What the protocol itself answers to a call that it does not come to.
+    /// The exception of the protocol for a call that was not run.
     struct ApplicationException<'a> {
         1 optional message: Text<'a>,
         2 optional kind: i32,
@@ -363,7 +364,7 @@ structs! {
 }
 
 impl<'a> CfDef<'a> {
-    /// A definition that says nothing but its name.
+    /// A definition with nothing but its name.
     pub fn named(keyspace: &'a str, name: &'a str) -> CfDef<'a> {
         CfDef {
             keyspace: keyspace.into(),

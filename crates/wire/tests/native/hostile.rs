@@ -1,11 +1,11 @@
-//! No bytes make the decoders panic, and none but whole messages are taken for messages.
+//! No bytes make the decoders panic, and nothing but complete messages is accepted.
 
 use helenus_wire::native::*;
 use proptest::prelude::*;
 
 use crate::samples::{encoded, requests, responses};
 
-/// Decodes whatever can be decoded from `bytes`, in every way there is.
+/// Decodes `bytes` with every decoder.
 fn decode_all(bytes: &[u8]) {
     for from in [Direction::Request, Direction::Response] {
         for connection in [None, Some(Version::V3), Some(Version::V5)] {
@@ -31,7 +31,7 @@ fn decode_all(bytes: &[u8]) {
 
 fn decode_body(version: Version, opcode: Opcode, flags: Flags, body: &[u8]) {
     if let Ok(message) = decode_request(version, opcode, flags, body) {
-        // What was accepted can be walked to its end and encoded again.
+        // An accepted message can be read to its end and encoded again.
         let mut out = Vec::new();
         message.request.encode(&RequestHead::new(version, 0), &mut out).unwrap();
         let again = decode_request(version, opcode, Flags(0), &out[HEADER_LENGTH..]).unwrap();
@@ -89,7 +89,7 @@ fn a_response_cut_anywhere_is_an_error() {
                 let decoded = decode_response(version, header.opcode, header.flags, body);
                 let broken = match decoded.map(|message| message.response) {
                     Err(_) => true,
-                    // Rows are looked at one by one; a CAS timeout without its contentions is Cassandra 3's.
+                    // Rows are checked one by one. A CAS timeout without its contentions is that of Cassandra 3.
                     Ok(Response::Result(ResultMessage::Rows(rows))) => rows.iter().any(|row| row.is_err()),
                     Ok(Response::Error(error)) => {
                         matches!(error.detail, ErrorDetail::WriteTimeout { contentions: None, .. })

@@ -1,5 +1,5 @@
-//! The client half against a real server: `cargo test -p helenus-wire -- --ignored` with a Cassandra (or a Helenus)
-//! on 127.0.0.1:9042. It makes a keyspace of its own, `wire_live`.
+//! The client half against a real server: `cargo test -p helenus-wire -- --ignored` with a Cassandra (or a Helenus) on
+//! 127.0.0.1:9042. It creates its own keyspace, `wire_live`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ impl Client {
         self.answer(look)
     }
 
-    /// Waits for one response and lets `look` look at it.
+    /// Waits for one response and calls `look` with it.
     fn answer<T>(&mut self, look: impl FnOnce(Response<'_>) -> T) -> T {
         let bare = EnvelopeReader { from: Direction::Response, connection: None, max_frame: u64::MAX };
         loop {
@@ -201,7 +201,7 @@ fn batch(client: &mut Client, id: &[u8]) {
         .ask(&Request::Batch(batch), |response| assert_eq!(response, Response::Result(ResultMessage::Void)));
 }
 
-/// Reads all rows in pages of two, and the columns of the first.
+/// Reads all rows in pages of two, and the columns of the first page.
 fn read_back(client: &mut Client, big: &[u8]) {
     let (mut state, mut rows_read, mut pages) = (None::<Vec<u8>>, 0, 0);
     let version = client.version;

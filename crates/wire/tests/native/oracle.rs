@@ -1,9 +1,9 @@
-//! The crate `cassandra-protocol` as a second opinion, where it is right.
+//! Compares with the crate `cassandra-protocol`, except where that is wrong.
 //!
-//! It is wrong, and left out, on: CDC_WRITE_FAILURE and CAS_WRITE_UNKNOWN (unknown to it), the addresses of v5 failures
-//! (it wants a port), custom payloads of requests (it does not skip them), CAS write timeouts before v5 (it wants the
-//! contentions that v5 brought), MOVED_NODE (unknown to it), Prepared in
-//! v3 (it reads it right and writes a partition key that came with v4).
+//! It is wrong, and not used, for: CDC_WRITE_FAILURE, CAS_WRITE_UNKNOWN and MOVED_NODE (it lacks them), the addresses
+//! of v5 failures (it expects a port), custom payloads of requests (it does not skip them), CAS write timeouts before
+//! v5 (it expects the contentions, which came with v5), and Prepared in v3 (it reads it correctly, but writes a
+//! partition key, which came with v4).
 
 use cassandra_protocol::compression::Compression as TheirCompression;
 use cassandra_protocol::frame::message_request::RequestBody;
@@ -34,7 +34,7 @@ fn the_other_implementation_reads_our_requests_and_writes_the_same() {
             assert_eq!((envelope.stream_id, envelope.version), (77, theirs(version)), "{name}");
             let body: RequestBody = envelope.request_body().unwrap_or_else(|error| panic!("{name}: {error}"));
             let again = body.serialize_to_vec(theirs(version));
-            // It knows no skip_metadata: the flag is lost on its way.
+            // The crate has no skip_metadata, so the flag is lost.
             let mut ours = bytes[HEADER_LENGTH..].to_vec();
             if name.ends_with("with all") && !name.starts_with("batch") {
                 let request = without_skip(&request);
@@ -103,7 +103,7 @@ fn the_other_implementation_reads_our_responses_and_writes_the_same() {
                 ResponseBody::AuthSuccess(body) => body.serialize_to_vec(theirs(version)),
                 ResponseBody::Supported(body) => {
                     assert_eq!(body.data["PROTOCOL_VERSIONS"], SUPPORTED_VERSIONS);
-                    continue; // a hash map: the order is lost
+                    continue; // its hash map loses the order
                 }
                 ResponseBody::Ready => Vec::new(),
                 other => panic!("{name}: {other:?}"),

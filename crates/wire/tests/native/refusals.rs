@@ -1,4 +1,4 @@
-//! What is refused is refused in Cassandra's words. The bytes and texts were recorded from a 5.0.9 node.
+//! Refusals have Cassandra's texts. The bytes and texts were recorded from a 5.0.9 node.
 
 use helenus_wire::native::*;
 

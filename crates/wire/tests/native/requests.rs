@@ -1,4 +1,4 @@
-//! Requests a client encodes are those the server decodes.
+//! The server decodes the requests that a client encodes.
 
 use helenus_wire::WireError;
 use helenus_wire::native::*;

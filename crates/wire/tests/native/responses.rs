@@ -1,4 +1,4 @@
-//! Responses the server encodes are those a client decodes.
+//! A client decodes the responses that the server encodes.
 
 use helenus_model::cell::{ColumnId, Span};
 use helenus_model::run::{RowRun, RunColumn, RunValue};
@@ -113,7 +113,7 @@ fn small_responses_come_back_as_they_were_sent() {
     }
 }
 
-/// The bytes a 5.0.6 node sent on 21 Nov 2026.
+/// The bytes that a 5.0.6 node sent on 21 Nov 2026.
 #[test]
 fn supported_is_cassandras() {
     let sent = b"\x84\x00\x00\x09\x06\x00\x00\x00\x66\x00\x03\x00\x11PROTOCOL_VERSIONS\x00\x04\x00\x043/v3\x00\x04\
@@ -126,7 +126,7 @@ fn supported_is_cassandras() {
     assert_eq!(read, [("PROTOCOL_VERSIONS", 4), ("COMPRESSION", 2), ("CQL_VERSION", 1)]);
 }
 
-/// The bytes a 5.0.6 node sent for `SELECT key FROM system.local`.
+/// The bytes that a 5.0.6 node sent for `SELECT key FROM system.local`.
 #[test]
 fn rows_are_cassandras() {
     let sent =
@@ -153,7 +153,8 @@ fn rows_of_a_run_are_written_as_their_cells_one_by_one() {
     let columns = columns();
     let metadata = RowsMetadata { columns: ColumnSource::Specs(&columns), skip: false, changed_id: None };
     let head = ResponseHead::new(Version::V5, 1);
-    // Values of every length around that up to which they are copied whole; the last end with the data.
+    // Values with lengths around the limit up to which a fixed number of bytes is copied. The last value ends with the
+    // data.
     let lengths = [0_u32, 1, 4, 31, 32, 33, 100, 32, 31, 0, 2, 1];
     let mut start = 0;
     let value = |len: &u32| {
@@ -234,10 +235,10 @@ fn prepared_statements_come_back_as_they_were_sent() {
     }
 }
 
-/// The paging state given when rows begin, and the one given when they end.
+/// The paging state given at the beginning of the rows, and the one given at their end.
 type States<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// Writes two rows and gives the message back, decompressed by the client's codec.
+/// Writes two rows and returns the message, decompressed by the client's codec.
 fn write_rows(
     head: &ResponseHead<'_>,
     metadata: &RowsMetadata<'_>,
@@ -337,7 +338,7 @@ fn compressed_rows_come_back_as_they_were_written() {
     }
 }
 
-/// READY to a STARTUP that asked for compression, as a 5.0.6 node sends it.
+/// READY to a STARTUP that asked for compression, as sent by a 5.0.6 node.
 #[test]
 fn an_empty_body_is_compressed_as_cassandra_does() {
     for (compression, version, sent) in [

@@ -1,4 +1,4 @@
-//! Messages of every kind, with every field somewhere set and somewhere not.
+//! Messages of every kind, with every field set in some and absent in others.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -15,7 +15,7 @@ const POSITIONAL: &[Value<'static>] =
 const NAMED: &[(&str, Value<'static>)] = &[("a", Value::Bytes(b"x")), ("Ü", Value::Null)];
 const WITH_UNSET: &[Value<'static>] = &[Value::Unset, Value::Bytes(b"y")];
 
-/// All parameters that `version` knows, set.
+/// All parameters of `version`, set.
 pub fn all_parameters(version: Version) -> QueryParameters<'static> {
     let v5 = version >= Version::V5;
     QueryParameters {
@@ -31,7 +31,7 @@ pub fn all_parameters(version: Version) -> QueryParameters<'static> {
     }
 }
 
-/// Those of a batch: as v3 knows them, and with a value that is unset, from v4 on.
+/// The statements of a batch: one set for v3, and one with an unset value for v4 and later.
 static STATEMENTS: LazyLock<[[BatchStatement<'static>; 3]; 2]> = LazyLock::new(|| {
     let with_values = |values| {
         [
@@ -46,7 +46,7 @@ static STATEMENTS: LazyLock<[[BatchStatement<'static>; 3]; 2]> = LazyLock::new(|
     [with_values(Values::positional(&POSITIONAL[..1])), with_values(Values::positional(WITH_UNSET))]
 });
 
-/// One request at least of every kind, by a name for messages of tests.
+/// At least one request of every kind, with a name for test messages.
 pub fn requests(version: Version) -> Vec<(&'static str, Request<'static>)> {
     let plain = QueryParameters::default();
     let all = all_parameters(version);
@@ -93,7 +93,7 @@ fn column(name: &str, ty: CqlType) -> ColumnSpec {
     ColumnSpec { keyspace: "ks".into(), table: "t".into(), name: name.into(), ty }
 }
 
-/// A column of every type; as a client of `version` will read them. All from one table.
+/// A column of every type, as a client of `version` reads it. All are from one table.
 pub fn columns() -> Vec<ColumnSpec> {
     let mut columns: Vec<_> = CqlType::SIMPLE.into_iter().map(|ty| column("c", ty)).collect();
     let list = CqlType::List { element: Arc::new(CqlType::Duration), frozen: false };
@@ -121,7 +121,7 @@ pub fn columns_of_two_tables() -> Vec<ColumnSpec> {
     columns
 }
 
-/// Every event.
+/// An event of every kind.
 pub fn events(version: Version) -> Vec<Event<'static>> {
     let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 9042);
     let v4 = SocketAddr::from(([10, 0, 0, 1], 65535));
@@ -132,7 +132,7 @@ pub fn events(version: Version) -> Vec<Event<'static>> {
     events
 }
 
-/// Every kind of schema change that `version` knows.
+/// A schema change of every kind in `version`.
 pub fn schema_changes(version: Version) -> Vec<SchemaChange<'static>> {
     let name = || Cow::Borrowed("thing");
     let arguments = || vec![Cow::Borrowed("int"), Cow::Borrowed("list<text>")];
@@ -146,7 +146,7 @@ pub fn schema_changes(version: Version) -> Vec<SchemaChange<'static>> {
     verbs.flat_map(|verb| targets.clone().into_iter().map(move |target| change(verb, target))).collect()
 }
 
-/// Every error, as a client of `version` is to read it.
+/// Every error, as a client of `version` must read it.
 pub fn errors(version: Version) -> Vec<ErrorMessage> {
     let progress = Progress { consistency: Consistency::Quorum, received: 1, block_for: 2 };
     let failures = match version {
@@ -198,14 +198,14 @@ pub fn errors(version: Version) -> Vec<ErrorMessage> {
     details.into_iter().map(|detail| ErrorMessage { message: "what went wrong: ü".into(), detail }).collect()
 }
 
-/// A request's envelope.
+/// Encodes a request's envelope.
 pub fn encoded(request: &Request<'_>, head: &RequestHead<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     request.encode(head, &mut out).unwrap();
     out
 }
 
-/// One response at least of every kind, whole envelopes, by a name.
+/// At least one response of every kind, as complete envelopes, with a name.
 pub fn responses(version: Version) -> Vec<(&'static str, Vec<u8>)> {
     let head = ResponseHead::new(version, 12);
     let mut all = Vec::new();

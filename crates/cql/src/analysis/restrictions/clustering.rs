@@ -318,7 +318,7 @@ impl<'a> Ends<'a> {
         Ok(Ends { columns, start: bind(start)?, end: bind(end)? })
     }
 
-    /// Appends the slices of the range behind `base`.
+    /// Appends the slices of the range after `base`.
     ///
     /// If all columns have the same direction this is one slice. Otherwise the range is split wherever the first
     /// columns equal an end's values and the next column has the other direction: `(a, b) > (1, 2)` with `b` descending

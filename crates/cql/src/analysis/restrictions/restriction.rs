@@ -238,7 +238,7 @@ impl Restriction {
     }
 
     /// If both are CONTAINS restrictions, takes over the other's conditions and returns true: each of many relations on
-    /// a column then costs the same. If false, the two must be merged.
+    /// a column then costs the same. If `false`, the two must be merged.
     pub(super) fn adds(&mut self, other: &Restriction) -> bool {
         let (
             Test::Contains { values, keys, entries },

@@ -1,24 +1,25 @@
-//! Waiting until all nodes of a cluster have the same schema, as cqlsh's driver does after a change of it.
+//! Waits until all nodes of a cluster have the same schema version, as cqlsh's driver does after a schema change.
 
 use super::session::Session;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How long nodes may take to agree (the driver's `max_schema_agreement_wait`).
+/// Maximum time until the nodes agree (the driver's `max_schema_agreement_wait`).
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Time between two queries.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What is said where they do not agree, in cqlsh's words.
+/// The warning if they do not agree, in cqlsh's words.
 pub const MISMATCH: &str = "Warning: schema version mismatch detected; check the schema versions of your nodes in system.local \
                             and system.peers.";
 
-/// Waits until the server and its peers say the same version of the schema; whether they do in the end. Ctrl-C ends the wait.
+/// Waits until the server and its peers report the same schema version. Returns whether they do. Ctrl-C ends the wait.
 pub fn agree(session: &mut Session) -> bool {
     let begun = Instant::now();
     loop {
-        // Peers that do not say theirs are down or new; a node that cannot answer this now may be able to later.
+        // Peers that report no version are down or new, and do not count. An error is retried, because the node may
+        // recover.
         if versions(session).is_ok_and(|versions| versions.len() < 2) {
             return true;
         }

@@ -1,5 +1,4 @@
-//! A statement of the server: asked page by page, its rows shown in the format that the user wants, then its warnings, its time
-//! and its trace.
+//! Runs a CQL statement on the server, page by page, and shows its rows, warnings, time and trace.
 
 use super::agreement::{MISMATCH, agree};
 use super::catalog::Role;
@@ -15,16 +14,17 @@ use helenus_wire::native::{ColumnSpec, Response, ResultMessage, Row};
 use std::time::{Duration, Instant};
 
 impl Shell {
-    /// Runs a statement of the server and shows what came back, page by page.
+    /// Runs a statement on the server and shows the answer, page by page.
     ///
     /// # Errors
-    /// The server refused it or does not answer, or nobody takes the results.
+    /// The server refused the statement or does not answer; the results cannot be written.
     pub(super) fn ask_server(&mut self, text: &str) -> Result<()> {
         let mut state: Option<Vec<u8>> = None;
         let mut shown = 0;
         let (mut took, mut traces, mut warnings) = (Duration::ZERO, Vec::new(), Vec::new());
         let asked = self.asked_for(text);
-        // The semicolon goes with it, as from cqlsh: an error's text quotes what surrounds it. A comment needs its line's end.
+        // The semicolon is sent too, as cqlsh does, because an error's text quotes the surrounding text. If there are
+        // comments, a line feed must end the last one before the semicolon.
         let has_comment = text.contains("--") || text.contains("//");
         let whole = format!("{text}{}", if has_comment { "\n;" } else { ";" });
         loop {
@@ -50,7 +50,7 @@ impl Shell {
         if self.settings.timing {
             notes.push_str(&format!("Time: {:.3} ms\n", took.as_secs_f64() * 1e3));
         }
-        // Programs read the rows alone.
+        // Programs that read JSON or CSV must get only rows on stdout.
         match self.settings.format {
             Format::Table => self.sink.write(&notes)?,
             Format::Json | Format::Csv => eprint!("{notes}"),
@@ -59,10 +59,10 @@ impl Shell {
     }
 
     fn asked_for(&self, text: &str) -> Asked {
-        // The trace of reading a trace is nothing that anybody wants.
+        // Requests that read traces are not traced.
         let is_of_traces = text.to_ascii_lowercase().contains("system_traces")
             || self.server.borrow().0.keyspace() == Some("system_traces");
-        // On a terminal a page is what is shown at once; elsewhere it only saves round trips.
+        // On a terminal, a page is shown at once. Elsewhere, larger pages save round trips.
         let page_size = match self.settings.is_terminal && self.settings.format == Format::Table {
             true => self.settings.page_size,
             false => self.settings.page_size.max(1_000),
@@ -174,11 +174,11 @@ impl Shell {
         Ok(())
     }
 
-    /// The columns' names, in the colour of their part in the table.
+    /// The column names, coloured by the role of the column.
     fn names(&self, columns: &[ColumnSpec], in_colour: bool) -> Vec<Painted> {
         let (session, catalog) = &mut *self.server.borrow_mut();
         let table = match columns.first() {
-            // Without colours nobody asks; a schema that cannot be read is no reason to show no rows.
+            // Without colours the catalog is not needed. An error of the catalog must not hide the rows.
             Some(first) if in_colour => catalog.table(session, &first.keyspace, &first.table).ok().flatten(),
             _ => None,
         };
@@ -195,19 +195,19 @@ impl Shell {
     }
 }
 
-/// Rows that make a page of a table.
+/// One page of rows of a result table.
 #[derive(Clone, Copy)]
 struct TablePage<'p, 'r> {
     columns: &'p [ColumnSpec],
     rows: &'p [Row<'r>],
-    /// Rows of the pages before.
+    /// Number of rows of the previous pages.
     shown: usize,
     has_more: bool,
-    /// Whether their number stands below the last page.
+    /// Whether the number of rows is printed after the last page.
     is_counted: bool,
 }
 
-/// What follows a page.
+/// How to fetch the next page.
 struct Page {
     next: Option<Vec<u8>>,
     shown: usize,

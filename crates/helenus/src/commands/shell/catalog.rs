@@ -1,12 +1,12 @@
-//! What the server has: keyspaces, tables with their columns, types, indexes. For completion, for the colours of columns,
-//! and for COPY.
+//! The server's schema: keyspaces, tables with their columns, types, indexes. Used for completion, the colours of
+//! columns, and COPY.
 
 use super::session::Session;
 use anyhow::Result;
 use helenus_model::types::Elements;
 use std::collections::BTreeMap;
 
-/// The part of a column in its table.
+/// The role of a column in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     PartitionKey,
@@ -21,11 +21,11 @@ pub struct Column {
     pub name: String,
     pub role: Role,
     pub position: i32,
-    /// As CQL writes it.
+    /// The type in CQL.
     pub ty: String,
 }
 
-/// A table, its columns in the order of `SELECT *`.
+/// The columns of a table, in the order of `SELECT *`.
 pub type Table = Vec<Column>;
 
 /// A keyspace.
@@ -36,7 +36,7 @@ pub struct Keyspace {
     pub indexes: Vec<String>,
 }
 
-/// All keyspaces.
+/// The cached schema.
 #[derive(Debug, Default)]
 pub struct Catalog {
     keyspaces: BTreeMap<String, Keyspace>,
@@ -44,12 +44,12 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The schema has changed: it is read again before it is used again.
+    /// Marks the schema as changed, so that it is read again before the next use.
     pub fn is_stale(&mut self) {
         self.is_fresh = false;
     }
 
-    /// The keyspaces, read from the server if need be.
+    /// The keyspaces. Reads them from the server if the cache is stale.
     ///
     /// # Errors
     /// The server does not answer.
@@ -61,7 +61,8 @@ impl Catalog {
         Ok(&self.keyspaces)
     }
 
-    /// A table, if there is one. One that is not there is looked for twice: somebody else may have made it.
+    /// A table, or `None`. If the cache does not have it, the schema is read again, because another client may have
+    /// created it.
     ///
     /// # Errors
     /// The server does not answer.
@@ -126,7 +127,7 @@ fn load(session: &mut Session) -> Result<BTreeMap<String, Keyspace>> {
     Ok(keyspaces)
 }
 
-/// Takes out the columns that a compact table has for itself (`CompactTableMetadata.hiddenColumns`): statements do not see them.
+/// Removes the internal columns of a compact table (`CompactTableMetadata.hiddenColumns`), which statements do not see.
 fn hide(table: &mut Table, flags: &[u8]) {
     let flags: Vec<&[u8]> = Elements::of_list(flags).flatten().collect();
     let has = |flag: &str| flags.contains(&flag.as_bytes());

@@ -1,27 +1,27 @@
-//! The shell's own commands: cqlsh's, and the backslash commands of psql as other names for them.
+//! Parses the shell's own commands: those of cqlsh, and the backslash commands of psql as aliases.
 
 use anyhow::{Result, anyhow, bail};
 use helenus_wire::native::Consistency;
 
-/// One of the shell's own.
+/// A command of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     Help(Vec<String>),
     Exit,
     Clear,
-    /// Shows it, or sets it.
+    /// `None` shows it, a value sets it.
     Consistency(Option<Consistency>),
     SerialConsistency(Option<Consistency>),
-    /// A switch: none shows it.
+    /// `None` shows the switch.
     Switch(Switch, Option<bool>),
-    /// None shows it; a number of rows switches it on.
+    /// `None` shows it; a number of rows also switches it on.
     Paging(Option<Paging>),
     Format(Option<String>),
     ShowVersion,
     ShowHost,
     ShowSession(String),
     Source(String),
-    /// None shows it, an empty name ends it.
+    /// `None` shows it; an empty name ends the capture.
     Capture(Option<String>),
     Login {
         user: String,
@@ -29,12 +29,12 @@ pub enum Command {
     },
     Copy,
     History(Option<usize>),
-    /// Another statement is meant.
+    /// An alias of another statement.
     Means(String),
     Nothing,
 }
 
-/// What is on or off.
+/// A setting that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     Tracing,
@@ -52,7 +52,7 @@ impl Switch {
     }
 }
 
-/// What PAGING is told.
+/// The argument of PAGING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paging {
     On,
@@ -60,10 +60,10 @@ pub enum Paging {
     Rows(i32),
 }
 
-/// Reads a statement as one of the shell's own; `None` if it is the server's.
+/// Parses a statement as a command of the shell. `None` if it is a statement for the server.
 ///
 /// # Errors
-/// A command of the shell that is wrong.
+/// A malformed command.
 pub fn read(statement: &str) -> Result<Option<Command>> {
     if let Some(rest) = statement.strip_prefix('\\') {
         return backslash(rest).map(Some);
@@ -173,7 +173,7 @@ fn paging(given: &str) -> Result<Paging> {
     }
 }
 
-/// psql's commands.
+/// Parses a command of psql.
 fn backslash(text: &str) -> Result<Command> {
     let text = text.trim().trim_end_matches(';');
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -198,7 +198,8 @@ fn backslash(text: &str) -> Result<Command> {
     })
 }
 
-/// As for `EXPAND ON`; psql's form without a word switches over, which `Toggle` could not tell from showing: it must say.
+/// The argument of a psql switch. Without an argument it switches on. It does not toggle, as psql does, because
+/// `Switch` with `None` already means to show the setting.
 fn toggled(rest: &str) -> Result<Option<bool>> {
     match rest {
         "" | "on" | "ON" => Ok(Some(true)),
@@ -210,13 +211,13 @@ fn toggled(rest: &str) -> Result<Option<bool>> {
 /// A word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Without its quotes.
+    /// The text without its quotes.
     pub text: String,
-    /// Whether it stood between quotes.
+    /// Whether the word was quoted.
     pub is_quoted: bool,
 }
 
-/// Cuts a command into words, texts between single quotes and names between double ones.
+/// Splits a command into words. A text in single quotes and a name in double quotes is one word.
 pub fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -238,7 +239,7 @@ pub fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// A text between quotes, in which a quote stands twice; and how long it is with them.
+/// Reads a quoted text, in which a doubled quote means one quote. Returns it with its length including quotes.
 fn between_quotes(text: &str, quote: char) -> (Word, usize) {
     let mut word = String::new();
     let mut letters = text.char_indices().skip(1).peekable();

@@ -1,4 +1,4 @@
-//! What the server answers to DESCRIBE, laid out as cqlsh lays it out.
+//! Prints the answers to DESCRIBE in cqlsh's layout.
 
 use super::output::columnize;
 use anyhow::Result;
@@ -6,13 +6,13 @@ use helenus_model::types::{CqlType, Elements};
 use helenus_wire::native::{ColumnSpec, Rows};
 use std::fmt::Write as _;
 
-/// Columns of a terminal that lists are laid out for.
+/// Width of the terminal that lists are laid out for.
 const WIDTH: usize = 80;
 
-/// The text for an answer, and whether the shell is in a keyspace.
+/// The text of an answer. `in_keyspace` states whether the shell has a keyspace in use.
 ///
 /// # Errors
-/// Rows that cannot be read.
+/// Rows that cannot be decoded.
 pub fn described(columns: &[ColumnSpec], rows: &Rows<'_>, in_keyspace: bool) -> Result<String> {
     let at = |name: &str| columns.iter().position(|column| &*column.name == name);
     let mut cells: Vec<Vec<Option<&[u8]>>> = Vec::new();
@@ -63,7 +63,7 @@ pub fn described(columns: &[ColumnSpec], rows: &Rows<'_>, in_keyspace: bool) -> 
     Ok(out)
 }
 
-/// Which nodes own a token and those before it: a map of lists of text.
+/// The nodes that own each range, given as a map of the range's end token to lists of text.
 fn ownership(bytes: &[u8]) -> String {
     let mut out = String::from("Range ownership:\n");
     let mut elements = Elements::of_map(bytes);
@@ -78,7 +78,7 @@ fn ownership(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether an answer is one that is laid out here.
+/// Whether an answer is a description.
 pub fn is_description(columns: &[ColumnSpec]) -> bool {
     let has = |name: &str| columns.iter().any(|column| &*column.name == name);
     has("create_statement")

@@ -1,15 +1,16 @@
-//! The answer to EXPLAIN as a tree: what is planned, the sources below it, and after a run a bar for each stage's time.
+//! Draws the answer to EXPLAIN as a tree: the plan, the data sources below it, and, after a run, a bar for the time of
+//! each stage.
 
 use super::value::{BLUE, CYAN, GREEN, RESET, YELLOW};
 use anyhow::Result;
 use helenus_wire::native::{ColumnSpec, Rows};
 use unicode_width::UnicodeWidthStr;
 
-/// Cells of a bar: the whole of the statement's time.
+/// Width of a bar in cells; it represents the statement's total time.
 const BAR: usize = 24;
 const GREY: &str = "\x1b[0;90m";
 
-/// A line of the answer.
+/// A row of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     operation: String,
@@ -20,7 +21,7 @@ struct Step {
 }
 
 impl Step {
-    /// What was measured, not what is planned.
+    /// Whether the row is a measured stage rather than a step of the plan.
     fn is_stage(&self) -> bool {
         matches!(
             (self.operation.as_str(), self.target.as_str()),
@@ -47,17 +48,17 @@ impl Step {
     }
 }
 
-/// Whether a result is EXPLAIN's.
+/// Whether a result is the answer to an EXPLAIN.
 pub fn is_explanation(statement: &str, columns: &[ColumnSpec]) -> bool {
     let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     super::statement::first_word(statement).eq_ignore_ascii_case("explain")
         && names.starts_with(&["step", "operation", "target", "detail"])
 }
 
-/// The tree.
+/// The drawn tree.
 ///
 /// # Errors
-/// Rows that cannot be read.
+/// Rows that cannot be decoded.
 pub fn drawn(rows: &Rows<'_>, in_colour: bool) -> Result<String> {
     let mut steps = Vec::new();
     for row in rows.iter() {
@@ -75,7 +76,7 @@ pub fn drawn(rows: &Rows<'_>, in_colour: bool) -> Result<String> {
     Ok(tree(&steps, in_colour))
 }
 
-/// A line of the tree before it is drawn: branches, a label with its colour, and what stands to its right.
+/// A line of the tree: branches, a coloured label, and the text to its right.
 struct Line {
     branch: String,
     label: String,
@@ -148,12 +149,12 @@ fn line(branch: &str, step: &Step) -> Line {
     }
 }
 
-/// The stages: a bar from where the one before ended, as long as the stage's share of the whole.
+/// The stages: each bar begins where the previous one ends and is as long as the stage's share of the total.
 fn measured(stages: &[&Step], paint: &dyn Fn(&str, &str) -> String) -> String {
     let total = stages.iter().find(|step| step.operation == "total").and_then(|step| step.time_us);
     let sum: i64 =
         stages.iter().filter(|step| step.operation != "total").filter_map(|step| step.time_us).sum();
-    // The clock's own readings are in the total and in no stage.
+    // Clock readings are part of the total but of no stage.
     let whole = total.unwrap_or(sum).max(sum).max(1);
     let label = |step: &Step| format!("{} {}", step.operation, step.target);
     let width = stages.iter().map(|step| label(step).width()).max().unwrap_or(0);
@@ -186,7 +187,7 @@ fn measured(stages: &[&Step], paint: &dyn Fn(&str, &str) -> String) -> String {
     out
 }
 
-/// Blanks up to `from`, then blocks, in eighths of a cell.
+/// Blanks up to `from`, then a bar with a resolution of an eighth of a cell.
 fn bar(from: i64, long: i64, whole: i64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let cells = |us: i64| {

@@ -1,6 +1,6 @@
-//! HELP.
+//! The texts of HELP.
 
-/// A topic: its name, in one line what it does, and all about it.
+/// A help topic: its name, a summary of one line, and the full text.
 struct Topic {
     name: &'static str,
     line: &'static str,
@@ -87,7 +87,7 @@ const BACKSLASH: &str = "\
 As in psql:   \\l keyspaces   \\d tables   \\d <table>   \\dT types   \\c <keyspace>   \\x [on|off]   \\timing [on|off]
               \\i <file>   \\o <file>   \\s history   \\conninfo   \\q";
 
-/// The text for HELP and its topics.
+/// The text of HELP, or of the given topics.
 pub fn help(topics: &[String]) -> String {
     if topics.is_empty() {
         let mut out =
@@ -110,7 +110,7 @@ pub fn help(topics: &[String]) -> String {
     out
 }
 
-/// The names of topics.
+/// The names of all topics.
 pub fn topics() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
 }

@@ -1,4 +1,4 @@
-//! Runs statements one after the other: the shell's own commands, and those of the server with their results.
+//! Runs statements one after the other: the shell's own commands itself, all others on the server.
 
 use super::catalog::Catalog;
 use super::command::{self, Command, Paging, Switch};
@@ -19,13 +19,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// How deep files may run files.
+/// Maximum nesting of SOURCE commands.
 const SOURCE_DEPTH: usize = 16;
 
-/// Session and catalog: the line editor looks at them too, for completion.
+/// The session and the catalog, shared with the line editor's completion.
 pub type Server = Rc<RefCell<(Session, Catalog)>>;
 
-/// What a user may set.
+/// The user's settings.
 pub struct Settings {
     pub asked: Asked,
     pub is_paging: bool,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub format: Format,
     pub expand: bool,
     pub timing: bool,
-    /// A person reads it: pages wait for a key.
+    /// Whether the output is a terminal, so that pages wait for a key.
     pub is_terminal: bool,
     pub stop_on_error: bool,
 }
@@ -43,20 +43,20 @@ pub struct Shell {
     pub server: Server,
     pub settings: Settings,
     pub sink: Sink,
-    /// Statements that failed so far.
+    /// Number of statements that have failed so far.
     pub failures: usize,
-    /// How values are written.
+    /// The formatting rules of values.
     pub rules: ValueRules,
-    /// Those of the user's file: options of COPY are asked of it.
+    /// The defaults of the user's cqlshrc file, for the options of COPY.
     pub defaults: Defaults,
-    /// The file that runs, and those that run it.
+    /// The stack of running SOURCE files.
     sources: Vec<PathBuf>,
-    /// What HISTORY shows.
+    /// The statements that HISTORY shows.
     pub history: Vec<String>,
 }
 
 impl Shell {
-    /// A shell that is not told anything yet.
+    /// A shell that has run nothing yet.
     pub fn new(server: Server, settings: Settings, sink: Sink) -> Shell {
         let rules = ValueRules::default();
         Shell {
@@ -71,11 +71,12 @@ impl Shell {
         }
     }
 
-    /// Runs the statements of `input` as their lines come in. `name` is said before errors, with the line; none for those of
-    /// the command line.
+    /// Runs the statements of `input` as their lines arrive. `name` and the line number precede error messages; `None`
+    /// for statements of the command line.
     ///
     /// # Errors
-    /// The input cannot be read, results cannot be written. A statement that fails is counted and told.
+    /// The input cannot be read, results cannot be written. A failing statement is counted and reported, and is not an
+    /// error.
     pub fn run_lines(&mut self, input: &mut dyn BufRead, name: Option<&str>) -> Result<ControlFlow<()>> {
         let (mut text, mut lines_before) = (String::new(), 0);
         loop {
@@ -84,7 +85,7 @@ impl Shell {
                 text.remove(0);
             }
             if is_end {
-                // The last line ends with the file.
+                // The end of the file also ends the last line.
                 text.push('\n');
             }
             let taken = take_apart(&text);
@@ -113,7 +114,7 @@ impl Shell {
         }
     }
 
-    /// Runs one statement. `Break` when it ends the shell.
+    /// Runs one statement. Returns `Break` if it ends the shell.
     ///
     /// # Errors
     /// As [`Shell::run_text`].
@@ -134,7 +135,7 @@ impl Shell {
         }
     }
 
-    /// Counts a failure and tells it.
+    /// Counts and prints a failure.
     fn fail(&mut self, error: &anyhow::Error, place: Option<(&str, usize)>) {
         self.failures += 1;
         let place = place.map(|(name, line)| format!("{name}:{line}:")).unwrap_or_default();
@@ -230,7 +231,7 @@ impl Shell {
         Ok(())
     }
 
-    /// What `system.local` says: the cluster's name, the server's version, that of CQL.
+    /// Cluster name, server version and CQL version from `system.local`.
     fn local(&mut self) -> Result<[String; 3]> {
         let query = "SELECT cluster_name, release_version, cql_version FROM system.local";
         let rows = self.server.borrow_mut().0.rows(query)?;
@@ -239,7 +240,7 @@ impl Shell {
         Ok([next(), next(), next()])
     }
 
-    /// Says where this is connected to.
+    /// Prints the cluster and the address of the connection.
     ///
     /// # Errors
     /// The server does not answer.
@@ -251,7 +252,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Says what speaks to what.
+    /// Prints the versions of shell, server, CQL and protocol.
     ///
     /// # Errors
     /// The server does not answer.
@@ -274,7 +275,7 @@ impl Shell {
         self.sources.push(path);
         let done = self.run_lines(&mut BufReader::new(input), Some(file));
         self.sources.pop();
-        // EXIT ends the file alone.
+        // EXIT within the file ends only the file.
         done.map(|_| ControlFlow::Continue(()))
     }
 
@@ -300,7 +301,7 @@ impl Shell {
     /// Shows the trace of a request.
     ///
     /// # Errors
-    /// There is none of that id.
+    /// There is no trace with this id.
     pub(super) fn show_trace(&mut self, id: uuid::Uuid, is_over: bool) -> Result<()> {
         let in_colour = self.sink.in_colour();
         let text = traced(&mut self.server.borrow_mut().0, id, is_over, in_colour)?;
@@ -314,7 +315,7 @@ impl Shell {
     }
 }
 
-/// `~/` is the home directory.
+/// Replaces a leading `~/` by the home directory.
 pub fn expand_home(file: &str) -> PathBuf {
     match (file.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
@@ -322,7 +323,7 @@ pub fn expand_home(file: &str) -> PathBuf {
     }
 }
 
-/// Whether nobody reads the results any more.
+/// Whether the error means that the reader of the results has closed the pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

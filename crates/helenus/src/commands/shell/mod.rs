@@ -1,9 +1,11 @@
-//! `helenus shell`: statements typed, or read from files, run on a server, and their results shown. For those who come
-//! from cqlsh: its commands, its options, its output; and the backslash commands of psql that have a meaning here.
+//! `helenus shell`: runs typed statements, or those of a file, on a server, and shows the results. It has the commands,
+//! options and output of cqlsh, and those backslash commands of psql that have a meaning here.
 //!
-//! `run` reads the flags and chooses where statements come from, `statement` takes a text apart into statements, `command`
-//! reads the shell's own, `interpreter` obeys these, `asking` runs the others over `session`, `agreement` waits for the cluster after changes of the schema, `output` shows what came back with
-//! `value`. `edit` is the line editor with its completion from the `catalog`, `rc` the file of defaults, cqlsh's. `copy` moves tables to files and back.
+//! `run` reads the options and chooses the source of statements, `statement` splits text into statements, `command`
+//! parses the shell's own commands, `interpreter` runs these, `asking` runs the others over a `session`, `agreement`
+//! waits for the cluster after schema changes, `output` shows results with the help of `value`. `edit` is the line
+//! editor, with completion from the `catalog`. `rc` reads cqlsh's file of defaults. `copy` copies tables to files and
+//! back.
 
 mod agreement;
 mod asking;

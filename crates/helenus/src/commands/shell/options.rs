@@ -1,4 +1,4 @@
-//! The flags of `helenus shell`.
+//! The options of `helenus shell`.
 
 use super::output::Format;
 use clap::Args;
@@ -15,7 +15,7 @@ const EXAMPLES: &str = "Examples:
 
 It speaks to Helenus and to any Cassandra (native protocol v3 to v5).";
 
-/// What to connect to, what to run, and how to show it.
+/// The server to connect to, the statements to run, and the form of results.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct ShellOptions {
@@ -76,7 +76,7 @@ pub struct ShellOptions {
 }
 
 impl ShellOptions {
-    /// `HOST:PORT`. An IPv6 address stands in brackets.
+    /// The address as `HOST:PORT`. An IPv6 address is in brackets.
     pub fn address(&self) -> String {
         let (host, port) = (self.host.as_deref().unwrap_or("127.0.0.1").trim(), self.port.unwrap_or(9042));
         let has_port = match host.rsplit_once(':') {
@@ -93,12 +93,12 @@ impl ShellOptions {
         }
     }
 
-    /// How long to wait for an answer.
+    /// The maximum time to wait for an answer.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.request_timeout.unwrap_or(10).max(1))
     }
 
-    /// Those of a command line.
+    /// The options of a command line.
     #[cfg(test)]
     pub fn of(args: &[&str]) -> ShellOptions {
         use clap::{Command, FromArgMatches};
@@ -107,7 +107,7 @@ impl ShellOptions {
         ShellOptions::from_arg_matches(&matches).unwrap()
     }
 
-    /// The version asked for, if one was.
+    /// The requested protocol version, if any.
     pub fn version(&self) -> Option<Version> {
         Version::ALL.into_iter().find(|version| Some(version.number()) == self.protocol_version)
     }

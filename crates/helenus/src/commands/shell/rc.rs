@@ -1,7 +1,8 @@
-//! cqlsh's files of defaults: `~/.cassandra/cqlshrc` and `~/.cassandra/credentials`, sections of `name = value`.
+//! Reads cqlsh's files of defaults, `~/.cassandra/cqlshrc` and `~/.cassandra/credentials`: sections of `name = value`.
 //!
-//! What is known of them stands in [`Rc::apply`] and [`Rc::values`]; other names are left aside, as cqlsh does: a file is shared by
-//! both shells. Flags and CQLSH_HOST win over the file. Passwords are taken only of files that nobody else can read.
+//! [`Rc::apply`] and [`Rc::values`] define the known names. Other names are ignored, as in cqlsh, so that both shells
+//! can share a file. Options of the command line and CQLSH_HOST take precedence over the file. Passwords are read only
+//! from files that no other user can read.
 
 use super::ShellOptions;
 use super::value::{TimeFormat, ValueRules};
@@ -11,21 +12,21 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What such a file says: sections with their names, in lower case, and values.
+/// The content of a file: sections by name in lower case, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Rc {
     sections: BTreeMap<String, BTreeMap<String, String>>,
-    /// Where it was read.
+    /// The path of the file.
     file: PathBuf,
-    /// Nobody but its owner can read it.
+    /// Whether only the owner can read the file.
     is_private: bool,
 }
 
 impl Rc {
-    /// The defaults of this user: of `given`, or of the usual place, where there may be none.
+    /// Reads the defaults of this user, from `given` or from the usual path, where the file may be missing.
     ///
     /// # Errors
-    /// The file cannot be read, or is wrong.
+    /// The file cannot be read, or is malformed.
     pub fn find(given: Option<&Path>) -> Result<Rc> {
         let usual = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cassandra/cqlshrc"));
         let read = |path: &Path, is_given: bool| match Rc::read(path) {
@@ -61,7 +62,7 @@ impl Rc {
         self.sections.get(section)?.get(name).map(String::as_str)
     }
 
-    /// A number, or a switch as Python's ConfigParser reads them.
+    /// Parses a number, or a switch by the rules of Python's ConfigParser.
     fn parsed<T: std::str::FromStr>(&self, section: &str, name: &str) -> Result<Option<T>> {
         let Some(text) = self.get(section, name) else { return Ok(None) };
         let lower = text.to_ascii_lowercase();
@@ -76,10 +77,10 @@ impl Rc {
         }
     }
 
-    /// Fills in what the command line leaves open. Texts for the person are added to `notes`.
+    /// Sets the options that the command line leaves open. Appends messages for the user to `notes`.
     ///
     /// # Errors
-    /// Values that are not understood; TLS.
+    /// Values that cannot be parsed; TLS.
     pub fn apply(&self, options: &mut ShellOptions, notes: &mut Vec<String>) -> Result<()> {
         if self.parsed("connection", "ssl")?.unwrap_or(false) {
             options.ssl = true;
@@ -102,7 +103,7 @@ impl Rc {
         Ok(())
     }
 
-    /// Name and password: of the file for them, or of this one.
+    /// Sets user and password, from the credentials file or from this file.
     fn log_in(&self, options: &mut ShellOptions, notes: &mut Vec<String>) -> Result<()> {
         let named = self.get("authentication", "credentials").map(super::interpreter::expand_home);
         let beside = self.file.parent().map(|folder| folder.join("credentials"));
@@ -125,10 +126,10 @@ impl Rc {
         Ok(())
     }
 
-    /// How values are shown: digits of numbers, the format of timestamps, and their zone.
+    /// Sets the formatting of values: digits of numbers, the format of timestamps, the time zone.
     ///
     /// # Errors
-    /// Values that are not understood.
+    /// Values that cannot be parsed.
     pub fn values(&self, rules: &mut ValueRules, notes: &mut Vec<String>) -> Result<()> {
         if let Some(digits) = self.parsed("ui", "float_precision")? {
             rules.float = Some(digits);
@@ -151,8 +152,8 @@ impl Rc {
         Ok(())
     }
 
-    /// The options of a COPY of a table: those of the sections `copy`, `copy-to` or `copy-from`, and the table's own; later
-    /// ones win.
+    /// The options of a COPY for a table: those of the sections `copy`, `copy-to` or `copy-from`, then the table's own.
+    /// Later ones take precedence.
     pub fn copy_options(&self, is_from: bool, table: &str) -> Vec<(String, String)> {
         let way = if is_from { "copy-from" } else { "copy-to" };
         let names = ["copy".to_owned(), way.to_owned(), format!("copy:{table}"), format!("{way}:{table}")];
@@ -160,7 +161,7 @@ impl Rc {
         sections.flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Where it was read.
+    /// The path of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -170,7 +171,7 @@ fn is_switch(name: &str) -> bool {
     matches!(name, "ssl" | "disabled" | "color")
 }
 
-/// `UTC`, or hours and minutes east of it.
+/// The offset of a time zone: `UTC`, or hours and minutes east of it.
 fn offset_minutes(zone: &str) -> Option<i32> {
     if matches!(zone.to_ascii_uppercase().as_str(), "UTC" | "GMT" | "Z" | "ETC/UTC") {
         return Some(0);
@@ -189,7 +190,7 @@ fn offset_minutes(zone: &str) -> Option<i32> {
     (hours <= 18 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
-/// Lines of `[section]`, `name = value` or `name: value`, comments behind `;` and `#`.
+/// Parses lines of `[section]`, `name = value` or `name: value`, with comments after `;` and `#`.
 fn sections(path: &Path, text: &str) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut section = None;
@@ -209,7 +210,7 @@ fn sections(path: &Path, text: &str) -> Result<BTreeMap<String, BTreeMap<String,
             bail!("{}:{}: neither [section] nor name = value: {line}", path.display(), number + 1);
         };
         let value = value.get(1..).unwrap_or_default().trim();
-        // A remark behind a value begins with ` ;`.
+        // A comment after a value begins with ` ;`.
         let value = value.split(" ;").next().unwrap_or_default().trim_end();
         let entries = sections.entry(section.clone()).or_default();
         entries.insert(name.trim().to_ascii_lowercase(), value.to_owned());

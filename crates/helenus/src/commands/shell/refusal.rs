@@ -1,11 +1,11 @@
-//! What a server's error looks like in the shell: the words that cqlsh has for it, so that whoever looks for them finds them.
+//! Formats a server's error in cqlsh's words, so that users find the text in existing documentation.
 //!
-//! The names and summaries are those of the Python driver's `cassandra.protocol` and of its exceptions.
+//! The names and summaries are those of the Python driver's `cassandra.protocol` and its exceptions.
 
 use helenus_wire::native::{ErrorCode, ErrorDetail, ErrorMessage};
 use std::fmt;
 
-/// A statement, or a login, that the server refused.
+/// The server refused a statement or a login.
 #[derive(Debug, thiserror::Error)]
 pub struct Refused(pub ErrorMessage);
 
@@ -15,7 +15,7 @@ impl fmt::Display for Refused {
         let code = error.detail.code();
         let (class, summary) = words(code);
         match &error.detail {
-            // The parser's message says all, and where.
+            // The parser's message already contains the position.
             ErrorDetail::Plain(ErrorCode::Syntax | ErrorCode::Config) => {
                 write!(f, "{class}: {}", error.message)
             }

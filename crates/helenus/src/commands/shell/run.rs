@@ -1,4 +1,4 @@
-//! Where statements come from: the command line, a file, a pipe, or a person.
+//! Chooses the source of statements: the command line, a file, a pipe, or an interactive terminal.
 
 use super::ShellOptions;
 use super::catalog::Catalog;
@@ -14,10 +14,10 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, stdin, stdout};
 use std::path::Path;
 use std::rc;
 
-/// Connects and runs what there is to run.
+/// Connects and runs all statements.
 ///
 /// # Errors
-/// No connection; a statement that failed, where nobody was there to see it.
+/// No connection; a statement that failed, unless the shell was interactive.
 pub fn run(options: &ShellOptions) -> Result<()> {
     let (mut options, mut notes) = (options.clone(), Vec::new());
     let rc = Rc::find(options.cqlshrc.as_deref())?;
@@ -93,7 +93,7 @@ fn endpoint(options: &ShellOptions, at_terminal: bool) -> Result<Endpoint> {
     })
 }
 
-/// The standard input, locked for each line alone: COPY FROM STDIN reads on where the statement ends.
+/// The standard input, locked only while a line is read, because COPY FROM STDIN reads on where its statement ends.
 struct StandardInput;
 
 impl Read for StandardInput {
@@ -103,7 +103,7 @@ impl Read for StandardInput {
 }
 
 impl BufRead for StandardInput {
-    // Only whole lines are ever asked for.
+    // The only caller reads whole lines.
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         Err(std::io::ErrorKind::Unsupported.into())
     }

@@ -1,7 +1,7 @@
-//! The shell's connection: login, one request at a time with its pages, warnings and trace, and connecting anew.
+//! The shell's connection: login, one request at a time with its pages, warnings and trace, and reconnecting.
 //!
-//! A request that took too long or was interrupted leaves its answer on the way; answers carry the number of their request,
-//! and one that nobody waits for any more is dropped.
+//! The answer of a request that timed out or was interrupted may still arrive. Each answer has the stream id of its
+//! request, and an answer that no request waits for is dropped.
 
 use super::refusal::Refused;
 use crate::commands::client::{Connection, Received};
@@ -15,59 +15,59 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// How often a wait looks whether it was interrupted. An answer that comes ends it at once.
+/// Interval at which a wait checks for an interrupt. An arriving answer ends the wait at once.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A name and its password.
+/// A user name and password.
 #[derive(Clone)]
 pub struct Credentials {
     pub user: String,
     pub password: String,
 }
 
-/// Where a server is and how to be let in.
+/// The address of a server and the parameters of the connection.
 #[derive(Clone)]
 pub struct Endpoint {
     /// `HOST:PORT`.
     pub address: String,
     pub credentials: Option<Credentials>,
-    /// A version to insist on.
+    /// The required protocol version, if any.
     pub version: Option<Version>,
     pub request_timeout: Duration,
 }
 
-/// Set by Ctrl-C, taken by whoever waits.
+/// A flag that Ctrl-C sets and the waiting request takes.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Somebody wants to stop.
+    /// Requests an interrupt.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody wanted to, since this was asked last.
+    /// Whether an interrupt was requested since the last call.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-/// Ctrl-C while a request ran.
+/// The error of a request that Ctrl-C interrupted.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted; the server may still be at it")]
 pub struct Interrupted;
 
-/// How a statement is to be run.
+/// The parameters of a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub consistency: Consistency,
     pub serial_consistency: Consistency,
-    /// None: all rows at once.
+    /// `None`: all rows at once.
     pub page_size: Option<i32>,
     pub tracing: bool,
 }
 
-/// A whole answer, as bytes.
+/// An undecoded answer.
 pub struct Reply {
     version: Version,
     opcode: Opcode,
@@ -82,20 +82,20 @@ impl Reply {
         Reply { version, opcode, flags, body: envelope.body.to_vec() }
     }
 
-    /// What it says.
+    /// Decodes the answer.
     pub fn message(&self) -> Result<ResponseMessage<'_>> {
         Ok(decode_response(self.version, self.opcode, self.flags, &self.body)?)
     }
 }
 
-/// A statement the server knows.
+/// A prepared statement.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub id: Vec<u8>,
-    /// v5: id of the result's columns.
+    /// Protocol v5: the id of the result's metadata.
     pub metadata_id: Option<Vec<u8>>,
     pub variables: Vec<ColumnSpec>,
-    /// Which variables make the partition key, in its order.
+    /// The indexes of the variables that form the partition key, in its order.
     pub partition_key: Vec<u16>,
 }
 
@@ -105,9 +105,9 @@ pub struct Session {
     pub interrupt: Interrupt,
     connection: Connection,
     stream: i16,
-    /// What USE has set.
+    /// The keyspace set by USE.
     keyspace: Option<String>,
-    /// The connection is gone; the next request makes another.
+    /// Whether the connection is lost; the next request reconnects.
     broken: bool,
 }
 
@@ -115,13 +115,13 @@ impl Session {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Nobody listens, the login is refused, no version in common.
+    /// No server listens, the login is refused, there is no common protocol version.
     pub fn open(endpoint: Endpoint, interrupt: Interrupt) -> Result<Session> {
         let connection = connect(&endpoint, &interrupt)?;
         Ok(Session { endpoint, interrupt, connection, stream: 0, keyspace: None, broken: false })
     }
 
-    /// The version of the connection.
+    /// The protocol version of the connection.
     pub fn version(&self) -> Version {
         self.connection.version
     }
@@ -131,20 +131,20 @@ impl Session {
         self.keyspace.as_deref()
     }
 
-    /// Switches to another keyspace, by its name without quotes.
+    /// Switches to a keyspace, given by its name without quotes.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// The keyspace does not exist.
     pub fn use_keyspace(&mut self, name: &str) -> Result<()> {
         let query = format!("USE {}", quoted(name));
         self.query(&query, &Asked::plain(), None)?;
         Ok(())
     }
 
-    /// Runs a statement; `paging_state` asks for a later page.
+    /// Runs a statement; `paging_state` requests a later page.
     ///
     /// # Errors
-    /// [`Refused`] by the server, [`Interrupted`], no answer in time, a connection that broke.
+    /// [`Refused`] by the server, [`Interrupted`], no answer in time, a lost connection.
     pub fn query(&mut self, query: &str, asked: &Asked, paging_state: Option<&[u8]>) -> Result<Reply> {
         let parameters = QueryParameters {
             consistency: asked.consistency,
@@ -160,7 +160,7 @@ impl Session {
         Ok(reply)
     }
 
-    /// All rows of a statement of the shell's own, as cells in bytes.
+    /// All rows of one of the shell's own queries, as serialised cells.
     ///
     /// # Errors
     /// As [`Session::query`].
@@ -200,7 +200,7 @@ impl Session {
         }
     }
 
-    /// Sends a request and waits for its answer, which is no error.
+    /// Sends a request and waits for its answer. An ERROR becomes an error.
     ///
     /// # Errors
     /// As [`Session::query`].
@@ -241,7 +241,7 @@ impl Session {
         }
     }
 
-    /// Connects as somebody else.
+    /// Reconnects as another user.
     ///
     /// # Errors
     /// The login is refused; the old connection stays.
@@ -256,7 +256,7 @@ impl Session {
         }
     }
 
-    /// Another connection like this one, for a pipeline.
+    /// Opens another connection with the same parameters, for pipelining.
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -266,31 +266,31 @@ impl Session {
         Session::open(endpoint, self.interrupt.clone())
     }
 
-    /// The connection alone.
+    /// The underlying connection.
     pub fn into_connection(self) -> Connection {
         self.connection
     }
 }
 
 impl Asked {
-    /// For statements of the shell's own.
+    /// The parameters of the shell's own queries.
     pub fn plain() -> Asked {
         let (consistency, serial_consistency) = (Consistency::One, Consistency::Serial);
         Asked { consistency, serial_consistency, page_size: None, tracing: false }
     }
 }
 
-/// Warnings and trace of an answer.
+/// The warnings and the trace id of an answer.
 pub fn notes(message: &ResponseMessage<'_>) -> (Vec<String>, Option<Uuid>) {
     (message.warnings.iter().map(str::to_owned).collect(), message.tracing_id)
 }
 
-/// A name between quotes, whether it needs them or not.
+/// A name in double quotes, also if it needs none.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// No answer in time.
+/// The error of a request without an answer in time; the seconds waited.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0} s; --request-timeout gives it more time")]
 pub struct TooSlow(u64);
@@ -325,7 +325,7 @@ fn receive(connection: &mut Connection, wait: &Wait, interrupt: &Interrupt) -> R
     }
 }
 
-/// Connects with the newest version that both sides speak.
+/// Connects with the newest version that both sides support.
 fn connect(endpoint: &Endpoint, interrupt: &Interrupt) -> Result<Connection> {
     if let Some(version) = endpoint.version {
         return start(endpoint, version, interrupt);
@@ -339,7 +339,8 @@ fn connect(endpoint: &Endpoint, interrupt: &Interrupt) -> Result<Connection> {
     start(endpoint, Version::V3, interrupt)
 }
 
-/// Whether an older version may do: the server said so, or in words that only an older version reads.
+/// Whether an older version may succeed: the server refused the version, or its answer cannot be decoded in this
+/// version.
 fn is_version_trouble(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<Refused>() {
         Some(Refused(message)) => message.detail.code() == ErrorCode::Protocol,
@@ -378,7 +379,7 @@ fn start(endpoint: &Endpoint, version: Version, interrupt: &Interrupt) -> Result
     }
 }
 
-/// SASL PLAIN (RFC 4616): no authorisation identity, the name, the password.
+/// Sends a SASL PLAIN login (RFC 4616): no authorisation identity, user name, password.
 fn put_login(connection: &mut Connection, login: &Credentials) -> Result<()> {
     let token = format!("\0{}\0{}", login.user, login.password);
     let head = RequestHead::new(connection.version, 0);

@@ -1,9 +1,9 @@
-//! Takes what is typed, or a file's text, apart into statements.
+//! Splits typed text, or the text of a file, into statements.
 //!
-//! A semicolon ends a statement, but in texts, names, comments, `$$` bodies and batches. The end of a line ends the shell's
-//! own commands, but for COPY, as in cqlsh.
+//! A semicolon ends a statement, except in texts, names, comments, `$$` bodies and batches. As in cqlsh, the end of a
+//! line ends the shell's own commands, except COPY.
 
-/// The words that begin a command which the end of its line ends.
+/// Words that begin a command which the end of the line ends.
 const ENDED_BY_LINE: [&str; 22] = [
     "help",
     "?",
@@ -32,21 +32,21 @@ const ENDED_BY_LINE: [&str; 22] = [
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// From its first word on, without the semicolon.
+    /// The text from the first word on, without the semicolon.
     pub text: String,
-    /// The line it begins in, from 1.
+    /// The line where it begins, from 1.
     pub line: usize,
 }
 
-/// What a text holds.
+/// The result of splitting a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     pub statements: Vec<Statement>,
-    /// Where the statement begins that has no end yet, if there is one.
+    /// The offset of the statement that has no end yet, if there is one.
     pub open: Option<usize>,
 }
 
-/// Takes a text apart.
+/// Splits a text into statements.
 pub fn take_apart(text: &str) -> Taken {
     let mut scanner = Scanner { text, at: 0, line: 1, begun: None };
     let mut taken = Taken::default();
@@ -69,12 +69,12 @@ struct Scanner<'t> {
     text: &'t str,
     at: usize,
     line: usize,
-    /// Where the statement under way begins, and its line.
+    /// The offset and the line where the current statement begins.
     begun: Option<(usize, usize)>,
 }
 
 impl Scanner<'_> {
-    /// Passes over the next piece; whether a statement ends with it.
+    /// Moves over the next piece. Returns whether a statement ends with it.
     fn step(&mut self) -> bool {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let Some(first) = rest.chars().next() else { return false };
@@ -92,7 +92,7 @@ impl Scanner<'_> {
                 let length = match rest.find("*/") {
                     Some(end) => end + 2,
                     None => {
-                        // A comment without an end waits for it, as a statement does.
+                        // An unclosed comment waits for its end, as a statement does.
                         self.begin();
                         rest.len()
                     }
@@ -119,7 +119,7 @@ impl Scanner<'_> {
             }
         };
         self.advance(length);
-        // What reaches the end of the text without its closing quote is still open.
+        // A text without a closing quote is still open at the end.
         false
     }
 
@@ -135,7 +135,7 @@ impl Scanner<'_> {
         self.at = end;
     }
 
-    /// Whether what was begun is a batch that does not end here.
+    /// Whether the statement that begins at `start` is a batch that does not end here.
     fn is_in_batch(&self, start: usize) -> bool {
         let so_far = self.text.get(start..self.at).unwrap_or_default();
         let mut words = so_far.split(|letter: char| letter.is_whitespace() || letter == ';');

@@ -1,4 +1,4 @@
-//! The trace of a request, read from `system_traces` once the server has written it.
+//! Reads the trace of a request from `system_traces`, once the server has written it.
 
 use super::output::table;
 use super::session::Session;
@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// How long a trace may take to be written whole (cqlsh's `max_trace_wait`).
+/// Maximum time until a trace is written completely (cqlsh's `max_trace_wait`).
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Time between two queries.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Ticks of 100 ns between the Gregorian calendar's begin and 1970.
+/// Ticks of 100 ns from the beginning of the Gregorian calendar to 1970.
 const GREGORIAN_TO_UNIX: u64 = 0x01B2_1DD2_1381_4000;
 
 type Cells = Vec<Option<Vec<u8>>>;
@@ -21,7 +21,7 @@ type Cells = Vec<Option<Vec<u8>>>;
 /// The text of a session's trace.
 ///
 /// # Errors
-/// There is none of that id, or the server does not answer.
+/// There is no trace with this id, or the server does not answer.
 pub fn traced(session: &mut Session, id: Uuid, is_over: bool, in_colour: bool) -> Result<String> {
     let header = whole_session(session, id, is_over)?;
     let events = session.rows(&format!(
@@ -69,7 +69,7 @@ pub fn traced(session: &mut Session, id: Uuid, is_over: bool, in_colour: bool) -
     Ok(out)
 }
 
-/// The row of the session, once it says how long the request took.
+/// The session's row, read again until it contains the duration.
 fn whole_session(session: &mut Session, id: Uuid, is_over: bool) -> Result<Cells> {
     let query = format!(
         "SELECT request, started_at, coordinator, client, duration FROM system_traces.sessions WHERE session_id = {id}"
@@ -87,12 +87,12 @@ fn whole_session(session: &mut Session, id: Uuid, is_over: bool) -> Result<Cells
     }
 }
 
-/// An int or a bigint.
+/// The value of an int or bigint.
 fn number(bytes: Option<&[u8]>) -> i64 {
     bytes.unwrap_or_default().iter().fold(0, |sum, byte| sum << 8 | i64::from(*byte))
 }
 
-/// The moment in a time UUID, as a timestamp's bytes.
+/// The time of a time UUID as a serialised timestamp.
 fn moment_of(id: Uuid) -> Vec<u8> {
     let ticks = id.get_timestamp().map_or(0, |moment| moment.to_gregorian().0);
     let ms = ticks.saturating_sub(GREGORIAN_TO_UNIX) / 10_000;

@@ -1,4 +1,4 @@
-//! `helenus sstable upgrade` and `split`: SSTables written anew into another folder.
+//! `helenus sstable upgrade` and `split`: rewrite SSTables into another folder.
 
 use super::found::{Depth, Found, find};
 use crate::commands::progress::Progress;
@@ -26,7 +26,7 @@ const SPLIT_EXAMPLES: &str = "Example:
 
 The pieces have about so many MiB, cut between partitions; the files that are read stay as they are.";
 
-/// Flags of `upgrade`.
+/// Options of `upgrade`.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = UPGRADE_EXAMPLES)]
 pub struct UpgradeOptions {
@@ -44,7 +44,7 @@ pub struct UpgradeOptions {
     json: bool,
 }
 
-/// Flags of `split`.
+/// Options of `split`.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = SPLIT_EXAMPLES)]
 pub struct SplitOptions {
@@ -71,7 +71,7 @@ struct Line {
 /// Runs `upgrade`.
 ///
 /// # Errors
-/// Versions that are not written; damage; failures of the disk.
+/// A version that cannot be written; damage; failures of the disk.
 pub fn upgrade(host: &Host, options: &UpgradeOptions) -> Result<()> {
     let version = Version::parse(&options.to).filter(|version| version.is_written());
     let Some(version) = version else { bail!("--to {}: da, oa, nb and me are written", options.to) };
@@ -148,7 +148,7 @@ fn anew(
     Ok(())
 }
 
-/// All go into one folder, where nothing tells tables apart.
+/// Refuses SSTables of different tables, because the new ones all go into one folder.
 fn of_one_table(all: &[Found]) -> Result<()> {
     let name = |found: &Found| {
         let (keyspace, table, index) = found.owner();

@@ -13,10 +13,10 @@ const EXAMPLES: &str = "Examples:
 Files are read where they lie; nothing here needs a server or a schema. A server that runs on the directory may remove
 files while they are read: copy them, or stop it.";
 
-/// The command.
+/// Defines the command.
 pub fn command() -> Command {
     let options = [
-        // Told after the flags: a struct's own documentation would stand in its place.
+        // `about` must follow `augment_args`, which would otherwise replace it by the documentation of the struct.
         ls::LsOptions::augment_args(Command::new("ls"))
             .about("List SSTables: whose, which version, how large"),
         dump::DumpOptions::augment_args(Command::new("dump"))
@@ -41,10 +41,10 @@ pub fn command() -> Command {
         .subcommands(options)
 }
 
-/// Runs one.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// What the command says.
+/// Errors of the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let host = helenus_host::real::host();
     match matches.subcommand() {

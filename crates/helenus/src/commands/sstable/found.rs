@@ -1,4 +1,4 @@
-//! Which SSTables a command line means: files by any of their components, folders by all in them.
+//! Finds the SSTables that a command line names: files by any of their components, folders by all SSTables in them.
 
 use anyhow::{Context, Result, anyhow, bail};
 use helenus_host::Disk;
@@ -17,28 +17,28 @@ use std::sync::Arc;
 /// An SSTable on disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
-    /// Its folder.
+    /// The folder of its files.
     pub folder: PathBuf,
-    /// Its names.
+    /// The version and the id in the names of its files.
     pub descriptor: Descriptor,
 }
 
 impl Found {
-    /// The file of its partitions.
+    /// The path of Data.db.
     pub fn data(&self) -> PathBuf {
         self.descriptor.path(&self.folder, Component::Data)
     }
 
-    /// Keyspace, table and, for the files of a secondary index, its name, as far as the folders above tell.
+    /// Keyspace, table and the name of the secondary index, if any, as far as the names of the folders tell them.
     pub fn owner(&self) -> (String, String, Option<String>) {
         let Owner { keyspace, table, index, .. } = owner_of_folder(&self.folder);
         (or_unknown(keyspace, "keyspace"), or_unknown(table, "table"), index)
     }
 
-    /// Opens it by its own header.
+    /// Opens the SSTable with the schema of its own header.
     ///
     /// # Errors
-    /// What is damaged or not read here.
+    /// Damage; content that cannot be read.
     pub fn open(&self, disk: &dyn Disk) -> Result<Arc<SsTable>> {
         let (keyspace, table, _) = self.owner();
         let at = (&*self.folder, self.descriptor);
@@ -47,7 +47,7 @@ impl Found {
         opened.map_err(|error| self.unreadable(disk, error))
     }
 
-    /// Adds what to do to an error of opening.
+    /// Adds advice to an error of opening.
     pub fn unreadable(&self, disk: &dyn Disk, error: Error) -> anyhow::Error {
         let missing = |component| !disk.exists(&self.descriptor.path(&self.folder, component));
         let data = self.data();
@@ -74,41 +74,41 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// What folders mean.
+/// How folders are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// The SSTables in them.
+    /// For the SSTables directly in them.
     Flat,
-    /// The same, and a flag of the command, `--recursive`, makes it more.
+    /// As `Flat`; messages mention that `--recursive` searches deeper.
     FlatUnlessTold,
-    /// Those in the folders in them too, but for snapshots and backups.
+    /// Also for SSTables in subfolders, except snapshots and backups.
     Deep,
 }
 
-/// A file that should be an SSTable's and cannot be read as one.
+/// A file that looks like an SSTable and cannot be read as one.
 #[derive(Serialize)]
 pub struct Refused {
-    /// The file.
+    /// The path of the file.
     pub data: PathBuf,
-    /// Why, and what to do.
+    /// The reason, and advice.
     #[serde(rename = "refused")]
     pub reason: String,
 }
 
-/// All that arguments name.
+/// The result of a search.
 #[derive(Default)]
 pub struct Findings {
     /// The SSTables, sorted.
     pub sstables: BTreeSet<Found>,
-    /// What is none that can be read, in the order in which it was found.
+    /// The unreadable files, in the order in which they were found.
     pub refused: Vec<Refused>,
 }
 
 impl Findings {
-    /// Says of each file that was left out why: a line of text, or of JSON.
+    /// Writes the reason for each unreadable file, as a line of text or of JSON.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub fn tell_refused(&self, json: bool, out: &mut impl Write) -> Result<()> {
         for refused in &self.refused {
             if json {
@@ -121,10 +121,10 @@ impl Findings {
         Ok(())
     }
 
-    /// The end of a command that went past what it could not read.
+    /// The result of a command that skipped unreadable files.
     ///
     /// # Errors
-    /// If there was anything.
+    /// There was an unreadable file.
     pub fn end(&self) -> Result<()> {
         match self.refused.len() {
             0 => Ok(()),
@@ -134,10 +134,10 @@ impl Findings {
     }
 }
 
-/// The SSTables that arguments name, sorted.
+/// The SSTables that the arguments name, sorted.
 ///
 /// # Errors
-/// An argument that is no SSTable's file, a folder without any, a version that is not known.
+/// An argument that is not a file of an SSTable, a folder without SSTables, an unknown version.
 pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<Found>> {
     let Findings { sstables, refused } = find_all(disk, arguments, depth)?;
     match refused.into_iter().next() {
@@ -146,10 +146,10 @@ pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<
     }
 }
 
-/// As `find`, for a command that goes past files that cannot be read and says so of each.
+/// As `find`, for a command that skips unreadable files and reports each.
 ///
 /// # Errors
-/// An argument that is not there, a folder with nothing in it.
+/// An argument that does not exist, an empty folder.
 pub fn find_all(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Findings> {
     let mut found = Findings::default();
     for argument in arguments {
@@ -190,7 +190,7 @@ fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut Findin
     Ok(())
 }
 
-/// Whether a file is a Data.db, be it of a version that is not known. What others leave beside SSTables is none.
+/// Whether a file is a Data.db, even of an unknown version. Other files beside SSTables are not.
 fn is_an_sstables(path: &Path) -> bool {
     let name = file_name(path);
     let is_data = |(_, component): (Descriptor, &str)| component == Component::Data.name();
@@ -282,7 +282,7 @@ mod tests {
             assert_eq!(names, ["nb-1-big"]);
             assert!(found.refused.is_empty());
         }
-        // Who names one of them means it.
+        // A file that is named explicitly is not skipped.
         assert!(
             refused(disk, "/d/t/Copy of nb-1-big-Data.db", Depth::Flat).contains("as in nb-1-big-Data.db")
         );

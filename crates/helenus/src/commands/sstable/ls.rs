@@ -1,4 +1,4 @@
-//! `helenus sstable ls`: which SSTables are there, whose they are, and how large.
+//! `helenus sstable ls`: lists SSTables with their table, version and size.
 
 use super::found::{Depth, Found, find_all};
 use crate::commands::progress::{Progress, size};
@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 
 Files of versions that are not read here stand at the end, each with the reason; the exit code is 1 then.";
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct LsOptions {
@@ -30,7 +30,7 @@ pub struct LsOptions {
     json: bool,
 }
 
-/// An SSTable in a listing.
+/// An SSTable in the list.
 #[derive(Serialize)]
 struct Line {
     keyspace: String,
@@ -43,14 +43,14 @@ struct Line {
     written_by: &'static str,
     /// Bytes of all components.
     bytes: u64,
-    /// Rows by its own count; absent where Statistics.db cannot be read, and then `problem` says why.
+    /// The number of rows by Statistics.db. `None` if Statistics.db cannot be read; `problem` is then the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Components that TOC.txt lists and that are not there.
+    /// The components that TOC.txt lists and that do not exist.
     missing: Vec<String>,
     data: PathBuf,
 }
@@ -58,7 +58,7 @@ struct Line {
 /// Runs the command.
 ///
 /// # Errors
-/// Arguments that are not there; at the end, that some files were left out.
+/// Arguments that do not exist; at the end, that files were skipped.
 pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
     let disk = &*host.disk;
     let findings = find_all(disk, &options.files, Depth::Deep)?;
@@ -75,7 +75,7 @@ pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
             serde_json::to_writer(&mut out, &line)?;
             writeln!(out)?;
         } else {
-            // Columns are as wide as the widest of all.
+            // Collected first, because the column widths depend on all lines.
             lines.push(line);
         }
     }
@@ -132,7 +132,8 @@ fn line(disk: &dyn Disk, found: &Found) -> Line {
     }
 }
 
-/// The components that TOC.txt lists, or that are there if it is not, each with its size; those of indexes only if they are there.
+/// The components that TOC.txt lists, or that exist if there is no TOC.txt, each with its size. Index components only
+/// if they exist.
 pub fn components(disk: &dyn Disk, found: &Found) -> Vec<(String, Option<u64>)> {
     let Found { folder, descriptor } = found;
     let toc_path = descriptor.path(folder, Component::Toc);

@@ -1,4 +1,4 @@
-//! `helenus sstable metadata`: what Statistics.db says of a file, under the names of Cassandra's sstablemetadata.
+//! `helenus sstable metadata`: prints Statistics.db, with the names of Cassandra's sstablemetadata.
 
 use super::dump::key_types;
 use super::found::{Depth, Found, find_all};
@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   helenus sstable metadata --gc-grace-seconds 864000 data
   helenus sstable metadata --json FILE | jq .\"Repaired at\"";
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct MetadataOptions {
@@ -42,7 +42,7 @@ pub struct MetadataOptions {
 /// Runs the command.
 ///
 /// # Errors
-/// Files whose Statistics.db is damaged; at the end, that some were left out.
+/// A damaged Statistics.db; at the end, that files were skipped.
 pub fn run(host: &Host, options: &MetadataOptions) -> Result<()> {
     let disk = &*host.disk;
     let mut out = std::io::stdout().lock();
@@ -72,7 +72,7 @@ pub fn run(host: &Host, options: &MetadataOptions) -> Result<()> {
     findings.end()
 }
 
-/// A figure with its name, and what it means to a reader.
+/// A value with its name, and a remark for readers.
 struct Field {
     name: &'static str,
     value: Value,
@@ -159,7 +159,7 @@ fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64
     Ok(fields)
 }
 
-/// A number where it is one of 64 bits.
+/// The token of a key: a JSON number if it fits into 64 bits, otherwise a string.
 fn token(partitioner: Partitioner, key: &[u8]) -> Value {
     let text = partitioner.token_text(key);
     text.map_or(Value::Null, |text| text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)))
@@ -208,7 +208,7 @@ fn content(stats: &Stats, before_s: i64) -> Vec<Field> {
     ]
 }
 
-/// Upper end and count of each bucket that has any.
+/// The upper end and the count of each bucket that is not empty.
 fn buckets(histogram: &EstimatedHistogram) -> Vec<(u64, u64)> {
     histogram.buckets().filter(|(_, count)| *count > 0).collect()
 }

@@ -1,6 +1,7 @@
-//! `helenus sstable`: what can be done with SSTables where they lie, without a server and without a schema.
+//! `helenus sstable`: works on SSTables directly, without a server and without a schema.
 //!
-//! `found` turns arguments into SSTables, which are opened by their own headers; each command has a file of its own.
+//! `found` finds the SSTables that the arguments name. They are opened with their own headers. Each command has a file
+//! of its own.
 
 mod anew;
 mod command;

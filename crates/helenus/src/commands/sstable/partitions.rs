@@ -1,4 +1,4 @@
-//! `helenus sstable partitions`: the large partitions of SSTables, as Cassandra's sstablepartitions counts them.
+//! `helenus sstable partitions`: lists large partitions of SSTables, with the counts of Cassandra's sstablepartitions.
 
 use super::dump::key_types;
 use super::found::{Depth, Found, find_all};
@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   helenus sstable partitions --min-size 100MiB data      and the keys of those of 100 MiB or more
   helenus sstable partitions --json --min-tombstones 1000 data | jq .key";
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct PartitionsOptions {
@@ -60,7 +60,7 @@ pub struct PartitionsOptions {
     json: bool,
 }
 
-/// Elements between two words about progress.
+/// Number of elements between two reports of progress.
 const PROGRESS_ELEMENTS: u64 = 1024;
 
 fn hex(bytes: &[u8]) -> String {
@@ -85,9 +85,9 @@ fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
-/// What a partition of one file has, by the names and rules of `SSTablePartitions.PartitionStats`: the static row and the
-/// partition's own deletion count for nothing there, what has expired counts as a tombstone, and a cell that expires with its row
-/// counts with the row alone.
+/// The counts of a partition in one file, by the names and rules of `SSTablePartitions.PartitionStats`: the static row
+/// and the partition deletion are not counted, expired cells and rows count as tombstones, and a cell that expires
+/// together with its row is counted with the row only.
 #[derive(Default, Serialize, Clone)]
 struct Counts {
     bytes: u64,
@@ -100,14 +100,14 @@ struct Counts {
     cell_tombstones: u64,
     expired_rows: u64,
     expired_cells: u64,
-    /// Cells of the static row, which are in none of the other figures.
+    /// Number of cells of the static row, which no other count includes.
     static_cells: u64,
 }
 
 #[derive(Serialize)]
 struct Line<'a> {
     key: String,
-    /// The serialised key in hexadecimal digits.
+    /// The serialised key in hexadecimal.
     key_bytes: String,
     live: bool,
     position: u64,
@@ -123,7 +123,7 @@ struct Summary<'a> {
     percentiles: Vec<Row>,
 }
 
-/// A line of the summary's table.
+/// A line of the summary.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
@@ -136,7 +136,7 @@ struct Row {
 /// Runs the command.
 ///
 /// # Errors
-/// Damage; at the end, that some files were left out.
+/// Damage; at the end, that files were skipped.
 pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
     let findings = find_all(&*host.disk, &options.files, Depth::Deep)?;
     let tables: Result<Vec<_>> =
@@ -158,7 +158,7 @@ pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
     findings.end()
 }
 
-/// The figures of a file's partitions.
+/// Statistics over the partitions of a file.
 struct Totals {
     histograms: [EstimatedHistogram; 4],
     least: [u64; 4],
@@ -207,7 +207,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// `before` are the bytes of the SSTables that are done.
+    /// Counts the partitions of a table. `before` is the number of bytes of the SSTables that are done.
     fn run(&mut self, table: &Arc<SsTable>, (progress, before): (&mut Progress, u64)) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if !self.options.json {

@@ -1,4 +1,5 @@
-//! `helenus sstable scrub`: SSTables written anew with everything of them that can be read, as Cassandra's sstablescrub does.
+//! `helenus sstable scrub`: rewrites SSTables with everything that can be read of them, as Cassandra's sstablescrub
+//! does.
 
 use super::found::{Depth, Found, find};
 use crate::commands::progress::{Progress, size};
@@ -32,12 +33,12 @@ their own. Statistics.db must be sound: without it nothing says what a row looks
 anew. The version stays, or is the next that is written (ma to md become me, na becomes nb, nc becomes oa), or the last (pa becomes
 oa, ea becomes da).";
 
-/// Losses of one SSTable that are put into JSON one by one.
+/// Maximum number of losses of an SSTable that are listed in JSON.
 const LOSSES_TOLD: usize = 1000;
-/// Files that an SSTable has, about; a transaction log wants to know.
+/// Approximate number of files of an SSTable, for the transaction log.
 const FILES: usize = 9;
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct ScrubOptions {
@@ -76,7 +77,7 @@ struct Line {
     times_capped: u64,
     losses: u64,
     bytes_lost: u64,
-    /// The first of them.
+    /// The first losses.
     lost: Vec<LostLine>,
     notes: Vec<String>,
 }
@@ -94,13 +95,13 @@ struct LostLine {
 /// Runs the command.
 ///
 /// # Errors
-/// Arguments that are no SSTables, files of which nothing can be read, failures of the disk.
+/// Arguments that are not SSTables, files that are entirely unreadable, failures of the disk.
 pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
     let disk = &host.disk;
     let mut all = find(&**disk, &options.files, Depth::Flat)?;
     let mut place = Place::new(host, options)?;
     let _held = place.prepare(&all)?;
-    // What an unfinished transaction left is gone now.
+    // `prepare` has removed the files of unfinished transactions.
     all.retain(|found| disk.exists(&found.data()));
     let bytes: Vec<u64> = all.iter().map(|found| size_of(&**disk, found)).collect();
     let total: u64 = bytes.iter().sum();
@@ -133,18 +134,18 @@ fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
     disk.open(&found.data()).and_then(|file| file.size()).unwrap_or_default()
 }
 
-/// Where new SSTables go, and what they are called.
+/// The folder and the names of the new SSTables.
 struct Place<'a> {
     host: &'a Host,
-    /// `None`: into the places of the old.
+    /// The output folder. `None`: the new SSTables replace the old ones.
     output: Option<PathBuf>,
     ids: SsTableIds,
-    /// The number given last.
+    /// The last number used in a name.
     number: u32,
     snapshot: String,
 }
 
-/// Locks on the databases that folders belong to.
+/// Locks on the databases that the folders belong to.
 type Held = Vec<Box<dyn Send + Sync>>;
 
 impl<'a> Place<'a> {
@@ -160,7 +161,8 @@ impl<'a> Place<'a> {
         Ok(Place { host, output, ids, number: 0, snapshot })
     }
 
-    /// Before files are replaced: nobody may have them open, and no transaction may be half done.
+    /// Prepares the replacement of files: locks the databases, so that no other process has the files open, and
+    /// finishes interrupted transactions.
     fn prepare(&self, all: &[Found]) -> Result<Held> {
         let disk = &*self.host.disk;
         let folders: BTreeSet<&Path> = all.iter().map(|found| found.folder.as_path()).collect();
@@ -190,7 +192,7 @@ impl<'a> Place<'a> {
         Ok(held)
     }
 
-    /// Links the files of an SSTable into a snapshot.
+    /// Hard-links the files of an SSTable into a snapshot.
     fn snapshot(&self, found: &Found) -> Result<PathBuf> {
         let disk = &*self.host.disk;
         let folder = found.folder.join("snapshots").join(&self.snapshot);
@@ -203,7 +205,7 @@ impl<'a> Place<'a> {
         Ok(folder)
     }
 
-    /// A new name, of the kind that the old one has: numbers are what every version of Cassandra reads.
+    /// A new name of the same kind as the old one. Names with numbers are readable by every version of Cassandra.
     fn next(&mut self, version: Version, old: SsTableId, folder: &Path) -> std::io::Result<Descriptor> {
         let id = match old {
             SsTableId::Time { .. } => self.ids.next(self.host.clock.wall_us()),
@@ -232,7 +234,7 @@ fn files_of(disk: &dyn Disk, found: &Found) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(is_its).collect())
 }
 
-/// The version of the new files: the old one, or the next that is written.
+/// The version of the new files: the old version if it can be written, otherwise the next one that can.
 fn version_for(old: Version) -> Version {
     let is_next = |version: &Version| *version >= old && version.is_written();
     let last_of_format =

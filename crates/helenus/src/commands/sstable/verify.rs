@@ -1,4 +1,4 @@
-//! `helenus sstable verify`: reads everything of SSTables and says what is wrong.
+//! `helenus sstable verify`: reads SSTables completely and reports damage.
 
 use super::found::{Depth, Found, find_all};
 use super::ls::components;
@@ -22,7 +22,7 @@ Statistics.db, the order of partitions and rows, that range tombstones are close
 and that filter, summary and indexes lead to every partition and every block of rows. Exit code 1 when something is
 wrong, or a file of a version that is not read here was left out; helenus sstable scrub saves what can be read.";
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyOptions {
@@ -43,7 +43,7 @@ struct Line {
     sound: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Why it was not looked into.
+    /// The reason why it was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     passed_over: Option<&'static str>,
     partitions: u64,
@@ -54,7 +54,7 @@ struct Line {
 /// Runs the command.
 ///
 /// # Errors
-/// Arguments that are not there; at the end, that some are damaged or were left out.
+/// Arguments that do not exist; at the end, that some SSTables are damaged or were skipped.
 pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     let disk = &*host.disk;
     let findings = find_all(disk, &options.files, Depth::Deep)?;
@@ -110,7 +110,7 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     }
 }
 
-/// Files of a node's own secondary indexes are in the order of their values, which nothing here reads.
+/// SSTables of a Cassandra node's own secondary indexes are ordered by indexed value, an order that no code here reads.
 const OF_AN_INDEX: &str = "of a secondary index, which is made anew wherever its table is taken";
 
 fn is_of_a_nodes_index(disk: &dyn Disk, found: &Found) -> bool {
@@ -120,7 +120,7 @@ fn is_of_a_nodes_index(disk: &dyn Disk, found: &Found) -> bool {
             .is_ok_and(|statistics| statistics.validation.partitioner != MURMUR3_PARTITIONER)
 }
 
-/// The problem without the folder, which the line has.
+/// The error without the folder, which the line contains already.
 fn short(found: &Found, error: &anyhow::Error) -> String {
     let folder = format!("{}/", found.folder.display());
     error.root_cause().to_string().replace(&folder, "")
@@ -130,7 +130,7 @@ fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
     disk.open(&found.data()).and_then(|file| file.size()).unwrap_or_default()
 }
 
-/// Checks one SSTable, and tells what is done, and of how much.
+/// Checks one SSTable. Reports the bytes done and the total to `progress`.
 fn verify(
     disk: &dyn Disk,
     found: &Found,

@@ -1,4 +1,4 @@
-//! Gathers what the threads of a run count, second by second: for the terminal, the series, and the run's figures.
+//! Collects the counts of a run's threads, second by second, for the terminal, the series, and the results.
 
 use super::cost::ServerUse;
 use super::drive::{Part, TICK};
@@ -12,23 +12,23 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Between two looks at the bar on the terminal.
+/// Time between two redraws of the bar on the terminal.
 const LOOK: Duration = Duration::from_millis(200);
-/// A last second that is shorter says nothing about rates.
+/// A last second that is shorter than this is left out of the series, because its rate means nothing.
 const SECOND_MIN: Duration = Duration::from_millis(200);
 
-/// What the threads have told so far.
+/// The counts received so far.
 pub(super) struct Collected {
     live: Live,
     threads: usize,
     total: Option<Tally>,
-    /// Seconds of which not every thread has told yet: what was told, and by how many.
+    /// The seconds that some threads have not reported yet: their counts, and the number of threads that reported.
     open: BTreeMap<u64, (Tally, usize)>,
-    /// The latest second that anybody has told of, and how many seconds are over.
+    /// The latest second that any thread has reported, and the number of closed seconds.
     newest: u64,
     over: u64,
     series: Vec<Second>,
-    /// The server when the measurement began.
+    /// The server's use of resources when the measurement began.
     pub server_before: Option<ServerUse>,
 }
 
@@ -38,7 +38,7 @@ impl Collected {
         Collected { live, threads, total: None, open, newest: 0, over: 0, series, server_before: None }
     }
 
-    /// Listens until all threads have ended.
+    /// Receives until all threads have ended.
     pub fn of(
         heard: &Receiver<Part>,
         live: Live,
@@ -63,7 +63,7 @@ impl Collected {
     fn add(&mut self, part: Part) -> Result<()> {
         let Part { second, is_last, mut tally } = part;
         if second.is_none() {
-            // Of the warm-up only what went wrong is kept.
+            // Of the warm-up, only the faults are kept.
             tally.begin();
         }
         match &mut self.total {
@@ -88,7 +88,7 @@ impl Collected {
         if !is_last {
             self.over = self.over.max(second + 1);
         }
-        // A thread that has ended tells nothing more: two seconds later nobody is waited for.
+        // A thread that has ended reports nothing more, so a second is closed at the latest two seconds later.
         while let Some(first) = self.open.first_entry() {
             let (number, told) = (*first.key(), first.get().1);
             if number >= self.over || told < self.threads && self.newest < number + 2 {
@@ -114,7 +114,7 @@ impl Collected {
         Ok(())
     }
 
-    /// The run took so long: closes what is open.
+    /// Closes the open seconds of a run that took `took`.
     pub fn end(&mut self, took: Duration) -> Result<()> {
         while let Some((number, (tally, _))) = self.open.pop_first() {
             let length = took.saturating_sub(TICK * u32::try_from(number).unwrap_or(u32::MAX)).min(TICK);
@@ -125,7 +125,7 @@ impl Collected {
         Ok(())
     }
 
-    /// The figures that were counted.
+    /// The results of the run.
     pub fn figures(&self, took: Duration, workload: &dyn Workload) -> Result<Figures> {
         let seconds = took.as_secs_f64();
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };

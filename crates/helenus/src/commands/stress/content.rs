@@ -1,21 +1,21 @@
-//! What the rows hold, computed from their numbers: written by some workloads, expected by the others.
+//! Computes the content of rows from their numbers, both for workloads that write and for workloads that check.
 //!
-//! Single rows have the sizes of the old CQL benchmark: keys of 7 bytes, five binary values of 34. Wide rows have those
-//! of the old query profiles, names of 10 bytes and values of 25, in the same texts as `tests/texts/wide_rows.py`, which
-//! can therefore check what `load` wrote.
+//! Single rows have the sizes of the old CQL benchmark: keys of 7 bytes and five binary values of 34 bytes. Wide rows
+//! have those of the old query profiles, names of 10 bytes and values of 25, with the same texts as
+//! `tests/texts/wide_rows.py`, which can therefore check what `load` wrote.
 
 /// Bytes of a single row's key.
 pub(crate) const KEY: usize = 7;
-/// Bytes of each of its values.
+/// Bytes of a single row's values, each.
 pub(crate) const VALUE: usize = 34;
-/// Its columns besides the key.
+/// Number of columns of a single row besides the key.
 pub(crate) const COLUMNS: usize = 5;
-/// Bytes of a wide row's name.
+/// Bytes of a wide row's column name.
 pub(crate) const NAME: usize = 10;
-/// Bytes of its value.
+/// Bytes of a wide row's value.
 pub(crate) const WIDE_VALUE: usize = 25;
 
-/// A bijection that leaves no pattern (splitmix64's finisher): values, and places to read.
+/// A bijection that leaves no pattern (the finisher of splitmix64), for values and for random rows.
 pub(crate) fn mix(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,7 +23,7 @@ pub(crate) fn mix(number: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number below `bound` from a mixed one.
+/// Maps a mixed number to a number below `bound`.
 pub(crate) fn below(mixed: u64, bound: u64) -> u64 {
     ((u128::from(mixed) * u128::from(bound)) >> 64) as u64
 }
@@ -34,7 +34,7 @@ pub(crate) fn key(row: u64) -> [u8; KEY] {
     key
 }
 
-/// One of its values.
+/// A value of a single row.
 pub(crate) fn value(row: u64, column: usize) -> [u8; VALUE] {
     let mut word = mix(row * COLUMNS as u64 + column as u64);
     let mut bytes = [0; VALUE];
@@ -46,14 +46,14 @@ pub(crate) fn value(row: u64, column: usize) -> [u8; VALUE] {
     bytes
 }
 
-/// The name of a wide row: its number.
+/// The name of the column `row` of a wide row: its number.
 pub(crate) fn name(row: u64) -> [u8; NAME] {
     let mut bytes = [0; NAME];
     put_decimal(&mut bytes, row);
     bytes
 }
 
-/// Its value: the width of the partition and a scrambled number.
+/// The value of the column `row` of a wide row: the width of the partition and a scrambled number.
 pub(crate) fn wide_value(width: u64, row: u64) -> [u8; WIDE_VALUE] {
     const DIGITS_17: u128 = 100_000_000_000_000_000;
     let mut bytes = [b':'; WIDE_VALUE];
@@ -63,7 +63,7 @@ pub(crate) fn wide_value(width: u64, row: u64) -> [u8; WIDE_VALUE] {
     bytes
 }
 
-/// Fills `place` with the last digits of a number.
+/// Fills `place` with the last decimal digits of a number.
 fn put_decimal(place: &mut [u8], mut number: u64) {
     const PAIRS: &[u8; 200] = &pairs();
     let mut chunks = place.rchunks_exact_mut(2);

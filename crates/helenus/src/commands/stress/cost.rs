@@ -1,31 +1,31 @@
-//! What a run costs in CPU time and memory, the client's and the server's.
+//! Measures the CPU time and memory of a run, for the client and the server.
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::Duration;
 
-/// Units of the times in `/proc/PID/stat` a second: USER_HZ, 100 on every Linux.
+/// The unit of the times in `/proc/PID/stat`, in ticks a second: USER_HZ, which is 100 on every Linux.
 const TICKS: f64 = 100.0;
 
-/// What a thread has used so far.
+/// A thread's use of the CPU so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThreadUse {
     /// CPU time, user and system.
     pub cpu: Duration,
-    /// Time it could have run and was given no processor; zero where the system does not say.
+    /// Time in which the thread was runnable and waited for a processor; zero if the system does not report it.
     pub waited: Duration,
 }
 
 impl ThreadUse {
-    /// What was used after `before`.
+    /// The use since `before`.
     pub fn since(self, before: ThreadUse) -> ThreadUse {
         let (cpu, waited) = (self.cpu.saturating_sub(before.cpu), self.waited.saturating_sub(before.waited));
         ThreadUse { cpu, waited }
     }
 }
 
-/// That of this thread. The second number of Linux' schedstat is the time in run queues, nanoseconds.
+/// The use of the current thread. The second number of Linux' schedstat is the time in run queues, in nanoseconds.
 pub(super) fn thread_use() -> ThreadUse {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let cpu =
@@ -35,21 +35,21 @@ pub(super) fn thread_use() -> ThreadUse {
     ThreadUse { cpu, waited: Duration::from_nanos(waited.unwrap_or(0)) }
 }
 
-/// Lets this thread, and those that it starts, be woken when they asked to be, where Linux would let timers that end
-/// within 50 us of each other end together: at a fixed rate that would count as latency.
+/// Makes timers of this thread, and of threads that it starts, fire exactly. By default, Linux may delay a timer by up
+/// to 50 us to fire it together with others, which would count as latency at a fixed rate.
 pub(super) fn wake_on_time() {
-    // A system without it wakes later, which the figures show.
+    // A system without this file wakes threads later, which the results show.
     let _only_linux_has_it = fs::write("/proc/self/timerslack_ns", "1");
 }
 
-/// A server on this machine, seen from outside.
+/// A server process on this machine, observed from outside.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerUse {
     /// CPU time of all its threads so far, user and system, in steps of 10 ms.
     pub cpu_s: f64,
     /// Resident memory, MiB.
     pub resident_mib: f64,
-    /// The most it was.
+    /// The peak of resident memory, MiB.
     pub resident_peak_mib: f64,
 }
 
@@ -58,7 +58,8 @@ impl ServerUse {
     pub fn of(pid: u32) -> Result<ServerUse> {
         let path = format!("/proc/{pid}/stat");
         let stat = fs::read_to_string(&path).with_context(|| format!("--server-pid: cannot read {path}"))?;
-        // The name, second, is in parentheses and may hold blanks; user and system time are fields 14 and 15.
+        // The second field, the name, is in parentheses and may contain blanks. User and system time are fields 14 and
+        // 15.
         let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let ticks: Vec<f64> =
             after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! The loop of one thread: wait for its connections, judge answers, send the next requests, until the time is up. Each
-//! second it hands over what it has counted.
+//! The loop of one thread: waits for its connections, checks answers, and sends the next requests until the time is up.
+//! Each second it hands over its counts.
 
 use super::cost::{ThreadUse, thread_use};
 use super::interrupt::Interrupt;
@@ -11,60 +11,60 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-/// Between two hand-overs.
+/// Time between two hand-overs.
 pub(super) const TICK: Duration = Duration::from_secs(1);
-/// Sockets that block are left this often to see what time it is.
+/// The longest block on a socket, after which the thread checks the time.
 const BLOCK: Duration = Duration::from_millis(250);
 
-/// When a run measures and when it ends.
+/// The times at which a run measures and ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<'r> {
     pub begun: Instant,
-    /// Answers before this do not count.
+    /// Answers before this time are not counted.
     pub measure_from: Instant,
-    /// No request is sent after this; without it, until there are none.
+    /// No request is sent after this time. `None`: until there are no more requests.
     pub send_until: Option<Instant>,
-    /// Whether requests leave at a fixed rate.
+    /// Whether requests are sent at a fixed rate.
     pub is_paced: bool,
-    /// Set to end it early.
+    /// Ends the run early when set.
     pub interrupt: &'r Interrupt,
 }
 
-/// What a thread counted in one second.
+/// The counts of a thread in one second.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// Which second since the measurement began; `None` for all before it.
+    /// The second since the measurement began; `None` for the time before.
     pub second: Option<u64>,
-    /// Whether the thread has ended, perhaps before the second.
+    /// Whether the thread has ended, perhaps within the second.
     pub is_last: bool,
     pub tally: Tally,
 }
 
-/// What a thread did.
+/// The totals of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Driven {
-    /// What it used while it measured.
+    /// Its use of the CPU during the measurement.
     pub used: ThreadUse,
-    /// For how long it measured.
+    /// The duration of its measurement.
     pub wall: Duration,
-    /// When its last answer came.
+    /// The time of its last answer.
     pub ended: Instant,
-    /// Requests that were due and had not left at the end.
+    /// Number of requests that were due and not sent at the end.
     pub late: u64,
 }
 
-/// The seconds of a thread's run, and what it counts in the one that is under way.
+/// The current second of a thread's run, and its counts.
 struct Counting<'t> {
     tally: Tally,
     /// `None` before the measurement.
     second: Option<u64>,
-    /// When this one ends.
+    /// The end of the second.
     ends: Instant,
     told: &'t SyncSender<Part>,
 }
 
 impl Counting<'_> {
-    /// Hands over what is over at `now`. Whether the measurement has begun just now.
+    /// Hands over the seconds that have ended by `now`. Returns whether the measurement begins with this call.
     fn at(&mut self, now: Instant) -> Result<bool> {
         let mut begins = false;
         while now >= self.ends {
@@ -79,20 +79,20 @@ impl Counting<'_> {
     fn hand_over(&mut self, is_last: bool) -> Result<()> {
         let next = self.tally.another()?;
         let tally = std::mem::replace(&mut self.tally, next);
-        // Who listened has ended with an error of its own.
+        // If the receiver is gone, it ended with an error of its own.
         let _nobody_listens = self.told.send(Part { second: self.second, is_last, tally });
         Ok(())
     }
 }
 
-/// Drives connections to the end; `told` gets what each second has brought.
+/// Drives connections to the end. Sends the counts of each second to `told`.
 pub(super) fn drive(
     mut lanes: Vec<Lane<'_>>,
     plan: Plan<'_>,
     tally: Tally,
     told: &SyncSender<Part>,
 ) -> Result<Driven> {
-    // With one request in flight there is nothing to wait for but its answer: a blocking read spares a call.
+    // With one request in flight the thread can only wait for its answer, so a blocking read saves a system call.
     let blocking = !plan.is_paced && matches!(lanes.as_slice(), [lane] if lane.streams() == 1);
     for lane in &mut lanes {
         lane.socket().set_nonblocking(!blocking)?;
@@ -115,7 +115,7 @@ pub(super) fn drive(
             late += lanes.iter_mut().map(|lane| lane.end(end)).sum::<u64>();
         }
         if plan.interrupt.is_set() {
-            // What was due does not count as late: nobody wants it any more.
+            // Requests that were due do not count as late after an interrupt.
             lanes.iter_mut().for_each(|lane| _ = lane.end(plan.begun));
         }
         if lanes.iter().all(Lane::is_done) {
@@ -147,7 +147,7 @@ pub(super) fn drive(
     }
 }
 
-/// Waits until a lane can go on or a span is over; `ready` says how each can.
+/// Waits until a lane can proceed or `span` has passed. `ready` receives the poll flags of each lane.
 fn wait(lanes: &[Lane<'_>], ready: &mut [PollFlags], span: Duration) -> Result<()> {
     let interest = |lane: &Lane<'_>| {
         if lane.wants_to_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }

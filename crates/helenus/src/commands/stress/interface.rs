@@ -1,9 +1,9 @@
-//! The ways to ask a server the same.
+//! The interfaces over which the same workload can be sent.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// An interface, and how statements go over it.
+/// An interface, and the form of its statements.
 #[derive(ValueEnum, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Interface {
@@ -19,10 +19,10 @@ pub(super) enum Interface {
 }
 
 impl Interface {
-    /// All of them, those of the old benchmark first.
+    /// All interfaces, those of the old benchmark first.
     pub const ALL: [Interface; 4] = [Interface::Rpc, Interface::Cql, Interface::Prepared, Interface::Cql2];
 
-    /// Whether it is reached over the RPC interface's sockets.
+    /// Whether it uses the sockets of Thrift RPC.
     pub fn is_rpc(self) -> bool {
         matches!(self, Interface::Rpc | Interface::Cql2)
     }

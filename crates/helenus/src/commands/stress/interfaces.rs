@@ -1,9 +1,9 @@
-//! `helenus stress interfaces`: the four tests of the old benchmark of CQL against RPC (2011), each over every interface of a
-//! server in turn, set side by side as there.
+//! `helenus stress interfaces`: runs the four tests of the old benchmark of CQL against RPC (2011) over every interface
+//! of a server in turn, and prints them side by side.
 //!
-//! All work on the same tables: of COMPACT STORAGE if the RPC interface is among those compared, since it sees no others. A
-//! test that writes begins with empty tables each time, so that none pays for what another left. What is read was written
-//! over the first interface, flushed and compacted where the server can be told to.
+//! All tests use the same tables. They have COMPACT STORAGE if Thrift RPC is compared, because it sees no other tables.
+//! A test that writes begins with empty tables each time, so that no interface is affected by the previous one. The
+//! rows to be read are written over the first interface, then flushed and compacted if the server allows it.
 
 use super::interface::Interface;
 use super::options::{InterfacesOptions, LoadOptions, Test};
@@ -18,15 +18,15 @@ use crate::commands::profile::Door;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-/// Rows of the old benchmark.
+/// The number of rows in the old benchmark.
 const TEXT_ROWS: u64 = 20_000_000;
-/// Those of its tests with an index and of counters.
+/// The number of rows in its tests with an index and of counters.
 const TEXT_ROWS_FEW: u64 = 10_000_000;
 
-/// Makes the tests and prints a table for each.
+/// Runs the tests and prints a table for each.
 ///
 /// # Errors
-/// When a server cannot be reached or refuses anything, when an answer is not right; the tables made until then are printed.
+/// A server cannot be reached or refuses a request, an answer is not right; the tables made until then are printed.
 pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
     let interfaces = interfaces(load, options)?;
     let mut first = load.clone();
@@ -65,7 +65,7 @@ pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()>
     Ok(())
 }
 
-/// Which interfaces are compared.
+/// The interfaces to compare.
 fn interfaces(load: &LoadOptions, options: &InterfacesOptions) -> Result<Vec<Interface>> {
     if let Some(interface) = load.over {
         bail!(
@@ -120,7 +120,7 @@ fn empty(caller: &mut Caller, keyspace: &str, test: Test) -> Result<()> {
     caller.run(&format!("TRUNCATE TABLE {keyspace}.{table}"))
 }
 
-/// The test as a workload.
+/// The workload of a test.
 fn workload(load: &LoadOptions, test: Test) -> Result<Box<dyn Workload>> {
     let mut caller = Caller::open(load.door()?)?;
     if let Caller::Rpc(client) = &mut caller {
@@ -137,7 +137,7 @@ fn workload(load: &LoadOptions, test: Test) -> Result<Box<dyn Workload>> {
     })
 }
 
-/// One test over one interface: a warm-up if one is asked for, then every row once, or as long as a duration says.
+/// Runs one test over one interface: a warm-up if requested, then every row once, or for the given duration.
 fn once(caller: &mut Caller, load: &LoadOptions, test: Test) -> Result<Figures> {
     let workload = workload(load, test)?;
     if load.warmup > 0.0 {
@@ -157,7 +157,7 @@ fn once(caller: &mut Caller, load: &LoadOptions, test: Test) -> Result<Figures> 
     measure(&load, lanes(&load, &*workload)?, load.duration, &*workload)
 }
 
-/// Writes the rows that are to be read.
+/// Writes the rows that will be read.
 fn fill(load: &LoadOptions, rows: u64) -> Result<()> {
     let load =
         LoadOptions { rows, duration: None, operations: None, rate: None, warmup: 0.0, ..load.clone() };
@@ -166,7 +166,7 @@ fn fill(load: &LoadOptions, rows: u64) -> Result<()> {
     super::results::ended(&figures).context("while the rows to be read were written")
 }
 
-/// Has the server flush and compact what is to be read, if it can be told to.
+/// Flushes and compacts the rows that will be read, if the server's admin socket is reachable.
 fn settle(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
     match Door::find(load.door()?.address(), options.server_data.as_deref())? {
         Some(door) => {
@@ -181,7 +181,7 @@ fn settle(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
     Ok(())
 }
 
-/// The run of median rate.
+/// The run with the median rate.
 fn median(runs: &[Figures]) -> Option<Figures> {
     let mut order: Vec<&Figures> = runs.iter().collect();
     order.sort_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s));
@@ -196,7 +196,7 @@ fn errors(of_test: &[Vec<Figures>]) {
     }
 }
 
-/// A workload that asks for each row once, in no order, where others draw rows at random.
+/// A workload that reads each row once in a scattered order, whereas others draw rows at random.
 struct EachRow<W> {
     of: W,
     rows: u64,
@@ -208,8 +208,8 @@ impl<W: Workload> EachRow<W> {
         EachRow { of, rows, order: Scatter::new(rows) }
     }
 
-    /// Workloads take the row of an operation from its leading bits: `below(operation, rows)`. This is the least operation
-    /// that gives a row.
+    /// Workloads derive the row of an operation from its leading bits: `below(operation, rows)`. This is the least
+    /// operation that gives `row`.
     fn operation(&self, row: u64) -> u64 {
         let row = u128::from(self.order.place(row));
         u64::try_from((row << 64).div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
@@ -239,7 +239,7 @@ mod tests {
     use super::super::content::below;
     use super::*;
 
-    /// A workload that is never asked.
+    /// A workload without requests.
     struct Silent;
 
     impl Workload for Silent {

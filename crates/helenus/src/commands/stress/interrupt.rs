@@ -1,14 +1,14 @@
-//! Ctrl-C ends a run with the figures it has; a second one ends the program.
+//! Ctrl-C ends a run early with its results so far; a second Ctrl-C ends the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody has pressed Ctrl-C. Nothing listens until `listen`.
+/// Whether Ctrl-C was pressed. Not set before `listen` is called.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from here on. Where that is not possible Ctrl-C ends the program, as ever.
+    /// Starts to listen. If that is impossible, Ctrl-C ends the program as by default.
     pub fn listen(&self) {
         let flag = Arc::clone(&self.0);
         std::thread::spawn(move || {
@@ -25,7 +25,7 @@ impl Interrupt {
         });
     }
 
-    /// Whether it was.
+    /// Whether Ctrl-C was pressed.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

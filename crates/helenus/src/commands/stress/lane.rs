@@ -1,4 +1,4 @@
-//! A pipelined connection: so many streams, each carrying one operation at a time.
+//! A pipelined connection with a fixed number of streams, each of which carries one operation at a time.
 
 use super::measure::Tally;
 use super::schedule::{InFlight, Schedule};
@@ -16,14 +16,14 @@ pub(super) struct Lane<'w> {
     in_flight: InFlight,
     /// Whether the workload has more than one kind of request.
     has_kinds: bool,
-    /// Whether the socket has not taken everything yet.
+    /// Whether there is output that the socket has not accepted yet.
     unsent: bool,
-    /// What moments count from.
+    /// The start of the run, from which times count.
     begun: Instant,
 }
 
 impl<'w> Lane<'w> {
-    /// A lane of `streams` requests in flight.
+    /// A lane with `streams` streams.
     pub fn new(
         line: Line,
         workload: &'w dyn Workload,
@@ -36,37 +36,37 @@ impl<'w> Lane<'w> {
         Lane { line, workload, operations, in_flight, has_kinds, unsent: false, begun: Instant::now() }
     }
 
-    /// The run begins: the schedule's first moment is this one.
+    /// Sets the start of the run, which is the schedule's first time.
     pub fn begin(&mut self, begun: Instant) {
         self.begun = begun;
     }
 
-    /// The socket, to wait for.
+    /// The socket, for polling.
     pub fn socket(&self) -> &TcpStream {
         self.line.socket()
     }
 
-    /// Whether there is something to write still.
+    /// Whether there is output to write.
     pub fn wants_to_write(&self) -> bool {
         self.unsent
     }
 
-    /// How many requests it may have in flight.
+    /// The maximum number of requests in flight.
     pub fn streams(&self) -> usize {
         self.in_flight.streams()
     }
 
-    /// Whether nothing is in flight.
+    /// Whether no request is in flight.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_idle()
     }
 
-    /// Whether nothing is in flight and nothing will be.
+    /// Whether no request is in flight and none will follow.
     pub fn is_done(&self) -> bool {
         self.is_idle() && matches!(self.operations, Operations::Ended)
     }
 
-    /// When it wants to send next, if a schedule says when.
+    /// The time of the next request, if there is a schedule.
     pub fn due(&self) -> Option<Instant> {
         if matches!(self.operations, Operations::Ended) {
             return None;
@@ -74,7 +74,7 @@ impl<'w> Lane<'w> {
         self.in_flight.due().map(|due| self.begun + due)
     }
 
-    /// Sends nothing more; how many requests were due before and have not left.
+    /// Stops sending; returns the number of requests that were due and not sent.
     pub fn end(&mut self, now: Instant) -> u64 {
         if matches!(self.operations, Operations::Ended) {
             return 0;
@@ -83,7 +83,7 @@ impl<'w> Lane<'w> {
         self.in_flight.late(now.saturating_duration_since(self.begun))
     }
 
-    /// Gives every stream that may send a request and writes what the socket takes.
+    /// Starts a request on every stream that may send, and writes as much as the socket accepts.
     pub fn send(&mut self) -> Result<()> {
         let Lane { line, workload, operations, in_flight, begun, unsent, .. } = self;
         if !matches!(operations, Operations::Ended) {
@@ -113,7 +113,7 @@ impl<'w> Lane<'w> {
         Ok(())
     }
 
-    /// Reads once and judges the answers that are complete. Whether there was something to read.
+    /// Reads once and checks the complete answers. Returns whether there was anything to read.
     pub fn receive(&mut self, tally: &mut Tally) -> Result<bool> {
         if let Received::Nothing = self.line.read()? {
             return Ok(false);

@@ -1,40 +1,40 @@
-//! What a run shows while it goes on: a line a second with its figures, and below them a bar. On a terminal alone.
+//! The live output of a run on a terminal: a line of results for each second, and a progress bar below.
 
 use super::results::{Second, micros};
 use crate::commands::numbers::{grouped, seconds};
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// Between two drawings of the bar.
+/// Time between two drawings of the bar.
 const REDRAW: Duration = Duration::from_millis(200);
-/// Cells of the bar.
+/// Width of the bar, in cells.
 const BAR: u64 = 24;
-/// Lines after which the names of the columns are written again.
+/// Number of lines after which the column names are repeated.
 const PAGE: u64 = 20;
 
-/// What the run goes towards.
+/// The goal that the bar shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// So many answers.
+    /// A number of answers.
     Answers(u64),
-    /// So much time after the measurement began.
+    /// A duration after the measurement began.
     Time(Duration),
 }
 
-/// The lines of a run on the terminal.
+/// The live output of a run.
 pub(super) struct Live {
     is_shown: bool,
     goal: Goal,
     measure_from: Instant,
     lines: u64,
-    /// Answers, and when the second of the last of them ended.
+    /// The number of answers, and the end of the last reported second.
     done: u64,
     told_s: f64,
     drawn: Option<Instant>,
 }
 
 impl Live {
-    /// Of a run that begins; `is_wanted` says whether anything is to be shown where somebody looks.
+    /// Begins the output of a run. Nothing is shown unless `is_wanted` and stderr is a terminal.
     pub fn begin(what: &str, goal: Goal, measure_from: Instant, is_wanted: bool) -> Live {
         let is_shown = is_wanted && stderr().is_terminal();
         if is_shown {
@@ -43,7 +43,7 @@ impl Live {
         Live { is_shown, goal, measure_from, lines: 0, done: 0, told_s: 0.0, drawn: None }
     }
 
-    /// A second is over.
+    /// Shows the results of a second.
     pub fn second(&mut self, second: &Second) {
         self.done += second.operations + second.errors;
         self.told_s = second.at_s;
@@ -58,7 +58,7 @@ impl Live {
         self.draw(Instant::now());
     }
 
-    /// Draws the bar, if its time has come.
+    /// Draws the bar if it is due.
     pub fn tick(&mut self) {
         let now = Instant::now();
         if self.is_shown && self.drawn.is_none_or(|drawn| now.duration_since(drawn) >= REDRAW) {
@@ -85,13 +85,13 @@ impl Drop for Live {
     }
 }
 
-/// A terminal that is gone is no reason to end.
+/// Writes to the terminal. A terminal that is gone is no reason to stop.
 fn say(text: &str) {
     let mut terminal = stderr();
     let _nobody_looks = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
-/// The names of the columns.
+/// The column names.
 fn head() -> String {
     format!(
         "{:>6} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}",
@@ -108,7 +108,8 @@ fn line(second: &Second) -> String {
     text
 }
 
-/// The bar `took` after the measurement began; so many answers had come when the last whole second ended.
+/// The bar at `took` after the measurement began. `done` answers had arrived at the end of the last reported second,
+/// `told_s`.
 fn bar(goal: Goal, (done, told_s): (u64, f64), took: Duration) -> String {
     let rate = if told_s > 0.0 { done as f64 / told_s } else { 0.0 };
     let took_s = took.as_secs_f64();
@@ -118,7 +119,7 @@ fn bar(goal: Goal, (done, told_s): (u64, f64), took: Duration) -> String {
             (took_s / all, Some(all - took_s))
         }
         Goal::Answers(all) => {
-            // Those of the second that is under way are not known yet.
+            // The answers of the current second are not known yet and are estimated from the rate.
             let done = done as f64 + rate * (took_s - told_s).max(0.0);
             let all = all.max(1) as f64;
             (done / all, (rate > 0.0).then(|| (all - done) / rate))

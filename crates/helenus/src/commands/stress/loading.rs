@@ -1,4 +1,4 @@
-//! The load of one wide partition as a call, for commands that measure something else.
+//! Loads one wide partition, for commands that measure something else.
 
 use super::interrupt::Interrupt;
 use super::options::{LoadOptions, Order};
@@ -8,26 +8,26 @@ use super::workload::{Extent, Workload, Wrong};
 use crate::commands::client::{Answered, Caller, DoorAt};
 use anyhow::{Result, ensure};
 
-/// Rows a batch, as in the figures of `stress load`.
+/// Number of rows in a batch, as in the published results of `stress load`.
 const BATCH: u16 = 100;
-/// Batches in flight: each is some 5 KiB.
+/// Number of batches in flight; a batch has about 5 KiB.
 const IN_FLIGHT: u32 = 32;
 const CONNECTIONS: u16 = 4;
 
-/// A partition to load. Its table is there.
+/// A partition to load. Its table must exist.
 #[derive(Clone, Copy, Debug)]
 pub struct WideLoad<'a> {
     pub door: DoorAt<'a>,
     pub keyspace: &'a str,
     pub order: Order,
-    /// Rows.
+    /// Number of rows.
     pub width: u64,
 }
 
-/// Writes the rows in unlogged batches; `told` is called with the rows of each that was acknowledged.
+/// Writes the rows in unlogged batches. Calls `told` with the number of rows of each acknowledged batch.
 ///
 /// # Errors
-/// When the server cannot be reached or refuses any of them.
+/// The server cannot be reached or refuses a batch.
 pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
     let (rpc, protocol) = match load.door {
         DoorAt::Cql(_, version) => (None, version.number()),
@@ -68,7 +68,7 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
     Ok(())
 }
 
-/// A load that says how far it has come.
+/// A load that reports its progress.
 struct Told<'a> {
     load: Load,
     told: &'a (dyn Fn(u64) + Sync),

@@ -1,11 +1,11 @@
-//! `helenus stress mailings`: the job of an old text on Cassandra 0.4, over CQL and over the RPC interface.
+//! `helenus stress mailings`: the workload of an old text on Cassandra 0.4, over CQL and over Thrift RPC.
 //!
-//! A user is a row: `email`, `person_id`, and a column `send_dates_YYYY-MM-DD` for each mail. The first day's mails go to all
-//! users but a few, the second day's to the text's share of them. Then the load is flushed and compacted, each user's email
-//! is got, and each user's columns between two dates are sliced: 0, 1 or 2 of them, which are counted and checked. Each mail
-//! writes email and person_id too, as the text's program did.
+//! A user is a row: `email`, `person_id`, and a column `send_dates_YYYY-MM-DD` for each mail. The first day's mails go
+//! to all users but a few, the second day's to the same share of them as in the text. Then the load is flushed and
+//! compacted, each user's email is read, and each user's columns between two dates are sliced: 0, 1 or 2 columns, which
+//! are counted and checked. Each mail writes email and person_id too, as the text's program did.
 //!
-//! Both doors get what they need in one request: three statements in a batch, or one batch_mutate.
+//! Over both interfaces a mail is one request: three statements in a batch, or one batch_mutate.
 
 use super::interface::Interface;
 use super::options::{LoadOptions, MailingsOptions, Part};
@@ -20,7 +20,8 @@ use helenus_wire::thrift::Type;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The text's numbers: the mails of either day, and users with none of them and all users that it sliced.
+/// The text's numbers: the mails of the first and the second day; then the number of users without a mail, and of all
+/// users that it sliced.
 const TEXT_USERS: u64 = 3_660_761;
 const TEXT_SECOND_DAY: u64 = 1_576_592;
 const TEXT_NOBODY: (u64, u64) = (4_247, 3_557_584);
@@ -31,16 +32,16 @@ const TO: &str = "send_dates_2009-10-29";
 const FAMILY: &str = "Users";
 /// Digits of a user's number.
 const DIGITS: usize = 7;
-/// What stands before them in a key.
+/// Bytes before the digits in a key.
 const BEFORE_DIGITS: usize = 4;
 
-/// How many users there are, and how many of them got how many mails.
+/// The number of users, and of users by number of mails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Users {
     count: u64,
-    /// Those who got none.
+    /// Number of users without a mail.
     nobody: u64,
-    /// Those who got both.
+    /// Number of users with both mails.
     both: u64,
     order: Scatter,
 }
@@ -55,7 +56,7 @@ impl Users {
         Ok(Users { count, nobody, both, order: Scatter::new(count) })
     }
 
-    /// Mails that a user got.
+    /// The number of mails of a user.
     fn mails(&self, user: u64) -> u64 {
         match self.order.place(user) {
             place if place < self.nobody => 0,
@@ -65,7 +66,7 @@ impl Users {
     }
 }
 
-/// What is done to each user in turn.
+/// The request that is sent for each user in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     /// The mail of a day.
@@ -93,7 +94,7 @@ impl Job {
         }
     }
 
-    /// Whether a user with so many mails has a part in it.
+    /// Whether the job concerns a user with that number of mails.
     fn has(self, mails: u64) -> bool {
         match self {
             Job::Mail(day) => mails > day as u64,
@@ -103,16 +104,16 @@ impl Job {
     }
 }
 
-/// A job as requests and checks.
+/// A job as a workload.
 struct Work {
     job: Job,
     users: Users,
-    /// Users that have a part, if these are not all.
+    /// The users that the job concerns, if not all.
     some: Option<Vec<u32>>,
     template: Template,
-    /// Where in the template a user's digits stand: the value, and the place in it.
+    /// The positions of a user's digits in the template: index of the value, and offset in it.
     digits: &'static [(usize, usize)],
-    /// Users by how many mails were found.
+    /// The number of users by the number of mails found.
     matches: [AtomicU64; 3],
 }
 
@@ -253,7 +254,7 @@ impl Workload for Work {
 /// Runs the job and prints a line for each part.
 ///
 /// # Errors
-/// When the server cannot be reached, refuses anything, or answers with other columns than there must be.
+/// The server cannot be reached, refuses a request, or answers with other columns than expected.
 pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
     let users = Users::new(options)?;
     load.ensure_known("mailings", &[Interface::Prepared, Interface::Rpc])?;
@@ -314,7 +315,7 @@ fn tell(load: &LoadOptions, figures: &Figures, matches: Option<[u64; 3]>) -> Res
     Ok(told)
 }
 
-/// Has the server flush and compact, if it can be told to.
+/// Flushes and compacts, if the server's admin socket is reachable.
 fn settle(load: &LoadOptions, options: &MailingsOptions) -> Result<serde_json::Value> {
     let found = Door::find(load.door()?.address(), options.server_data.as_deref())?;
     let Some(door) = found else {

@@ -1,4 +1,4 @@
-//! What one thread counts while it runs.
+//! The counts of one thread during a run.
 
 use super::schedule::Took;
 use anyhow::Result;
@@ -6,26 +6,27 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest latency told apart, nanoseconds: longer ones count as this one.
+/// The greatest latency that is distinguished, in nanoseconds; longer ones count as this one.
 const LATENCY_MAX: u64 = 100_000_000_000;
 
 /// Counts and latencies of answers.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// Latencies of right answers by kind of request, nanoseconds, three digits: from the moment a request was meant to
-    /// leave.
+    /// Latencies of correct answers by kind of request, in nanoseconds with three significant digits, measured from the
+    /// time at which a request was due.
     kinds: Vec<Histogram<u64>>,
-    /// The same of all kinds, from the moment it left; at a fixed rate alone, where the two differ.
+    /// The latencies of all kinds, measured from the time at which a request was sent. Recorded only at a fixed rate,
+    /// where the two times differ.
     pub service: Option<Histogram<u64>>,
-    /// Rows written or read by them.
+    /// Number of rows that the correct answers wrote or read.
     pub rows: u64,
-    /// Reads of a socket that brought something.
+    /// Number of socket reads that returned data.
     pub reads: u64,
-    /// All other answers, by kind: how many, and the text of the first.
+    /// All other answers by kind: their number, and the text of the first.
     pub faults: BTreeMap<String, Fault>,
 }
 
-/// Answers that were not right.
+/// Incorrect answers of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub count: u64,
@@ -37,19 +38,19 @@ fn histogram() -> Result<Histogram<u64>> {
 }
 
 impl Tally {
-    /// Of so many kinds of requests.
+    /// Counts for `kinds` kinds of requests.
     pub fn new(kinds: usize, has_schedule: bool) -> Result<Tally> {
         let kinds = (0..kinds.max(1)).map(|_| histogram()).collect::<Result<_>>()?;
         let service = has_schedule.then(histogram).transpose()?;
         Ok(Tally { kinds, service, rows: 0, reads: 0, faults: BTreeMap::new() })
     }
 
-    /// An empty one for the same requests.
+    /// An empty tally for the same requests.
     pub fn another(&self) -> Result<Tally> {
         Tally::new(self.kinds.len(), self.service.is_some())
     }
 
-    /// A right answer.
+    /// Counts a correct answer.
     #[inline]
     pub fn right(&mut self, kind: usize, took: Took, rows: u64) {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(LATENCY_MAX);
@@ -62,7 +63,7 @@ impl Tally {
         self.rows += rows;
     }
 
-    /// Any other.
+    /// Counts an incorrect answer.
     pub fn fault(&mut self, kind: &str, text: impl FnOnce() -> String) {
         match self.faults.get_mut(kind) {
             Some(fault) => fault.count += 1,
@@ -72,14 +73,14 @@ impl Tally {
         }
     }
 
-    /// Forgets everything but faults: the measurement begins.
+    /// Resets everything except faults: the measurement begins.
     pub fn begin(&mut self) {
         self.kinds.iter_mut().chain(&mut self.service).for_each(Histogram::reset);
         self.rows = 0;
         self.reads = 0;
     }
 
-    /// Adds what another counted.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: &Tally) -> Result<()> {
         for (ours, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             ours.add(theirs)?;
@@ -109,7 +110,7 @@ impl Tally {
         Ok(all)
     }
 
-    /// How many answers were not right.
+    /// The number of incorrect answers.
     pub fn fault_count(&self) -> u64 {
         self.faults.values().map(|fault| fault.count).sum()
     }

@@ -1,13 +1,14 @@
-//! `helenus stress`: loads a server, checks what it answers, and says how fast and at what cost.
+//! `helenus stress`: loads a server, checks its answers, and reports speed and cost.
 //!
-//! It speaks to Helenus and to Cassandra alike, over the native protocol and the old RPC interface. Requests are encoded once
-//! and patched in place, pipelined, written many at a time; answers are read in large pieces, so that the client costs about
-//! a microsecond of CPU an operation and what is measured is the server. `bench/*.py` run it on several servers in turn.
+//! It works with Helenus and with Cassandra, over the native protocol and Thrift RPC. Requests are encoded once and
+//! patched in place, pipelined, and written many at a time. Answers are read in large pieces. So the client costs about
+//! a microsecond of CPU for each operation, and the measured limit is the server. `bench/*.py` run it on several
+//! servers in turn.
 //!
-//! A `workload` makes requests and judges answers; a `lane` is a connection with its requests in flight, which `schedule`
-//! lets leave; `drive` is the loop of a thread over its lanes and hands over each second what it has counted (`measure`) to
-//! `collect`, which tells `live` and makes `results`. `interfaces` makes four tests over every interface; `custom` has the
-//! statements of a user's file.
+//! A `workload` makes requests and checks answers. A `lane` is a connection with its requests in flight, whose send
+//! times `schedule` determines. `drive` is the loop of a thread over its lanes; each second it hands its counts
+//! (`measure`) to `collect`, which updates `live` and makes `results`. `interfaces` runs four tests over every
+//! interface. `custom` runs the statements of a user's file.
 
 mod collect;
 pub(in crate::commands) mod content;

@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
 
 docs/book/stress.md says what is measured and how.";
 
-/// Where the RPC interface is if only its name is given.
+/// The address of Thrift RPC, if the option has no value.
 const RPC: &str = "127.0.0.1:9160";
 
 /// Options of `helenus stress`.
@@ -32,7 +32,7 @@ pub struct StressOptions {
     pub(super) load: LoadOptions,
 }
 
-/// What every workload takes.
+/// Options of every workload.
 #[derive(Args, Clone, Debug)]
 pub(super) struct LoadOptions {
     /// Server to load
@@ -98,7 +98,7 @@ pub(super) struct LoadOptions {
     pub interrupt: Interrupt,
 }
 
-/// A rate that a clock can keep.
+/// Parses a rate, between 0 and 1e8 requests a second.
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 1e8 => Ok(rate),
@@ -113,7 +113,7 @@ impl LoadOptions {
         self.over.unwrap_or(without)
     }
 
-    /// What is loaded.
+    /// The address and protocol of the loaded server.
     pub fn door(&self) -> Result<DoorAt<'_>> {
         if self.interface().is_rpc() {
             return Ok(DoorAt::Rpc(self.rpc.as_deref().unwrap_or(RPC)));
@@ -121,7 +121,7 @@ impl LoadOptions {
         Ok(DoorAt::Cql(&self.host, Version::from_number(self.protocol, false)?))
     }
 
-    /// Refuses an interface that a workload does not know.
+    /// Refuses an interface that a workload does not support.
     pub fn ensure_known(&self, workload: &str, known: &[Interface]) -> Result<()> {
         let interface = self.interface();
         let names = || known.iter().map(|one| one.title()).collect::<Vec<_>>().join(" or ");
@@ -134,18 +134,18 @@ impl LoadOptions {
         Ok(())
     }
 
-    /// Whether a run is shown while it goes on, if somebody looks: not to programs that want JSON.
+    /// Whether progress is shown on a terminal: not if the results are printed as JSON.
     pub fn shows_progress(&self) -> bool {
         !self.quiet && !self.prints_json()
     }
 
-    /// Whether the figures go to standard output as JSON.
+    /// Whether the results go to standard output as JSON.
     pub fn prints_json(&self) -> bool {
         self.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
     }
 }
 
-/// Options of the four tests.
+/// Options of `interfaces`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct InterfacesOptions {
     /// Interfaces to compare, the first of them with the others; without it all that can be reached: CQL and CQL prepared, and
@@ -184,7 +184,7 @@ impl Test {
     const ALL: [Test; 4] = [Test::Insert, Test::Indexed, Test::Count, Test::Read];
 }
 
-/// Options of the mailings.
+/// Options of `mailings`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct MailingsOptions {
     /// Users; the text had 3,660,761
@@ -310,7 +310,7 @@ pub(super) enum Kind {
     },
 }
 
-/// Which of the two wide tables.
+/// The choice between the two wide tables.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct WideTable {
     /// Clustering order of the table
@@ -327,7 +327,7 @@ pub enum Order {
     Desc,
 }
 
-/// Where a slice begins.
+/// The start of a slice.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// No bound: the first rows in the direction of the slice

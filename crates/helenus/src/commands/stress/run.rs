@@ -1,4 +1,4 @@
-//! A run from its options to its figures: tables, statements, connections, threads.
+//! Runs a workload from its options to its results: tables, statements, connections, threads.
 
 use super::collect::Collected;
 use super::cost::{ServerUse, wake_on_time};
@@ -20,14 +20,14 @@ use anyhow::{Context, Result, bail, ensure};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Seconds that reads run for if nobody says.
+/// The default duration of reads, in seconds.
 const READ_SECONDS: f64 = 10.0;
 
-/// Runs a workload and prints its figures.
+/// Runs a workload and prints its results.
 ///
 /// # Errors
-/// When the server cannot be reached, refuses what prepares the run, closes a connection, or has answered anything
-/// other than what was right; the figures are printed first then.
+/// The server cannot be reached, refuses the preparation, closes a connection, or has given an incorrect answer; in the
+/// last case the results are printed first.
 pub fn run(options: &StressOptions) -> Result<()> {
     let load = &options.load;
     load.interrupt.listen();
@@ -74,13 +74,13 @@ pub fn run(options: &StressOptions) -> Result<()> {
     stopped(load)
 }
 
-/// Says so if a run was ended by Ctrl-C.
+/// An error if the run was ended by Ctrl-C.
 pub(super) fn stopped(load: &LoadOptions) -> Result<()> {
     ensure!(!load.interrupt.is_set(), "stopped by Ctrl-C: the figures are of what was done until then");
     Ok(())
 }
 
-/// Refuses an interface that the workload does not go over.
+/// Refuses an interface that the workload does not support.
 fn check(kind: &Kind, load: &LoadOptions) -> Result<()> {
     let name = match kind {
         Kind::Load { .. } => "load",
@@ -91,7 +91,7 @@ fn check(kind: &Kind, load: &LoadOptions) -> Result<()> {
     load.ensure_known(name, &[Interface::Prepared, Interface::Rpc])
 }
 
-/// Makes what the workload needs, and the workload.
+/// Creates the tables that the workload needs, and the workload.
 fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<dyn Workload>> {
     let keyspace = &load.keyspace;
     if matches!(kind, Kind::Insert { .. } | Kind::Count { .. } | Kind::Load { .. }) {
@@ -126,7 +126,7 @@ fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<d
     })
 }
 
-/// Makes the keyspace if it is not there, anew if that is asked for.
+/// Creates the keyspace if it does not exist; drops it first if that is requested.
 pub(super) fn make_keyspace(caller: &mut Caller, load: &LoadOptions) -> Result<()> {
     let keyspace = &load.keyspace;
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -140,7 +140,7 @@ pub(super) fn make_keyspace(caller: &mut Caller, load: &LoadOptions) -> Result<(
     ))
 }
 
-/// The connections, with the requests in flight shared out among them.
+/// The connections, with the requests in flight distributed over them.
 pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Result<Vec<Lane<'w>>> {
     let door = load.door()?;
     let in_flight = load.in_flight;
@@ -160,7 +160,7 @@ pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Resul
         .collect()
 }
 
-/// Runs the threads and adds up.
+/// Runs the threads and sums up their counts.
 pub(super) fn measure(
     load: &LoadOptions,
     mut lanes: Vec<Lane<'_>>,
@@ -228,7 +228,7 @@ pub(super) fn measure(
     Ok(figures)
 }
 
-/// What the run goes towards.
+/// The goal of the run.
 fn goal(load: &LoadOptions, workload: &dyn Workload, seconds: Option<Duration>) -> Goal {
     let answers = match (workload.extent(), load.operations) {
         (Extent::Each(end), Some(most)) => Some(most.min(end)),
@@ -241,7 +241,7 @@ fn goal(load: &LoadOptions, workload: &dyn Workload, seconds: Option<Duration>) 
     }
 }
 
-/// What the options say about a run.
+/// Fills in the results that the options determine.
 fn describe(load: &LoadOptions, figures: &mut Figures) -> Result<()> {
     figures.format = FORMAT.into();
     figures.program = env!("CARGO_PKG_VERSION").into();
@@ -255,9 +255,9 @@ fn describe(load: &LoadOptions, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What client and server used.
+/// Fills in the CPU time and memory of client and server.
 fn use_of(driven: &[Driven], server: Option<(ServerUse, ServerUse)>, figures: &mut Figures) {
-    // Wrong answers cost as much as right ones.
+    // Incorrect answers cost as much as correct ones.
     let answers = figures.operations + figures.error_count();
     let per_op = |cpu_s: f64| if answers == 0 { 0.0 } else { cpu_s * 1e6 / answers as f64 };
     figures.client_cpu_us_per_op = per_op(driven.iter().map(|part| part.used.cpu.as_secs_f64()).sum());

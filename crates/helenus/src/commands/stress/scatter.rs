@@ -1,22 +1,23 @@
-//! Every number below a bound once, in an order without a pattern that caches or partitions could follow.
+//! Enumerates all numbers below a bound once, in an order without a pattern that would favour caches or partitions.
 
-/// A bijection of the numbers below a bound: multiples of a number near the golden ratio of it.
+/// A bijection of the numbers below a bound: multiplication by a number near the golden ratio of the bound, modulo the
+/// bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scatter {
     count: u64,
-    /// Has no divisor in common with `count`.
+    /// The factor, which is coprime to `count`.
     step: u64,
 }
 
 impl Scatter {
-    /// Of the numbers below `count`.
+    /// A bijection of the numbers below `count`.
     pub fn new(count: u64) -> Scatter {
         let near = (u128::from(count) * 618_034 / 1_000_000) as u64;
         let step = (near.max(1)..).find(|step| divisor(*step, count) <= 1).unwrap_or(1);
         Scatter { count: count.max(1), step }
     }
 
-    /// Where a number stands.
+    /// The image of a number.
     pub fn place(&self, number: u64) -> u64 {
         (u128::from(number) * u128::from(self.step) % u128::from(self.count)) as u64
     }

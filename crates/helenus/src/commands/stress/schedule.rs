@@ -1,29 +1,29 @@
-//! When requests are meant to leave at a fixed rate, and what their latency is then.
+//! Schedules requests at a fixed rate, and measures their latency from the scheduled time.
 //!
-//! A server that stops for a second keeps a client that waits for answers from asking: its latencies tell of one slow
-//! request where a thousand clients would have waited (coordinated omission). So each request has a moment when it is meant
-//! to leave, whatever the server does, and its latency counts from that moment. Times are spans since the run began, so
-//! that tests need no clock.
+//! A client that waits for answers sends nothing while a server stalls for a second. Its latencies then show one slow
+//! request, where a thousand independent clients would have waited (coordinated omission). Therefore each request has a
+//! due time that is independent of the server, and its latency counts from that time. Times are durations since the
+//! start of the run, so that tests need no clock.
 
 use std::time::Duration;
 
-/// The moments of one connection: every `count`-th of the run's.
+/// The due times of one connection: every `count`-th request of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     /// Nanoseconds between two requests of the whole run.
     period_ns: f64,
-    /// The next one's number in the whole run.
+    /// The number of the next request in the whole run.
     next: u64,
     count: u64,
 }
 
 impl Schedule {
-    /// Those of connection `number` of `count`, at `rate` requests a second over all of them.
+    /// The schedule of connection `number` of `count`, at `rate` requests a second over all connections.
     pub fn new(rate: f64, number: u64, count: u64) -> Schedule {
         Schedule { period_ns: 1e9 / rate, next: number, count }
     }
 
-    /// When the next request is meant to leave.
+    /// The due time of the next request.
     pub fn due(&self) -> Duration {
         Duration::from_nanos((self.next as f64 * self.period_ns) as u64)
     }
@@ -32,60 +32,60 @@ impl Schedule {
         self.next += self.count;
     }
 
-    /// How many are due before `end` and have not left.
+    /// The number of requests that are due before `end` and not sent.
     fn late(&self, end: Duration) -> u64 {
         let due_before_end = (end.as_nanos() as f64 / self.period_ns).ceil() as u64;
         due_before_end.saturating_sub(self.next).div_ceil(self.count)
     }
 }
 
-/// A stream's request.
+/// The request of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     operation: u64,
-    /// When it left, and when it was meant to; `None` if there is no request.
+    /// The times at which the request was sent and was due; `None` without a request.
     left: Option<(Duration, Duration)>,
 }
 
-/// What a request took.
+/// The latency of an answered request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Took {
     pub operation: u64,
-    /// From the moment it was meant to leave.
+    /// Time since the request was due.
     pub latency: Duration,
-    /// From the moment it left.
+    /// Time since the request was sent.
     pub service: Duration,
 }
 
-/// The requests that a connection has in flight, a stream each.
+/// The requests in flight on a connection, one for each stream.
 #[derive(Debug)]
 pub(super) struct InFlight {
     slots: Vec<Slot>,
     /// Streams without a request.
     free: Vec<i16>,
-    /// Those that got one and have not been marked as left.
+    /// Streams that were taken and not marked as sent yet.
     fresh: Vec<i16>,
     schedule: Option<Schedule>,
 }
 
 impl InFlight {
-    /// So many streams; without a schedule each sends as soon as it is free.
+    /// A set of `streams` streams. Without a schedule, each stream sends as soon as it is free.
     pub fn new(streams: i16, schedule: Option<Schedule>) -> InFlight {
         let slots = vec![Slot::default(); usize::try_from(streams).unwrap_or(0)];
         InFlight { slots, free: (0..streams).rev().collect(), fresh: Vec::new(), schedule }
     }
 
-    /// How many streams there are.
+    /// The number of streams.
     pub fn streams(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether nothing is in flight.
+    /// Whether no request is in flight.
     pub fn is_idle(&self) -> bool {
         self.free.len() == self.slots.len()
     }
 
-    /// A stream whose request may leave now.
+    /// Takes a stream whose request may be sent now.
     #[inline]
     pub fn take(&mut self, now: Duration) -> Option<i16> {
         let mut meant = now;
@@ -106,7 +106,7 @@ impl InFlight {
         Some(stream)
     }
 
-    /// What a stream that was taken sends.
+    /// Sets the operation of a taken stream.
     #[inline]
     pub fn carries(&mut self, stream: i16, operation: u64) {
         if let Some(slot) = self.slots.get_mut(stream as usize) {
@@ -114,13 +114,13 @@ impl InFlight {
         }
     }
 
-    /// Gives a stream back that was taken last and sends nothing.
+    /// Returns the stream that was taken last and sends nothing.
     pub fn give_back(&mut self, stream: i16) {
         self.fresh.pop();
         self.free.push(stream);
     }
 
-    /// All that were taken leave now. Without a schedule they were meant to.
+    /// Marks all taken streams as sent now. Without a schedule, this is also their due time.
     #[inline]
     pub fn leave(&mut self, now: Duration) {
         let is_free = self.schedule.is_none();
@@ -134,25 +134,25 @@ impl InFlight {
         }
     }
 
-    /// An answer on a stream; nothing if it has no request.
+    /// Handles an answer on a stream; `None` if the stream has no request.
     #[inline]
     pub fn answered(&mut self, stream: i32, now: Duration) -> Option<Took> {
         let at = usize::try_from(stream).ok()?;
         let slot = self.slots.get_mut(at)?;
         let (left, meant) = slot.left.take()?;
-        // A slot's number was a stream's.
+        // Fits, because slots are numbered by stream.
         self.free.push(stream as i16);
         let since = |moment| now.saturating_sub(moment);
         Some(Took { operation: slot.operation, latency: since(meant), service: since(left) })
     }
 
-    /// When the next request is meant to leave, if a stream waits for that.
+    /// The due time of the next request, if a stream is free for it.
     pub fn due(&self) -> Option<Duration> {
         let schedule = self.schedule.as_ref()?;
         (!self.free.is_empty()).then(|| schedule.due())
     }
 
-    /// How many requests were due before `end` and have not left.
+    /// The number of requests that were due before `end` and not sent.
     pub fn late(&self, end: Duration) -> u64 {
         self.schedule.as_ref().map_or(0, |schedule| schedule.late(end))
     }
@@ -164,8 +164,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A connection of `streams` to a server that answers one request a millisecond, in order, and nothing from second 2 to
-    /// 3, for ten seconds of a clock of this test's own: latencies and services.
+    /// Simulates ten seconds of a connection with `streams` streams to a server that answers one request a millisecond,
+    /// in order, and none from second 2 to 3. Returns the latencies and the service times.
     fn with_a_pause(streams: i16, schedule: Option<Schedule>) -> (Vec<Duration>, Vec<Duration>) {
         let mut in_flight = InFlight::new(streams, schedule);
         let mut queue = std::collections::VecDeque::new();
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn at_a_fixed_rate_everyone_who_would_have_waited_for_a_pause_is_counted() {
         let (latencies, services) = with_a_pause(1, Some(Schedule::new(500.0, 0, 1)));
-        // Half of the server's rate: half a second makes up for the second that was lost, and every request of the pause
-        // waits for what is left of it and for those before it.
+        // The rate is half of the server's, so the lost second is made up for within another second, and every request
+        // of the pause waits for the rest of the pause and for the requests before it.
         assert!(latencies.len() >= 4_990, "{}", latencies.len());
         assert_eq!(longer_than(&services, 100 * MS), 1, "the client itself has seen one");
         let waited = longer_than(&latencies, 100 * MS);

@@ -1,5 +1,5 @@
-//! Rows of five columns under a key of their own: what the old CQL benchmark inserted, counted and read, over every
-//! interface. `statements` has the texts.
+//! Workloads on rows of five columns, each a partition of its own: what the old CQL benchmark inserted, counted and
+//! read, over every interface. `statements` has the texts of statements.
 
 use super::content::{COLUMNS, KEY, VALUE, below, key, mix, value};
 use super::interface::Interface;
@@ -17,13 +17,13 @@ pub(super) struct Insert {
     indexed: bool,
 }
 
-/// Reads random ones of them.
+/// Reads random rows.
 pub(super) struct Read {
     request: Request,
     rows: u64,
 }
 
-/// Reads random ones of them by the value of the column that has an index.
+/// Reads random rows by the value of the indexed column.
 pub(super) struct Find {
     request: Request,
     rows: u64,
@@ -35,23 +35,23 @@ pub(super) struct Count {
     rows: u64,
 }
 
-/// A request whose values are set in each copy.
+/// A request whose values each copy sets.
 struct Request {
     template: Template,
-    /// Which of the template's values are the key, if it has one, and the columns' values.
+    /// The index of the key among the template's values, and those of the columns' values.
     key: usize,
     values: [usize; COLUMNS],
-    /// Whether values stand in it as digits.
+    /// Whether values are hexadecimal digits in a text.
     is_text: bool,
 }
 
 impl Request {
-    /// Statements have the key first where it is not last.
+    /// A prepared statement with the key first.
     fn prepared(template: Template) -> Request {
         Request { template, key: 0, values: [1, 2, 3, 4, 5], is_text: false }
     }
 
-    /// Calls have the key beside each column's name and value.
+    /// An RPC call, which repeats the key beside each column's name and value.
     fn call(template: Template) -> Request {
         Request { template, key: 0, values: [2, 5, 8, 11, 14], is_text: false }
     }
@@ -60,7 +60,7 @@ impl Request {
         Request { template, key: 0, values: [1, 2, 3, 4, 5], is_text: true }
     }
 
-    /// The key comes after so many values.
+    /// Places the key after `values` values.
     fn key_after(mut self, values: usize) -> Request {
         self.key = values;
         self.values = [0, 1, 2, 3, 4];
@@ -73,8 +73,8 @@ impl Request {
 }
 
 impl Insert {
-    /// `as_update` writes UPDATE in the place of INSERT, as the old benchmark did; the RPC interface knows no difference and
-    /// the first dialect is given no other.
+    /// `as_update` uses UPDATE in place of INSERT, as the old benchmark did. RPC does not distinguish them, and CQL 2
+    /// always uses UPDATE.
     pub fn prepare(
         caller: &mut Caller,
         load: &LoadOptions,
@@ -186,7 +186,7 @@ impl Workload for Read {
     }
 }
 
-/// One row, with the values of this number.
+/// Checks that the answer is one row with the values of row `row`.
 fn check_values(answer: &Answered<'_>, row: u64) -> Result<u64, Wrong> {
     if let Answered::Value(Type::Struct, reader) = answer {
         let result = CqlResult::read(&mut reader.clone())?;
@@ -222,7 +222,8 @@ fn check_values(answer: &Answered<'_>, row: u64) -> Result<u64, Wrong> {
     if columns == COLUMNS { Ok(1) } else { Err(Wrong::Cut) }
 }
 
-/// The answer that the columns of the only row in the answer to get_indexed_slices would be; any other as it is.
+/// Converts an answer to get_indexed_slices with a single row into the answer that has that row's columns. Returns any
+/// other answer as it is.
 fn only_row<'a>(answer: &Answered<'a>) -> Result<Answered<'a>, Wrong> {
     let Answered::Value(Type::List, reader) = answer else { return Ok(answer.clone()) };
     let mut reader = reader.clone();
@@ -283,7 +284,7 @@ impl Workload for Find {
 }
 
 impl Count {
-    /// `single`: one counter a request.
+    /// `single`: one counter for each request.
     pub fn prepare(caller: &mut Caller, load: &LoadOptions, single: bool) -> Result<Count> {
         let each = if single { NAMES.iter().map(std::slice::from_ref).collect() } else { vec![&NAMES[..]] };
         let requests = each.into_iter().map(|names| Count::request(caller, load, names, single));

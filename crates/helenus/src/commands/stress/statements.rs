@@ -1,5 +1,5 @@
-//! The tables of single rows, and the texts of statements on them: of CQL with markers or with values as digits, and of the
-//! first dialect, which writes texts in quotes where CQL writes `0x`.
+//! The tables of single rows, and the texts of statements on them: CQL 3 with markers or with values as digits, and CQL
+//! 2, which writes quoted texts where CQL 3 writes `0x`.
 
 use super::content::{COLUMNS, KEY, VALUE};
 use crate::commands::client::{Caller, Text};
@@ -8,27 +8,27 @@ use std::fmt::Display;
 
 /// Names of the columns.
 pub(super) const NAMES: [&str; COLUMNS] = ["C0", "C1", "C2", "C3", "C4"];
-/// The column that has an index, in the table that has one.
+/// The index of the indexed column, in the table with an index.
 pub(super) const INDEXED: usize = 1;
 
-/// Name of the table of rows, without an index or with one.
+/// The name of the table of rows, with or without an index.
 pub(super) fn table(indexed: bool) -> &'static str {
     if indexed { "indexed1" } else { "standard1" }
 }
 
-/// Name of the table of counters.
+/// The name of the table of counters.
 pub(super) fn counters() -> &'static str {
     "counter1"
 }
 
-/// Makes a table if it is not there.
+/// Creates a table if it does not exist.
 fn make(caller: &mut Caller, name: impl Display, ty: &str) -> Result<()> {
     let storage = if caller.sees_compact_tables_alone() { " WITH COMPACT STORAGE" } else { "" };
     let columns = each(", ", |name| format!("\"{name}\" {ty}"));
     caller.run(&format!("CREATE TABLE IF NOT EXISTS {name} (key blob PRIMARY KEY, {columns}){storage}"))
 }
 
-/// Makes the table if it is not there, with an index on `C1` if that is asked for.
+/// Creates the table if it does not exist, with an index on `C1` if requested.
 pub(super) fn make_table(caller: &mut Caller, keyspace: &str, indexed: bool) -> Result<()> {
     let table = table(indexed);
     make(caller, format_args!("{keyspace}.{table}"), "blob")?;
@@ -39,17 +39,17 @@ pub(super) fn make_table(caller: &mut Caller, keyspace: &str, indexed: bool) -> 
     Ok(())
 }
 
-/// Makes the table of counters if it is not there.
+/// Creates the table of counters if it does not exist.
 pub(super) fn make_counters(caller: &mut Caller, keyspace: &str) -> Result<()> {
     make(caller, format_args!("{keyspace}.{}", counters()), "counter")
 }
 
-/// A text for each column.
+/// Joins a text for each column.
 fn each(between: &str, text: impl Fn(&str) -> String) -> String {
     NAMES.map(text).join(between)
 }
 
-/// The columns in quotes.
+/// The quoted column names.
 fn columns() -> String {
     each(", ", |name| format!("\"{name}\""))
 }
@@ -59,7 +59,7 @@ pub(super) fn insert(keyspace: &str, table: &str) -> String {
     format!("INSERT INTO {keyspace}.{table} (key, {}) VALUES (?, ?, ?, ?, ?, ?)", columns())
 }
 
-/// The same with values in the text.
+/// The same statement with values in the text.
 pub(super) fn insert_text(keyspace: &str, table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("INSERT INTO {keyspace}.{table} (key, {}) VALUES (0x", columns())).hex(KEY);
@@ -75,7 +75,7 @@ pub(super) fn update(keyspace: &str, table: &str) -> String {
     format!("UPDATE {keyspace}.{table} SET {} WHERE key = ?", each(", ", |name| format!("\"{name}\" = ?")))
 }
 
-/// The same with values in the text.
+/// The same statement with values in the text.
 pub(super) fn update_text(keyspace: &str, table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("UPDATE {keyspace}.{table} SET"));
@@ -87,7 +87,7 @@ pub(super) fn update_text(keyspace: &str, table: &str) -> Text {
     text
 }
 
-/// UPDATE of the first dialect: the values, then the key.
+/// UPDATE in CQL 2: the values, then the key.
 pub(super) fn first_update(table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("UPDATE {table} USING CONSISTENCY ONE SET"));
@@ -104,14 +104,14 @@ pub(super) fn select(keyspace: &str, table: &str) -> String {
     format!("SELECT {} FROM {keyspace}.{table} WHERE key = ?", columns())
 }
 
-/// The same with the key in the text.
+/// The same statement with the key in the text.
 pub(super) fn select_text(keyspace: &str, table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("SELECT {} FROM {keyspace}.{table} WHERE key=0x", columns())).hex(KEY);
     text
 }
 
-/// That of the first dialect: five columns from the beginning of the row.
+/// The same statement in CQL 2: five columns from the beginning of the row.
 pub(super) fn first_select(table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("SELECT FIRST {COLUMNS} ''..'' FROM {table} USING CONSISTENCY ONE WHERE KEY='"));
@@ -119,12 +119,12 @@ pub(super) fn first_select(table: &str) -> Text {
     text
 }
 
-/// SELECT of a row by the value of the column that has an index.
+/// SELECT of a row by the value of the indexed column.
 pub(super) fn find(keyspace: &str, table: &str) -> String {
     format!("SELECT {} FROM {keyspace}.{table} WHERE \"C{INDEXED}\" = ?", columns())
 }
 
-/// The same with the value in the text.
+/// The same statement with the value in the text.
 pub(super) fn find_text(keyspace: &str, table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("SELECT {} FROM {keyspace}.{table} WHERE \"C{INDEXED}\"=0x", columns()));
@@ -132,7 +132,7 @@ pub(super) fn find_text(keyspace: &str, table: &str) -> Text {
     text
 }
 
-/// That of the first dialect.
+/// The same statement in CQL 2.
 pub(super) fn first_find(table: &str) -> Text {
     let mut text = Text::default();
     text.push(format_args!("SELECT FIRST {COLUMNS} ''..'' FROM {table} WHERE C{INDEXED}='"));
@@ -151,14 +151,14 @@ pub(super) fn count(keyspace: &str, names: &[&str]) -> String {
     format!("UPDATE {keyspace}.{} SET {} WHERE key = ?", counters(), ones(names))
 }
 
-/// The same with the key in the text.
+/// The same statement with the key in the text.
 pub(super) fn count_text(keyspace: &str, names: &[&str]) -> Text {
     let mut text = Text::default();
     text.push(format_args!("UPDATE {keyspace}.{} SET {} WHERE key=0x", counters(), ones(names))).hex(KEY);
     text
 }
 
-/// That of the first dialect.
+/// The same statement in CQL 2.
 pub(super) fn first_count(names: &[&str]) -> Text {
     let one = |name: &&str| format!("{name}={name}+1");
     let ones = names.iter().map(one).collect::<Vec<_>>().join(", ");

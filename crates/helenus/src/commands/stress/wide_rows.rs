@@ -1,4 +1,4 @@
-//! One wide partition, as in the old query profiles: loaded in batches, read by slices and by names.
+//! Workloads on one wide partition, as in the old query profiles: loading in batches, reading by slices and by names.
 
 use super::content::{NAME, WIDE_VALUE, below, mix, name, wide_value};
 use super::options::{LoadOptions, Order, Start};
@@ -7,17 +7,17 @@ use crate::commands::client::{Answered, Caller, Template, calls};
 use anyhow::{Result, ensure};
 use helenus_wire::thrift::SlicePredicate;
 
-/// Rows of a page of the old texts: 64 KiB of columns of 50 bytes.
+/// Number of rows in a page of the old texts: 64 KiB of columns of 50 bytes.
 const PAGE_ROWS: u64 = 1_310;
 
-/// A wide partition: which table, how wide.
+/// A wide partition: its table and its width.
 #[derive(Clone, Copy, Debug)]
 struct Partition {
     order: Order,
     width: u64,
 }
 
-/// Makes both tables if they are not there.
+/// Creates both tables if they do not exist.
 pub(super) fn make_tables(caller: &mut Caller, keyspace: &str) -> Result<()> {
     let is_compact = caller.sees_compact_tables_alone();
     for order in [Order::Asc, Order::Desc] {
@@ -26,7 +26,7 @@ pub(super) fn make_tables(caller: &mut Caller, keyspace: &str) -> Result<()> {
     Ok(())
 }
 
-/// The statement that makes the table of an order if it is not there.
+/// The statement that creates the table with the given clustering order.
 pub fn create_table(keyspace: &str, order: Order, is_compact: bool) -> String {
     let storage = if is_compact { "COMPACT STORAGE AND " } else { "" };
     let direction = match order {
@@ -41,7 +41,7 @@ pub fn create_table(keyspace: &str, order: Order, is_compact: bool) -> String {
 }
 
 impl Order {
-    /// Name of the table.
+    /// The name of the table.
     pub fn table(self) -> &'static str {
         match self {
             Order::Asc => "ascending",
@@ -61,7 +61,7 @@ impl Partition {
         format!("row-{}", self.width).into_bytes()
     }
 
-    /// The answer must be so many rows, those that `number` gives, in this order, with their values.
+    /// Checks that the answer has `expected` rows: the rows with the numbers that `number` returns, in this order.
     fn check(&self, answer: &Answered<'_>, expected: u64, number: impl Fn(u64) -> u64) -> Result<u64, Wrong> {
         check_columns(answer, expected, |at, found| {
             let row = number(at);
@@ -146,7 +146,7 @@ pub(super) struct Slice {
     template: Template,
 }
 
-/// How a slice is taken.
+/// The parameters of slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SliceShape {
     pub start: Start,
@@ -179,7 +179,7 @@ impl Slice {
                 Template::execute(session.version(), &statement, values, true)?
             }
             Caller::Rpc(_) => {
-                // Against the order of the table.
+                // Whether the read goes against the table's order.
                 let turned = reversed != (order == Order::Desc);
                 let from = if start == Start::First { &[][..] } else { &from };
                 calls::get_slice(table, &key, calls::range(from, &[], turned, i32::from(limit)))?
@@ -229,10 +229,10 @@ impl Workload for Slice {
 pub(super) struct Names {
     partition: Partition,
     names: u64,
-    /// Pages a request, at most as many as names.
+    /// Number of pages for each request, at most the number of names.
     pages: u64,
     template: Template,
-    /// Where the first name lies in the template's second value.
+    /// The offset of the first name in the template's second value.
     names_at: usize,
 }
 
@@ -251,7 +251,7 @@ impl Names {
             Caller::Cql(session) => {
                 let query = format!("SELECT name, value FROM {keyspace}.{table} WHERE key = ? AND name IN ?");
                 let statement = session.prepare(&query)?;
-                // A list: its count, then each element with its length.
+                // A list value: its count, then each element with its length.
                 let mut list = (names as i32).to_be_bytes().to_vec();
                 for _ in 0..names {
                     list.extend_from_slice(&(NAME as i32).to_be_bytes());
@@ -269,8 +269,8 @@ impl Names {
         Ok(Names { partition, names, pages, template, names_at })
     }
 
-    /// The row of a name, ascending in `at`. Each of the request's pages is drawn from a share of the partition of its
-    /// own, and each name from a share of its page, so that all are different.
+    /// The row of the name `at`, ascending in `at`. Each page of the request is drawn from its own share of the
+    /// partition, and each name from its own share of its page, so that all are different.
     fn row(&self, operation: u64, at: u64) -> u64 {
         let page_count = (self.partition.width / PAGE_ROWS).max(1);
         let page_rows = if page_count == 1 { self.partition.width } else { PAGE_ROWS };
@@ -282,7 +282,7 @@ impl Names {
     }
 }
 
-/// A number from share `number` of `count` equal shares of 0 to `end`.
+/// A random number from the share `number` of `count` equal shares of 0 to `end`.
 fn drawn(end: u64, (number, count): (u64, u64), random: u64) -> u64 {
     let (from, to) = (number * end / count, (number + 1) * end / count);
     from + below(random, to - from)
@@ -302,7 +302,7 @@ impl Workload for Names {
         let mut copy = self.template.put(stream, out);
         let half = self.names.div_ceil(2);
         for at in 0..self.names {
-            // Not in order: clients rarely sort them.
+            // The names are not sorted, because clients rarely sort them.
             let place = if at % 2 == 0 { half - 1 - at / 2 } else { half + at / 2 };
             copy.set(1, self.names_at + place as usize * (4 + NAME), &name(self.row(operation, at)));
         }

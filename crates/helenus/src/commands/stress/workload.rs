@@ -1,4 +1,4 @@
-//! What a workload is: requests by number, and what their answers must be.
+//! The interface of a workload: requests by number, and the expected answers.
 
 use super::content::mix;
 use crate::commands::client::{Answered, Pair, columns};
@@ -6,44 +6,44 @@ use helenus_wire::native::{ResultMessage, Rows};
 use helenus_wire::thrift::{CqlResult, CqlResultType, Field, ThriftError, Type};
 use std::fmt;
 
-/// Makes requests and judges answers. Shared by all connections, so it keeps nothing between calls: the number of an
-/// operation decides all about it.
+/// Makes requests and checks answers. All connections share it, so it has no state between calls: the number of an
+/// operation determines everything about it.
 pub(super) trait Workload: Sync {
-    /// Its name in reports.
+    /// The name in reports.
     fn name(&self) -> String;
-    /// Names of the kinds of requests it makes, if they are told apart.
+    /// The names of the kinds of requests, if they are distinguished.
     fn kinds(&self) -> &[String] {
         &[]
     }
-    /// Which of them an operation is.
+    /// The kind of an operation.
     fn kind(&self, _operation: u64) -> usize {
         0
     }
-    /// Which operations there are.
+    /// The range of operations.
     fn extent(&self) -> Extent;
-    /// Appends the request of an operation; `stream` is the number that its answer carries back.
+    /// Appends the request of an operation. Its answer repeats the number `stream`.
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>);
-    /// Holds an answer against what the operation must be answered; gives the rows it wrote or read.
+    /// Checks an answer against the operation. Returns the number of rows written or read.
     fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong>;
 }
 
-/// Which operations a workload has.
+/// The operations that a workload has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Those from 0 up to this number, once each, or again and again for as long as a duration says.
+    /// Those from 0 to this number: once each, or repeatedly for a given duration.
     Each(u64),
-    /// Any number is one; they are drawn at random.
+    /// Any number is an operation; they are drawn at random.
     Any,
 }
 
-/// An answer that is no error and still not right.
+/// An answer that is not an error and still incorrect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// Another kind of result.
     Kind { expected: &'static str },
-    /// More or fewer rows.
+    /// Another number of rows.
     Count { expected: u64, found: u64 },
-    /// A cell with other bytes, `None` for null.
+    /// A cell with other bytes; `None` for null.
     Cell { row: u64, column: usize, expected: Vec<u8>, found: Option<Vec<u8>> },
     /// Rows that end within a cell.
     Cut,
@@ -73,7 +73,7 @@ impl From<ThriftError> for Wrong {
     }
 }
 
-/// An answer to a write must be empty.
+/// Checks that the answer to a write is empty.
 pub(super) fn check_void(answer: &Answered<'_>) -> Result<(), Wrong> {
     match answer {
         Answered::Result(ResultMessage::Void) | Answered::Done => Ok(()),
@@ -85,7 +85,7 @@ pub(super) fn check_void(answer: &Answered<'_>) -> Result<(), Wrong> {
     }
 }
 
-/// An answer to a read must have so many rows.
+/// Checks that the answer to a read has `expected` rows.
 pub(super) fn check_rows<'r, 'a>(answer: &'r Answered<'a>, expected: u64) -> Result<&'r Rows<'a>, Wrong> {
     match answer {
         Answered::Result(ResultMessage::Rows(rows)) if rows.row_count as u64 == expected => Ok(rows),
@@ -96,7 +96,8 @@ pub(super) fn check_rows<'r, 'a>(answer: &'r Answered<'a>, expected: u64) -> Res
     }
 }
 
-/// An answer must be so many columns; hands each to `check`: a row of name and value, or a column of the old interface.
+/// Checks that the answer has `expected` columns, and passes each to `check`. A column is a row of name and value in
+/// CQL, or a column of Thrift RPC.
 #[inline]
 pub(super) fn check_columns(
     answer: &Answered<'_>,
@@ -123,7 +124,7 @@ pub(super) fn check_columns(
     if checked == expected { Ok(checked) } else { Err(Wrong::Cut) }
 }
 
-/// A cell must have these bytes. `place` is its row and column.
+/// Checks the bytes of a cell. `place` is its row and column.
 #[inline]
 pub(super) fn check_cell(place: (u64, usize), found: Option<&[u8]>, expected: &[u8]) -> Result<(), Wrong> {
     if found == Some(expected) {
@@ -136,16 +137,17 @@ pub(super) fn check_cell(place: (u64, usize), found: Option<&[u8]>, expected: &[
 /// The operations of one connection.
 #[derive(Clone, Debug)]
 pub(super) enum Operations {
-    /// Every `step`-th.
+    /// Every `step`-th operation.
     Each { next: u64, step: u64, end: u64, again: Option<u64> },
-    /// Random ones, as many as are left; without a number without end.
+    /// Random operations, as many as `left`; `None`: without end.
     Any { state: u64, left: Option<u64> },
-    /// No more.
+    /// No operations are left.
     Ended,
 }
 
 impl Operations {
-    /// The share of connection `number` of `count`. `again`: begin anew at the end. `most`: so many over all connections.
+    /// The share of connection `number` of `count`. `again`: restart at the end. `most`: the maximum over all
+    /// connections.
     pub fn share(extent: Extent, (number, count): (u64, u64), again: bool, most: Option<u64>) -> Operations {
         match extent {
             Extent::Each(end) => {

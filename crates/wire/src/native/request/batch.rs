@@ -12,7 +12,7 @@ use super::{QueryParameters, Values};
 pub enum BatchKind {
     /// All or nothing, through the batch log.
     Logged,
-    /// One after the other.
+    /// Without the batch log.
     Unlogged,
     /// Counter updates only.
     Counter,
@@ -32,9 +32,10 @@ impl BatchKind {
 /// One statement of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchStatement<'a> {
-    /// What to execute.
+    /// The statement.
     pub statement: StatementRef<'a>,
-    /// Its values. Never named: the protocol has a flag for names here that no server can obey (CASSANDRA-10246).
+    /// Its values, which are never named: the protocol has a flag for names here, but no server can support it
+    /// (CASSANDRA-10246).
     pub values: Values<'a>,
 }
 
@@ -80,16 +81,16 @@ impl<'a> BatchStatement<'a> {
     }
 }
 
-/// The statements of a batch, checked and read in place, or a client's slice.
+/// The statements of a batch: received ones, checked and read in place, or a client's slice.
 #[derive(Clone, Copy, Debug)]
 pub enum Statements<'a> {
-    /// As received.
+    /// As received by a server.
     Wire(WireStatements<'a>),
-    /// As a client has them.
+    /// As given by a client.
     Slice(&'a [BatchStatement<'a>]),
 }
 
-/// Statements as they stand in a request; see [`Statements::iter`].
+/// Statements inside a request; see [`Statements::iter`].
 #[derive(Clone, Copy, Debug)]
 pub struct WireStatements<'a> {
     count: u16,
@@ -98,7 +99,7 @@ pub struct WireStatements<'a> {
 }
 
 impl<'a> Statements<'a> {
-    /// How many statements there are.
+    /// The number of statements.
     pub fn len(&self) -> usize {
         match self {
             Statements::Wire(wire) => usize::from(wire.count),
@@ -106,16 +107,16 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no statements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Goes through the statements once: `value` gets each value of a statement, then `statement` what it is and how many
-    /// values it has. Stops at the first error of `statement`.
+    /// Visits the statements once. For each, `value` is called with each of its values, then `statement` with the
+    /// statement and the number of its values. Stops at the first error of `statement`.
     ///
     /// # Errors
-    /// What `statement` refuses.
+    /// The error of `statement`.
     #[inline]
     pub fn walk<E>(
         &self,
@@ -134,7 +135,7 @@ impl<'a> Statements<'a> {
         };
         let mut reader = Reader::new(wire.bytes);
         for _ in 0..wire.count {
-            // All of it was read before, when the message was checked.
+            // These reads cannot fail, because the message was checked before.
             let Ok(what) = StatementRef::read(&mut reader) else { break };
             let Ok(count) = reader.short() else { break };
             for _ in 0..count {
@@ -191,17 +192,17 @@ impl<'a> Iterator for StatementsIter<'a> {
 /// A batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batch<'a> {
-    /// How it is applied.
+    /// How the batch is applied.
     pub kind: BatchKind,
-    /// What it applies.
+    /// The statements.
     pub statements: Statements<'a>,
-    /// Consistency, timestamp and so on, for all of it.
+    /// Consistency, timestamp and so on, for the whole batch.
     pub parameters: QueryParameters<'a>,
 }
 
 impl<'a> Batch<'a> {
-    /// Checks the whole message. The kind is looked at last, as in Cassandra, so that a
-    /// batch wrong in two ways gets the same error.
+    /// Checks the whole message. The kind is checked last, as in Cassandra, so that a batch with two faults gets the
+    /// same error.
     pub(crate) fn read(reader: &mut Reader<'a>, version: Version) -> Result<Self, WireError> {
         let kind = reader.byte()?;
         let count = reader.short()?;

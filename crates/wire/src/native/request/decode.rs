@@ -1,4 +1,4 @@
-//! Requests from bodies: the server's way in, and the entry point for fuzzing.
+//! Decodes requests: used by the server, and the entry point for fuzzing.
 
 use crate::WireError;
 use crate::native::primitives::{BytesMap, Reader};
@@ -9,38 +9,38 @@ use super::{Batch, EventTypes, Execute, Prepare, Query, Startup};
 /// A request, borrowed from its frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Request<'a> {
-    /// Begins the connection.
+    /// Starts the connection.
     Startup(Startup<'a>),
     /// Asks for SUPPORTED; also a heartbeat.
     Options,
     /// A statement as text.
     Query(Query<'a>),
-    /// A statement to keep.
+    /// A statement to be prepared.
     Prepare(Prepare<'a>),
-    /// A kept statement.
+    /// A prepared statement to be executed.
     Execute(Execute<'a>),
     /// Several statements.
     Batch(Batch<'a>),
-    /// Events to send.
+    /// The events that the client wants to get.
     Register(EventTypes),
     /// A SASL token; `None` if the client sent a null one.
     AuthResponse(Option<&'a [u8]>),
 }
 
-/// A request and what its envelope's flags put before it.
+/// A request with the fields that its envelope's flags announce.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestMessage<'a> {
-    /// Whether the client wants the request traced. Only QUERY, PREPARE, EXECUTE and BATCH can be.
+    /// Whether the client wants the request traced. Only QUERY, PREPARE, EXECUTE and BATCH can be traced.
     pub tracing: bool,
-    /// v4 on: a payload for custom query handlers, which nobody here reads.
+    /// Since v4: a payload for custom query handlers, which is not used here.
     pub custom_payload: Option<BytesMap<'a>>,
     /// The request.
     pub request: Request<'a>,
 }
 
-/// Decodes a request's body, uncompressed. Bytes after the end of the message are ignored, as the protocol asks.
+/// Decodes a request's uncompressed body. Bytes after the end of the message are ignored, as the protocol requires.
 ///
-/// Allocates nothing but an error's text, never panics, and looks at nothing but its arguments.
+/// Allocates only the text of an error, never panics, and uses nothing but its arguments.
 pub fn decode_request<'a>(
     version: Version,
     opcode: Opcode,

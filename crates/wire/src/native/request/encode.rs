@@ -1,4 +1,4 @@
-//! Requests into bytes: the client's way out, for the load generator and for tests.
+//! Encodes requests: used by the load generator and by tests.
 
 use crate::WireError;
 use crate::native::primitives::Put;
@@ -6,16 +6,16 @@ use crate::native::{BodyCodec, Direction, Flags, Header, Opcode, OpenEnvelope, V
 
 use super::Request;
 
-/// What a request's envelope says besides its body.
+/// The fields of a request's envelope besides its body.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
     /// Version of the connection.
     pub version: Version,
-    /// Stream, not negative.
+    /// Stream id, not negative.
     pub stream: i16,
-    /// Whether to trace.
+    /// Whether to trace the request.
     pub tracing: bool,
-    /// v4 on: payload to send along, if not empty.
+    /// Since v4: the custom payload, if not empty.
     pub custom_payload: &'a [(&'a str, Option<&'a [u8]>)],
 }
 
@@ -64,13 +64,13 @@ impl Request<'_> {
         }
     }
 
-    /// Appends the request's envelope to `out`, which is left as it was if there is an error.
+    /// Appends the request's envelope to `out`. On an error, `out` is left as it was.
     pub fn encode(&self, head: &RequestHead<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
         let open = self.begin(head, out)?;
         open.finish(out)
     }
 
-    /// As [`Request::encode`] with the body compressed, v3 and v4. STARTUP and OPTIONS go uncompressed.
+    /// As [`Request::encode`], with the body compressed, in v3 and v4. STARTUP and OPTIONS stay uncompressed.
     pub fn encode_compressed(
         &self,
         head: &RequestHead<'_>,
@@ -139,7 +139,7 @@ pub fn encode_startup(
     open.finish(out)
 }
 
-/// `[long string]`; a text over 2 GiB makes the envelope too long, which its end refuses.
+/// `[long string]`; with a text over 2 GiB the envelope is too long, and is refused at its end.
 pub(super) fn put_long_string(out: &mut Vec<u8>, text: &str) {
     out.put_bytes(text.as_bytes());
 }

@@ -9,11 +9,11 @@ use super::QueryParameters;
 /// A prepared statement to execute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Execute<'a> {
-    /// The id a PREPARE was answered with.
+    /// The id from the answer to PREPARE.
     pub id: &'a [u8],
-    /// v5: id of the result's columns as the client knows them.
+    /// v5: the id of the result's columns that the client knows.
     pub result_metadata_id: Option<&'a [u8]>,
-    /// How to execute it.
+    /// Values, consistency and so on.
     pub parameters: QueryParameters<'a>,
 }
 

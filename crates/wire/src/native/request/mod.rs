@@ -1,4 +1,4 @@
-//! Requests: decoded by the server, in place, and encoded by clients.
+//! Requests, which the server decodes in place and clients encode.
 
 mod batch;
 mod decode;

@@ -1,8 +1,9 @@
-//! `<query_parameters>`: what QUERY, EXECUTE and BATCH say besides the statement (Cassandra's `QueryOptions.Codec`).
+//! `<query_parameters>`: the parameters of QUERY, EXECUTE and BATCH besides the statement (Cassandra's
+//! `QueryOptions.Codec`).
 //!
-//! Cassandra reads the same parameters at the end of a BATCH, so the flags for values, page size and paging state are
-//! obeyed there too although the specification leaves them out. The flags are a byte before v5 and an `[int]` since; bit
-//! 7 of the byte means a keyspace in every version. Bits beyond the known ones are ignored.
+//! Cassandra reads the same parameters at the end of a BATCH. So the flags for values, page size and paging state are
+//! applied there too, although the specification omits them. The flags are a byte before v5 and an `[int]` since. Bit 7
+//! of the byte means a keyspace in every version. Unknown bits are ignored.
 
 use crate::WireError;
 use crate::native::primitives::{Put, Reader};
@@ -25,21 +26,21 @@ const NOW_IN_SECONDS: u32 = 0x0100;
 pub struct QueryParameters<'a> {
     /// Consistency level.
     pub consistency: Consistency,
-    /// Bound values; in a BATCH each statement has its own instead.
+    /// Bound values. In a BATCH, each statement has its own instead.
     pub values: Values<'a>,
-    /// The client knows the columns and wants rows only.
+    /// Whether the client knows the columns and wants rows only.
     pub skip_metadata: bool,
-    /// Rows in a page. Zero and less come as sent: see [`QueryParameters::check_page_size`].
+    /// Rows in a page, as sent, even if zero or negative: see [`QueryParameters::check_page_size`].
     pub page_size: Option<i32>,
-    /// Where to go on, as an earlier response gave it.
+    /// Where the page begins, from an earlier response.
     pub paging_state: Option<&'a [u8]>,
-    /// Consistency of the Paxos phase; Cassandra takes SERIAL if there is none.
+    /// Consistency of the Paxos phase. Cassandra uses SERIAL if there is none.
     pub serial_consistency: Option<Consistency>,
     /// Default timestamp of writes, microseconds since the epoch.
     pub timestamp: Option<i64>,
-    /// Keyspace of unqualified names. Specified from v5 on; Cassandra obeys the flag in older versions too.
+    /// Keyspace of unqualified names. Specified since v5, but Cassandra accepts the flag in older versions too.
     pub keyspace: Option<&'a str>,
-    /// v5 on: the time expiry is judged by, seconds since the epoch, to be read as unsigned.
+    /// Since v5: the time used to decide what has expired, in seconds since the epoch, to be read as unsigned.
     pub now_in_seconds: Option<i32>,
 }
 
@@ -64,7 +65,7 @@ impl<'a> QueryParameters<'a> {
         let consistency = reader.consistency()?;
         let flags = if version >= Version::V5 { reader.int()? as u32 } else { u32::from(reader.byte()?) };
         let has = |flag: u32| flags & flag != 0;
-        // Fields of a literal are evaluated in order, and this is the order of the wire.
+        // The fields of a struct literal are evaluated in order, which is the order on the wire.
         Ok(QueryParameters {
             consistency,
             values: if has(VALUES) {
@@ -82,7 +83,7 @@ impl<'a> QueryParameters<'a> {
         })
     }
 
-    /// Appends the parameters. Before v5 a "now" is left out: its flag does not fit the byte.
+    /// Appends the parameters. Before v5, `now_in_seconds` is omitted, because its flag does not fit into the byte.
     pub(crate) fn put(&self, out: &mut Vec<u8>, version: Version) -> Result<(), WireError> {
         let v5 = version >= Version::V5;
         let now_in_seconds = self.now_in_seconds.filter(|_| v5);
@@ -126,8 +127,8 @@ impl<'a> QueryParameters<'a> {
         Ok(())
     }
 
-    /// Refuses a page size of 0. Cassandra does so when it executes a QUERY or an EXECUTE, after it has looked for the
-    /// prepared statement, so this is not part of decoding.
+    /// Refuses a page size of 0. Cassandra does this when it executes a QUERY or an EXECUTE, after it has looked up the
+    /// prepared statement, so it is not part of decoding.
     pub fn check_page_size(&self) -> Result<(), WireError> {
         if self.page_size == Some(0) { Err(WireError::ZeroPageSize) } else { Ok(()) }
     }

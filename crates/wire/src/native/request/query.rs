@@ -7,12 +7,12 @@ use crate::native::primitives::{Put, Reader};
 use super::QueryParameters;
 use super::encode::put_long_string;
 
-/// A statement to parse and execute.
+/// A statement to be parsed and executed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Query<'a> {
     /// The CQL text.
     pub query: &'a str,
-    /// How to execute it.
+    /// Values, consistency and so on.
     pub parameters: QueryParameters<'a>,
 }
 
@@ -27,12 +27,12 @@ impl<'a> Query<'a> {
     }
 }
 
-/// PREPARE: a statement to parse and keep.
+/// PREPARE: a statement to be parsed and kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prepare<'a> {
     /// The CQL text.
     pub query: &'a str,
-    /// v5 on: keyspace of unqualified names.
+    /// Since v5: keyspace of unqualified names.
     pub keyspace: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! REGISTER: the kinds of events a connection wants to hear of.
+//! REGISTER: the kinds of events that a connection wants to get.
 
 use crate::WireError;
 use crate::native::primitives::{Put, Reader};
@@ -20,7 +20,7 @@ impl EventTypes {
         self.0 & 1 << event as u8 != 0
     }
 
-    /// The union of two sets: what a connection is registered for after another REGISTER.
+    /// The union of two sets, for a connection that registers again.
     #[must_use]
     pub fn and(self, other: EventTypes) -> Self {
         EventTypes(self.0 | other.0)
@@ -31,7 +31,7 @@ impl EventTypes {
         EventType::ALL.into_iter().filter(move |event| self.contains(*event))
     }
 
-    /// Names in any case, as Cassandra takes them.
+    /// Reads the names of events, in any case, as Cassandra does.
     pub(crate) fn read(reader: &mut Reader<'_>, version: Version) -> Result<Self, WireError> {
         let mut events = EventTypes::default();
         for _ in 0..reader.short()? {

@@ -1,26 +1,26 @@
-//! STARTUP: the options a connection begins with.
+//! STARTUP: the options of a connection.
 
 use crate::WireError;
 use crate::native::primitives::{Reader, StringMap};
 use crate::native::{Compression, Version};
 
-/// The option every STARTUP must have.
+/// The option that every STARTUP must have.
 pub const CQL_VERSION: &str = "CQL_VERSION";
-/// The compression asked for.
+/// The requested compression.
 pub const COMPRESSION: &str = "COMPRESSION";
-/// SUPPORTED's list of versions.
+/// The list of versions in SUPPORTED.
 pub const PROTOCOL_VERSIONS: &str = "PROTOCOL_VERSIONS";
 /// Name of the driver.
 pub const DRIVER_NAME: &str = "DRIVER_NAME";
 /// Version of the driver.
 pub const DRIVER_VERSION: &str = "DRIVER_VERSION";
-/// "1": answer OVERLOADED instead of not reading.
+/// If "1", overload is answered with OVERLOADED, instead of by not reading.
 pub const THROW_ON_OVERLOAD: &str = "THROW_ON_OVERLOAD";
 
 /// The first message of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Startup<'a> {
-    /// All options; Cassandra looks them up without regard to case.
+    /// All options. Cassandra ignores the case of their names.
     pub options: StringMap<'a>,
 }
 
@@ -34,8 +34,8 @@ impl<'a> Startup<'a> {
         self.options.get_ignoring_case(name)
     }
 
-    /// Checks CQL_VERSION, then gives the compression asked for, as `StartupMessage.execute` does: any version from
-    /// 2.99.0 on will do (the Rust driver sends 4.0.0).
+    /// Checks CQL_VERSION, then returns the requested compression, as `StartupMessage.execute` does. Any version from
+    /// 2.99.0 on is accepted (the Rust driver sends 4.0.0).
     pub fn check(&self, version: Version) -> Result<Option<Compression>, WireError> {
         let cql = self.option(CQL_VERSION).ok_or(WireError::MissingCqlVersion)?;
         let Some((major, minor)) = leading_numbers(cql) else {
@@ -47,7 +47,7 @@ impl<'a> Startup<'a> {
         self.option(COMPRESSION).map(|name| Compression::from_name(name, version)).transpose()
     }
 
-    /// Whether the client wants OVERLOADED errors rather than back-pressure.
+    /// Whether the client wants OVERLOADED errors instead of back-pressure.
     pub fn throws_on_overload(&self) -> bool {
         self.option(THROW_ON_OVERLOAD) == Some("1")
     }

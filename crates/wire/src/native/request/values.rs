@@ -1,13 +1,14 @@
-//! The bound values of a request, read where they were received.
+//! The bound values of a request, read in place.
 
 use crate::WireError;
 use crate::native::Version;
 use crate::native::primitives::{Put, Reader, Value, put_value};
 
-/// The values of one statement: `<n>[name_1]<value_1>...`, checked, in the order of the wire.
+/// The values of one statement: `<n>[name_1]<value_1>...`, checked, in wire order.
 ///
-/// A server gets them from [`super::decode_request`] and reads them in place; a client makes them from a slice. Going
-/// through them in order costs nothing; to pick them by number fill a [`ValueIndex`], which is kept from request to request.
+/// A server gets them from [`super::decode_request`] and reads them in place; a client makes them from a slice.
+/// Iterating over them costs nothing. To access them by number, fill a [`ValueIndex`], which can be reused for further
+/// requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a> {
     source: Source<'a>,
@@ -34,7 +35,7 @@ impl<'a> Values<'a> {
         Values { source: Source::Named(values) }
     }
 
-    /// Checks `<n>` and what follows it, once.
+    /// Checks `<n>` and the values once.
     pub(crate) fn read(
         reader: &mut Reader<'a>,
         version: Version,
@@ -51,7 +52,7 @@ impl<'a> Values<'a> {
         Ok(Values { source: Source::Wire { count, bytes: start.passed_by(reader), named, version } })
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self.source {
             Source::Wire { count, .. } => usize::from(count),
@@ -60,17 +61,17 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the values have names.
+    /// Whether the values are named.
     pub fn has_names(&self) -> bool {
         matches!(self.source, Source::Wire { named: true, .. } | Source::Named(_))
     }
 
-    /// The values in order, with their names if they have any.
+    /// The values in order, with their names if they are named.
     pub fn iter(&self) -> ValuesIter<'a> {
         let rest = match self.source {
             Source::Wire { bytes, .. } => bytes,
@@ -79,7 +80,7 @@ impl<'a> Values<'a> {
         ValuesIter { source: self.source, next: 0, reader: Reader::new(rest) }
     }
 
-    /// Appends `<n>` and the values. `Unset` becomes null before v4, which has no other word for it.
+    /// Appends `<n>` and the values. Before v4, which has no unset values, `Unset` becomes null.
     pub(crate) fn put(&self, out: &mut Vec<u8>, version: Version) -> Result<(), WireError> {
         let Ok(count) = u16::try_from(self.len()) else {
             let count = self.len() as u64;
@@ -129,16 +130,16 @@ impl<'a> Iterator for ValuesIter<'a> {
     }
 }
 
-/// Where each value of a [`Values`] begins: picks values by number without going through them.
+/// The offset of each value of a [`Values`], to access values by number without iterating.
 ///
-/// Holds no borrow, so that one index serves request after request with one allocation.
+/// It borrows nothing, so one index serves many requests with one allocation.
 #[derive(Clone, Debug, Default)]
 pub struct ValueIndex {
     starts: Vec<u32>,
 }
 
 impl ValueIndex {
-    /// Replaces the index by that of `values`.
+    /// Fills the index for `values`.
     pub fn fill(&mut self, values: &Values<'_>) {
         self.starts.clear();
         let Source::Wire { count, bytes, named, version } = values.source else { return };
@@ -154,7 +155,7 @@ impl ValueIndex {
         }
     }
 
-    /// Value `number` of `values`, which must be what the index was filled from.
+    /// The value with this number. `values` must be those that the index was filled for.
     #[inline]
     pub fn get<'a>(&self, values: &Values<'a>, number: usize) -> Option<Value<'a>> {
         match values.source {

@@ -1,4 +1,4 @@
-//! Responses from bodies: the client's way in.
+//! Decodes responses: used by clients.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use super::{Event, ResultMessage};
 /// A response, borrowed from its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response<'a> {
-    /// Something went wrong.
+    /// An error.
     Error(ErrorMessage),
     /// The connection is ready, or the events are registered.
     Ready,
@@ -21,7 +21,7 @@ pub enum Response<'a> {
     Supported(StringMultimap<'a>),
     /// The result of a request.
     Result(ResultMessage<'a>),
-    /// Something happened.
+    /// An event.
     Event(Event<'a>),
     /// A SASL token.
     AuthChallenge(Option<&'a [u8]>),
@@ -29,12 +29,12 @@ pub enum Response<'a> {
     AuthSuccess(Option<&'a [u8]>),
 }
 
-/// A response and what its envelope's flags put before it.
+/// A response with the fields that its envelope's flags announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseMessage<'a> {
-    /// The trace's session, if the request was traced.
+    /// The tracing session, if the request was traced.
     pub tracing_id: Option<Uuid>,
-    /// What the server wants the application to know.
+    /// Warnings for the application.
     pub warnings: StringList<'a>,
     /// A payload of the server's query handler.
     pub custom_payload: Option<BytesMap<'a>>,
@@ -42,7 +42,7 @@ pub struct ResponseMessage<'a> {
     pub response: Response<'a>,
 }
 
-/// Decodes a response's body, uncompressed. Bytes after the end of the message are ignored, as the protocol asks.
+/// Decodes a response's uncompressed body. Bytes after the end of the message are ignored, as the protocol requires.
 pub fn decode_response<'a>(
     version: Version,
     opcode: Opcode,

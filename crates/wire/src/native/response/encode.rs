@@ -1,4 +1,4 @@
-//! Responses into bytes, all but Rows: the server's way out.
+//! Encodes responses other than Rows: used by the server.
 
 use uuid::Uuid;
 
@@ -11,19 +11,19 @@ use crate::native::{
 
 use super::{Event, Prepared, ResultKind, SchemaChange};
 
-/// The stream of events.
+/// The stream id of events.
 pub const EVENT_STREAM: i16 = -1;
 
-/// What a response's envelope says besides its message.
+/// The fields of a response's envelope besides its message.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'a> {
     /// Version of the connection.
     pub version: Version,
     /// Stream of the request.
     pub stream: i16,
-    /// The trace's session, if the request was traced.
+    /// The tracing session, if the request was traced.
     pub tracing_id: Option<Uuid>,
-    /// Warnings; left out before v4, which has no place for them.
+    /// Warnings, which are omitted before v4.
     pub warnings: &'a [String],
 }
 
@@ -33,7 +33,7 @@ impl ResponseHead<'_> {
         ResponseHead { version, stream, tracing_id: None, warnings: &[] }
     }
 
-    /// Begins a response; the message itself is to be appended next.
+    /// Begins a response. The caller appends the message next.
     pub fn open(&self, opcode: Opcode, out: &mut Vec<u8>) -> OpenEnvelope {
         let warnings = if self.version >= Version::V4 { self.warnings } else { &[] };
         let mut flags = 0;
@@ -56,33 +56,33 @@ impl ResponseHead<'_> {
     }
 }
 
-/// A response other than Rows, for the server to encode.
+/// A response other than Rows that is to be encoded.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing<'a> {
-    /// Something went wrong.
+    /// An error.
     Error(&'a ErrorMessage),
     /// The connection is ready, or the events are registered.
     Ready,
     /// The class name of the authenticator, such as `org.apache.cassandra.auth.PasswordAuthenticator`.
     Authenticate(&'a str),
-    /// SUPPORTED as Cassandra answers it: all versions, both compressions, this CQL version.
+    /// SUPPORTED as Cassandra sends it: all versions, both compressions, and this CQL version.
     Supported {
         /// The one CQL version, such as "3.4.7".
         cql_version: &'a str,
     },
-    /// Another SASL token, please.
+    /// Asks for another SASL token.
     AuthChallenge(Option<&'a [u8]>),
-    /// Authenticated.
+    /// The client is authenticated.
     AuthSuccess(Option<&'a [u8]>),
-    /// Done, nothing to say.
+    /// The request is done, without a result.
     Void,
-    /// USE was obeyed.
+    /// The result of USE.
     SetKeyspace(&'a str),
-    /// A statement is prepared.
+    /// The result of PREPARE.
     Prepared(&'a Prepared<'a>),
-    /// The schema was changed by this request.
+    /// The schema change that the request made.
     SchemaChange(&'a SchemaChange<'a>),
-    /// An event; its head must have [`EVENT_STREAM`].
+    /// An event. Its head must have [`EVENT_STREAM`].
     Event(&'a Event<'a>),
 }
 
@@ -103,8 +103,8 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Appends the response's envelope to `out`, which is left as it was if there is an error (a body over 2 GiB).
-    /// `codec` compresses the body: the connection's in v3 and v4, none in v5.
+    /// Appends the response's envelope to `out`. On an error (a body over 2 GiB), `out` is left as it was. `codec`
+    /// compresses the body: the connection's codec in v3 and v4, `None` in v5.
     pub fn encode(
         &self,
         head: &ResponseHead<'_>,
@@ -138,7 +138,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// Ends an envelope, compressed if the connection is and its version compresses bodies.
+/// Ends an envelope, and compresses it if there is a codec and the version compresses bodies.
 pub(super) fn finish(
     open: OpenEnvelope,
     codec: Option<&mut BodyCodec>,
@@ -151,7 +151,7 @@ pub(super) fn finish(
     }
 }
 
-/// In the order a 5.0.9 node sends it.
+/// Writes SUPPORTED in the order of a 5.0.9 node.
 fn put_supported(out: &mut Vec<u8>, cql_version: &str) {
     out.put_short(3);
     out.put_string(PROTOCOL_VERSIONS);

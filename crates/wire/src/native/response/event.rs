@@ -1,4 +1,4 @@
-//! EVENT, and the schema change that is also a result (Cassandra's `transport.Event`).
+//! EVENT, and the schema change, which is also a kind of RESULT (Cassandra's `transport.Event`).
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -17,17 +17,17 @@ macro_rules! named {
         }
 
         impl $name {
-            /// Every value.
+            /// All values.
             pub const ALL: [$name; [$($text),*].len()] = [$($name::$variant),*];
 
-            /// The word on the wire.
+            /// The name on the wire.
             pub fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)*
                 }
             }
 
-            /// The value of a word, in any case.
+            /// The value with a name, in any case.
             pub fn from_name(name: &str) -> Result<$name, WireError> {
                 let found = $name::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(name));
                 found.ok_or_else(|| WireError::InvalidEnumValue { value: name.to_owned(), of: $of })
@@ -51,12 +51,12 @@ named! {
     StatusChange = "STATUS_CHANGE";
     /// A keyspace or something in it was created, changed or dropped.
     SchemaChange = "SCHEMA_CHANGE";
-    /// v4 on; registered for by some clients, sent by nobody.
+    /// Since v4; some clients register for it, but no server sends it.
     TraceComplete = "TRACE_COMPLETE";
 }
 
 impl EventType {
-    /// The first version that knows this kind.
+    /// The first version with this kind.
     pub fn since(self) -> Version {
         match self {
             EventType::TraceComplete => Version::V4,
@@ -66,38 +66,38 @@ impl EventType {
 }
 
 named! {
-    /// What happened to the ring.
+    /// A change of the ring.
     TopologyChange, "Change";
     /// A node joined.
     NewNode = "NEW_NODE";
     /// A node left.
     RemovedNode = "REMOVED_NODE";
-    /// A node has other tokens.
+    /// A node has new tokens.
     MovedNode = "MOVED_NODE";
 }
 
 named! {
-    /// What happened to a node.
+    /// A change of a node's state.
     StatusChange, "Status";
-    /// It takes clients.
+    /// The node accepts clients.
     Up = "UP";
-    /// It does not.
+    /// The node does not accept clients.
     Down = "DOWN";
 }
 
 named! {
-    /// What happened to a part of the schema.
+    /// The kind of a schema change.
     SchemaVerb, "Change";
-    /// It is new.
+    /// It was created.
     Created = "CREATED";
-    /// It is different.
+    /// It was altered.
     Updated = "UPDATED";
-    /// It is gone.
+    /// It was dropped.
     Dropped = "DROPPED";
 }
 
 named! {
-    /// Kinds of parts of the schema.
+    /// The kinds of schema elements.
     SchemaKind, "Target";
     /// A keyspace.
     Keyspace = "KEYSPACE";
@@ -111,18 +111,18 @@ named! {
     Aggregate = "AGGREGATE";
 }
 
-/// A change of the schema: what drivers read again.
+/// A schema change, after which drivers read the schema again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaChange<'a> {
-    /// What happened.
+    /// The kind of change.
     pub verb: SchemaVerb,
-    /// The keyspace, or the keyspace it is in.
+    /// The keyspace that was changed, or that contains the changed element.
     pub keyspace: Cow<'a, str>,
-    /// What it happened to.
+    /// The changed element.
     pub target: SchemaTarget<'a>,
 }
 
-/// What a change of the schema happened to, inside its keyspace.
+/// The element that was changed, inside its keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaTarget<'a> {
     /// The keyspace itself.
@@ -150,8 +150,8 @@ impl SchemaTarget<'_> {
 }
 
 impl<'a> SchemaChange<'a> {
-    /// Appends the change. v3 knows no functions: it hears that the keyspace was updated, with an empty string behind
-    /// that Cassandra leaves there.
+    /// Appends the change. v3 has no functions: it gets an update of the keyspace instead, followed by an empty string,
+    /// as Cassandra sends it.
     pub(crate) fn put(&self, out: &mut Vec<u8>, version: Version) {
         let functions = matches!(self.target, SchemaTarget::Function(..) | SchemaTarget::Aggregate(..));
         if functions && version < Version::V4 {
@@ -193,7 +193,7 @@ fn read_arguments<'a>(reader: &mut Reader<'a>) -> Result<Vec<Cow<'a, str>>, Wire
     Ok(reader.string_list()?.iter().map(Cow::Borrowed).collect())
 }
 
-/// Something a server tells the clients that registered for it.
+/// An event that a server sends to the clients that registered for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The ring changed at this node.

@@ -1,4 +1,4 @@
-//! Responses: encoded by the server, rows straight into the buffer that is sent, and decoded by clients.
+//! Responses, which the server encodes (rows directly into the output buffer) and clients decode.
 
 mod decode;
 mod encode;

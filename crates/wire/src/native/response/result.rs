@@ -1,4 +1,4 @@
-//! RESULT: the kinds, and what a PREPARE is answered with.
+//! RESULT: its kinds, and the answer to PREPARE.
 
 use crate::WireError;
 use crate::native::primitives::{Put, Reader};
@@ -10,40 +10,40 @@ use super::{ColumnSource, Rows, RowsMetadata, SchemaChange};
 
 const GLOBAL_TABLES_SPEC: i32 = 0x0001;
 
-/// The kinds of RESULT, as numbered on the wire.
+/// The kinds of RESULT, with their numbers on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum ResultKind {
-    /// Nothing to say.
+    /// No result.
     Void = 1,
     /// Rows.
     Rows = 2,
-    /// USE.
+    /// The result of USE.
     SetKeyspace = 3,
-    /// PREPARE.
+    /// The result of PREPARE.
     Prepared = 4,
-    /// DDL.
+    /// The result of a schema statement.
     SchemaChange = 5,
 }
 
-/// What a PREPARE is answered with.
+/// The answer to PREPARE.
 #[derive(Clone, Copy, Debug)]
 pub struct Prepared<'a> {
     /// Id of the statement; Cassandra's is an MD5.
     pub id: &'a [u8],
-    /// v5: id of the result's columns.
+    /// v5: the id of the result's columns.
     pub result_metadata_id: &'a [u8],
     /// The bind markers.
     pub variables: &'a [ColumnSpec],
-    /// v4 on: the markers that make the partition key, in the key's order; empty if a part of it has none.
+    /// Since v4: the markers of the partition key, in the order of its columns; empty if a column has no marker.
     pub partition_key: &'a [u16],
     /// Columns of the result; empty for statements that have none.
     pub result_columns: &'a [ColumnSpec],
 }
 
 impl Prepared<'_> {
-    /// Appends the answer. The partition key's markers are left out where the variables are of several tables, and a
-    /// result without columns is said to have no metadata, as in Cassandra.
+    /// Appends the answer. The partition key's markers are omitted if the variables are of several tables, and a result
+    /// without columns is marked as having no metadata, as in Cassandra.
     pub(super) fn put(&self, out: &mut Vec<u8>, version: Version) {
         out.put_short_bytes(self.id);
         if version >= Version::V5 {
@@ -67,18 +67,18 @@ impl Prepared<'_> {
     }
 }
 
-/// A Prepared result as a client reads it.
+/// The answer to PREPARE, as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPrepared<'a> {
     /// Id of the statement.
     pub id: &'a [u8],
-    /// v5: id of the result's columns, to be sent with EXECUTE.
+    /// v5: the id of the result's columns, to be sent with EXECUTE.
     pub result_metadata_id: Option<&'a [u8]>,
     /// The bind markers.
     pub variables: Columns<'a>,
-    /// v4 on: the markers that make the partition key.
+    /// Since v4: the markers of the partition key.
     pub partition_key: Vec<u16>,
-    /// What the result will say about its rows.
+    /// The metadata of the result.
     pub result: ReadMetadata<'a>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> ReadPrepared<'a> {
 /// A RESULT as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultMessage<'a> {
-    /// Nothing to say.
+    /// No result.
     Void,
     /// Rows.
     Rows(Rows<'a>),
@@ -114,7 +114,7 @@ pub enum ResultMessage<'a> {
     SetKeyspace(&'a str),
     /// A prepared statement.
     Prepared(ReadPrepared<'a>),
-    /// What the request changed.
+    /// The schema change that the request made.
     SchemaChange(SchemaChange<'a>),
 }
 

@@ -1,10 +1,10 @@
-//! Rows results: written cell by cell into the response, read cell by cell out of it.
+//! Rows results: written and read cell by cell, in place.
 //!
 //! ```text
 //! kind 2 | flags | columns | [paging state] | [new metadata id] | [table?] specs | rows | cells
 //! ```
-//! The order of paging state and metadata id is that of `ResultSet.ResultMetadata.Codec.encode`; its `decode` has them
-//! the other way round and is used by no driver.
+//! The order of paging state and metadata id is that of `ResultSet.ResultMetadata.Codec.encode`. Its `decode` has the
+//! reverse order, but no driver uses it.
 
 use crate::WireError;
 use crate::append;
@@ -22,7 +22,7 @@ const HAS_MORE_PAGES: i32 = 0x0002;
 const NO_METADATA: i32 = 0x0004;
 const METADATA_CHANGED: i32 = 0x0008;
 
-/// The columns of a result, encoded once for a version and kept with a prepared statement.
+/// The columns of a result, encoded once for a version and kept with their prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedColumns {
     version: Version,
@@ -39,28 +39,28 @@ impl EncodedColumns {
         EncodedColumns { version, count: columns.len(), global: one_table(columns).is_some(), bytes }
     }
 
-    /// The version they are for.
+    /// The version they are encoded for.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// How many columns they are.
+    /// The number of columns.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no columns.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// Where the description of the columns comes from.
+/// The source of the columns' description.
 #[derive(Clone, Copy, Debug)]
 pub enum ColumnSource<'a> {
     /// Columns to encode now.
     Specs(&'a [ColumnSpec]),
-    /// Columns encoded before, for the version of the response.
+    /// Columns that are already encoded for the version of the response.
     Encoded(&'a EncodedColumns),
 }
 
@@ -80,19 +80,19 @@ impl ColumnSource<'_> {
     }
 }
 
-/// What a result says about its rows.
+/// The metadata of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct RowsMetadata<'a> {
     /// The columns.
     pub columns: ColumnSource<'a>,
-    /// Leave the columns' description out: the client asked for that, and knows them.
+    /// Whether to omit the columns' description, because the client knows it and asked for that.
     pub skip: bool,
-    /// v5: the columns are not those of the client's metadata id; here is the new one. Overrules `skip`.
+    /// v5: the new metadata id, if the client's is outdated. Overrides `skip`.
     pub changed_id: Option<&'a [u8]>,
 }
 
 impl RowsMetadata<'_> {
-    /// Appends flags, count and description; `paging_state` stands between them.
+    /// Appends flags, column count and description, with `paging_state` between them.
     pub(super) fn put(&self, out: &mut Vec<u8>, version: Version, paging_state: Option<&[u8]>) {
         let changed_id = self.changed_id.filter(|_| version >= Version::V5);
         let skip = self.skip && changed_id.is_none();
@@ -120,10 +120,11 @@ impl RowsMetadata<'_> {
     }
 }
 
-/// Writes a Rows result into the buffer of responses.
+/// Writes a Rows result into the output buffer.
 ///
-/// Begin, then for each row its cells in order and [`RowsWriter::end_row`], then finish or abort; dropped without
-/// either, it takes back what it wrote. Nothing is copied: cells land where they will be sent from (but for compression).
+/// Begin; write the cells of each row in order, then [`RowsWriter::end_row`]; and finish or abort. If dropped without
+/// either, it removes what it wrote. Cells are written where they will be sent from, so nothing is copied unless it is
+/// compressed.
 #[derive(Debug)]
 pub struct RowsWriter<'b> {
     out: &'b mut Vec<u8>,
@@ -139,7 +140,7 @@ pub struct RowsWriter<'b> {
 }
 
 impl<'b> RowsWriter<'b> {
-    /// Begins the response. A paging state that is known only after the last row goes to
+    /// Begins the response. If the paging state is known only after the last row, give it to
     /// [`RowsWriter::finish_with_more`] instead.
     pub fn begin(
         out: &'b mut Vec<u8>,
@@ -192,10 +193,10 @@ impl<'b> RowsWriter<'b> {
         self.cells_in_row += values.len();
     }
 
-    /// Appends the rows of a run, of each the cells that `columns` take out of it.
+    /// Appends the rows of a row batch. `columns` select the cells of each row.
     ///
     /// # Panics
-    /// If these are not as many as there are columns, or a row is under way.
+    /// If the number of `columns` is not that of the result, or a row has been begun.
     pub fn run(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
         assert_eq!(
             (self.cells_in_row, columns.len()),
@@ -226,7 +227,7 @@ impl<'b> RowsWriter<'b> {
         self.row_start = self.out.len();
     }
 
-    /// Appends a cell that `write` writes straight into the response, for values that are put together only now.
+    /// Appends a cell that `write` writes directly into the response, for values that are composed only now.
     #[inline]
     pub fn cell_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let length_at = self.out.len();
@@ -240,7 +241,7 @@ impl<'b> RowsWriter<'b> {
     /// Ends a row.
     ///
     /// # Panics
-    /// If the row has not as many cells as there are columns: the client would read cells of one row as another's.
+    /// If the number of cells is not that of the columns, because the client would assign cells to the wrong rows.
     #[inline]
     pub fn end_row(&mut self) {
         assert_eq!(self.cells_in_row, self.columns, "a row must have a cell for each column");
@@ -249,13 +250,13 @@ impl<'b> RowsWriter<'b> {
         self.row_start = self.out.len();
     }
 
-    /// Takes back the cells of a row that has not ended.
+    /// Removes the cells of a row that has not ended.
     pub fn abort_row(&mut self) {
         self.out.truncate(self.row_start);
         self.cells_in_row = 0;
     }
 
-    /// Takes back all rows; what was said about their columns stays.
+    /// Removes all rows; the description of the columns stays.
     pub fn clear(&mut self) {
         self.out.truncate(self.count_at + 4);
         self.row_start = self.out.len();
@@ -263,12 +264,12 @@ impl<'b> RowsWriter<'b> {
         self.cells_in_row = 0;
     }
 
-    /// The buffer that it writes into, for who makes room in it.
+    /// The output buffer, so that the caller can make room in it.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.out
     }
 
-    /// Rows ended so far.
+    /// The number of rows that have ended.
     pub fn rows(&self) -> usize {
         self.rows.unsigned_abs() as usize
     }
@@ -278,7 +279,7 @@ impl<'b> RowsWriter<'b> {
         self.open.as_ref().map_or(0, |open| self.out.len() + HEADER_LENGTH - open.body_start())
     }
 
-    /// Writes the count of rows and ends the response. A row that has not ended is taken back.
+    /// Writes the number of rows and ends the response. A row that has not ended is removed.
     pub fn finish(mut self, codec: Option<&mut BodyCodec>) -> Result<(), WireError> {
         self.abort_row();
         patch_int(self.out, self.count_at, self.rows);
@@ -288,8 +289,8 @@ impl<'b> RowsWriter<'b> {
         }
     }
 
-    /// As [`RowsWriter::finish`], with the paging state put in now, when the page turns out not to be the last: moves
-    /// the rows once. The writer must have begun without a state.
+    /// As [`RowsWriter::finish`], but inserts the paging state now that the page turns out not to be the last. This
+    /// moves the rows once. The writer must have begun without a state.
     pub fn finish_with_more(
         mut self,
         paging_state: &[u8],
@@ -308,7 +309,7 @@ impl<'b> RowsWriter<'b> {
         self.finish(codec)
     }
 
-    /// Takes back the whole response, to write an error instead.
+    /// Removes the whole response, so that an error can be written instead.
     pub fn abort(mut self) {
         self.take_back();
     }
@@ -326,7 +327,7 @@ impl Drop for RowsWriter<'_> {
     }
 }
 
-/// Bytes of the cells that `columns` take out of a run.
+/// Bytes of the cells that `columns` select from a row batch.
 fn run_bytes(run: &RowRun<'_>, columns: &[RunColumn<'_>]) -> usize {
     let values =
         |place: usize| run.rows().filter_map(move |row| row.get(place)).map(|v| v.value.len as usize);
@@ -340,11 +341,11 @@ fn run_bytes(run: &RowRun<'_>, columns: &[RunColumn<'_>]) -> usize {
 /// The metadata of a result as a client reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadMetadata<'a> {
-    /// Cells of a row.
+    /// The number of cells in a row.
     pub column_count: usize,
-    /// The columns, none if the client asked for none.
+    /// The columns; empty if the client asked to omit them.
     pub columns: Columns<'a>,
-    /// Where to go on; `None` on the last page.
+    /// Where the next page begins; `None` on the last page.
     pub paging_state: Option<&'a [u8]>,
     /// v5: the new metadata id, if the client's is outdated.
     pub changed_id: Option<&'a [u8]>,
@@ -368,12 +369,12 @@ impl<'a> ReadMetadata<'a> {
     }
 }
 
-/// A Rows result as a client reads it: cells are found as they are asked for.
+/// A Rows result as a client reads it. Cells are located on access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows<'a> {
-    /// What the result says about its rows.
+    /// The metadata.
     pub metadata: ReadMetadata<'a>,
-    /// Rows announced.
+    /// The stated number of rows.
     pub row_count: usize,
     content: &'a [u8],
 }
@@ -386,7 +387,7 @@ impl<'a> Rows<'a> {
             return Err(WireError::NegativeCount { count, of: "rows" });
         };
         let content = reader.rest();
-        // A value takes four bytes at least, and a row has a value: a reader may count on it.
+        // A row has at least one value, and a value has at least four bytes. Clients may rely on the row count.
         let needed = (row_count as u64).saturating_mul(4 * metadata.column_count.max(1) as u64);
         if needed > content.len() as u64 {
             return Err(WireError::Truncated { needed, left: content.len() as u64 });
@@ -394,7 +395,7 @@ impl<'a> Rows<'a> {
         Ok(Rows { metadata, row_count, content })
     }
 
-    /// The rows. An error where the bytes end before the rows do; nothing follows it.
+    /// The rows. If the bytes end too early, the last item is an error.
     pub fn iter(&self) -> RowsIter<'a> {
         RowsIter {
             reader: Reader::new(self.content),
@@ -428,7 +429,7 @@ impl<'a> Iterator for RowsIter<'a> {
     }
 }
 
-/// One row, checked.
+/// One row, whose bytes are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     columns: usize,

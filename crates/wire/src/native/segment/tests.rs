@@ -1,4 +1,4 @@
-//! Segments: what is written is read, in pieces of any size, and what was damaged is refused.
+//! Segments: what is written can be read, in pieces of any size, and damage is detected.
 
 use super::*;
 use crate::native::{Flags, Opcode, Outgoing, ResponseHead};
@@ -6,7 +6,7 @@ use crate::native::{Flags, Opcode, Outgoing, ResponseHead};
 const FORMATS: [SegmentFormat; 2] = [SegmentFormat::Plain, SegmentFormat::Lz4];
 const MAX_MESSAGE: u64 = 16 << 20;
 
-/// An AUTH_RESPONSE (any bytes will do as its body) whose body is `length` bytes; `noise` resists compression.
+/// An AUTH_RESPONSE whose body has `length` bytes, since any bytes are valid there. `noise` makes it incompressible.
 fn envelope(stream: i16, length: usize, noise: bool) -> Vec<u8> {
     let mut bytes = vec![5, 0];
     bytes.extend(stream.to_be_bytes());
@@ -24,7 +24,7 @@ fn reader(format: SegmentFormat) -> SegmentReader {
     SegmentReader::new(format, Direction::Request, MAX_MESSAGE)
 }
 
-/// Reads `input` as a socket would give it, `piece` bytes at a time; all payloads, end to end.
+/// Reads `input` in pieces of `piece` bytes, as from a socket; returns all payloads, one after the other.
 fn read_all(format: SegmentFormat, input: &[u8], piece: usize) -> Result<Vec<u8>, Refusal> {
     let mut reader = reader(format);
     let mut envelopes = Vec::new();
@@ -121,7 +121,7 @@ fn a_run_closed_in_place_may_be_longer_than_a_segment() {
     }
 }
 
-/// A SUPPORTED in a segment as a 5.0.6 node sends it: header and trailer recorded.
+/// A SUPPORTED in a segment of a 5.0.6 node, with the recorded header and trailer.
 #[test]
 fn a_segment_is_cassandras() {
     let mut out = Vec::new();

@@ -1,10 +1,11 @@
-//! CSV as cqlsh reads and writes it: fields between quotes if they must be, an escape before what would end them.
+//! CSV as cqlsh reads and writes it: fields are quoted where necessary, and an escape character precedes quotes and
+//! escapes.
 //!
-//! Read is also what the rest of the world writes: a quote inside quotes may stand twice.
+//! The reader also accepts the common form, in which a quote inside quotes is doubled.
 
 use super::options::Marks;
 
-/// Finds where records end, over text that comes in pieces.
+/// Finds the ends of records in text that arrives in pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordScanner {
     marks: Marks,
@@ -14,12 +15,12 @@ pub struct RecordScanner {
 }
 
 impl RecordScanner {
-    /// At the begin of a record.
+    /// A scanner at the beginning of a record.
     pub fn new(marks: Marks) -> RecordScanner {
         RecordScanner { marks, in_quotes: false, is_escaped: false, at_field_start: true }
     }
 
-    /// Whether a record ends with this byte, which is its line feed.
+    /// Whether the record ends with this byte, its line feed.
     #[inline]
     pub fn ends_with(&mut self, byte: u8) -> bool {
         if self.is_escaped {
@@ -30,7 +31,7 @@ impl RecordScanner {
             self.at_field_start = true;
             return true;
         } else if byte == self.marks.quote && (self.in_quotes || self.at_field_start) {
-            // A quote that stands twice closes and opens again: at its second one nothing has come between.
+            // A doubled quote closes and reopens the quotes, so at the second quote the field is still at its start.
             self.in_quotes = !self.in_quotes;
             self.at_field_start = !self.in_quotes;
             return false;
@@ -42,15 +43,15 @@ impl RecordScanner {
     }
 }
 
-/// One field: a part of the record, or of what was put together without its quotes.
+/// A field: a range of the record, or of the unescaped text.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Record(usize, usize),
-    /// And whether it stood between quotes.
+    /// The range, and whether the field was quoted.
     Made(usize, usize, bool),
 }
 
-/// The fields of a record. Kept from record to record: nothing is allocated for each.
+/// The fields of a record. Its memory is reused from record to record.
 #[derive(Debug, Default)]
 pub struct Fields {
     fields: Vec<Field>,
@@ -58,7 +59,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Takes a record apart, without its line feed.
+    /// Splits a record, given without its line feed, into fields.
     pub fn read(&mut self, record: &str, marks: Marks) {
         self.fields.clear();
         self.made.clear();
@@ -88,7 +89,7 @@ impl Fields {
         }
     }
 
-    /// Appends a field to `made`: how long it was with its delimiter, and whether there was one.
+    /// Unescapes a field into `made`. Returns its length including the delimiter, and whether there was a delimiter.
     fn take_field(&mut self, text: &str, marks: Marks) -> (usize, bool) {
         let (delimiter, quote, escape) =
             (char::from(marks.delimiter), char::from(marks.quote), char::from(marks.escape));
@@ -114,17 +115,17 @@ impl Fields {
         (text.len(), false)
     }
 
-    /// Whether a field stood between quotes, so that it is a text even if it reads like the null marker.
+    /// Whether a field was quoted. A quoted field is a text even if it equals the null marker.
     pub fn is_quoted(&self, at: usize) -> bool {
         matches!(self.fields.get(at), Some(Field::Made(_, _, true)))
     }
 
-    /// How many there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// A field of the record that was read last.
+    /// A field of the record that was split last.
     pub fn get<'f>(&'f self, record: &'f str, at: usize) -> Option<&'f str> {
         match *self.fields.get(at)? {
             Field::Record(start, end) => record.get(start..end),
@@ -133,7 +134,7 @@ impl Fields {
     }
 }
 
-/// Appends a field.
+/// Appends a field, quoted if necessary.
 pub fn put_field(text: &str, marks: Marks, out: &mut String) {
     let special = |byte: u8| {
         byte == marks.delimiter
@@ -148,7 +149,7 @@ pub fn put_field(text: &str, marks: Marks, out: &mut String) {
     }
 }
 
-/// Appends a field between quotes.
+/// Appends a quoted field.
 pub fn put_quoted_field(text: &str, marks: Marks, out: &mut String) {
     let (quote, escape) = (char::from(marks.quote), char::from(marks.escape));
     out.push(quote);

@@ -1,4 +1,4 @@
-//! COPY TO: ranges of the ring, read by several connections, into files.
+//! COPY TO: several connections read ranges of the token ring and write them to files.
 
 use super::super::catalog::Role;
 use super::super::session::{Asked, Session, quoted};
@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Ranges for each connection: enough that none waits long for the others at the end.
+/// Number of ranges for each connection: enough that no connection waits long for the others at the end.
 const RANGES_EACH: usize = 16;
-/// Ranges read at a time, by default (cqlsh's MAXREQUESTS).
+/// Number of ranges that are read concurrently by default (cqlsh's MAXREQUESTS).
 const REQUESTS: usize = 6;
 
-/// Rows of a page as they go to the file.
+/// A page of rows in the format of the file.
 struct Page {
     text: String,
-    /// Where each row ends.
+    /// The end of each row.
     ends: Vec<usize>,
 }
 
-/// What all connections do alike.
+/// The state that all connections share.
 struct Reading<'r> {
     ranges: Vec<String>,
     next: AtomicUsize,
@@ -42,7 +42,7 @@ struct Reading<'r> {
 /// Writes a table to a file, or to the standard output.
 ///
 /// # Errors
-/// The file cannot be written, the server is gone, a range was given up.
+/// The file cannot be written, the connection is lost, a range has failed.
 pub fn export(
     copy: &CopyStatement,
     from: &Filled<'_>,
@@ -123,7 +123,7 @@ pub fn export(
     Ok(())
 }
 
-/// A SELECT for each range of tokens.
+/// One SELECT for each range of tokens.
 fn statements(
     copy: &CopyStatement,
     from: &Filled<'_>,
@@ -163,7 +163,7 @@ fn statements(
     Ok(ranges)
 }
 
-/// Tokens that cut the ring from `begin` to `end` into about `count` ranges; `None` at an end that is open.
+/// The tokens that cut the ring from `begin` to `end` into about `count` ranges; `None` is an open end.
 fn cuts(begin: Option<i64>, end: Option<i64>, count: usize) -> Vec<Option<i64>> {
     let (from, to) = (i128::from(begin.unwrap_or(i64::MIN)), i128::from(end.unwrap_or(i64::MAX)));
     let count = count.max(1) as i128;
@@ -186,14 +186,14 @@ fn is_by_murmur3(session: &mut Session) -> Result<bool> {
 }
 
 impl Reading<'_> {
-    /// Reads ranges until there are no more.
+    /// Reads ranges until none is left.
     fn run(&self, mut session: Session, pages: &SyncSender<Page>) -> Result<()> {
         while let Some(range) = self.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let mut attempts = 1;
             while !self.is_aborted.load(Ordering::Relaxed) {
                 let mut rows = 0;
                 let Err(error) = self.read_range(range, &mut session, pages, &mut rows) else { break };
-                // Rows that were written already would be written twice.
+                // A range is not retried after its first rows, because they would be written twice.
                 if rows > 0 || attempts >= self.options.attempts_max {
                     self.is_aborted.store(true, Ordering::Relaxed);
                     return Err(error)
@@ -246,7 +246,7 @@ impl Reading<'_> {
     }
 }
 
-/// A field. A text that reads like the null marker stands between quotes: COPY FROM tells the two apart by that.
+/// Appends a field. A text that equals the null marker is quoted, so that COPY FROM can distinguish the two.
 fn put_cell(ty: &CqlType, cell: Option<&[u8]>, rules: &ValueRules, marks: Marks, out: &mut String) {
     match cell {
         None => out.push_str(&rules.null),
@@ -261,7 +261,7 @@ fn put_cell(ty: &CqlType, cell: Option<&[u8]>, rules: &ValueRules, marks: Marks,
     }
 }
 
-/// The file, or files one after the other, or the standard output.
+/// Writes to a file, to a sequence of files, or to the standard output.
 struct Writer<'w> {
     path: Option<&'w Path>,
     out: Option<BufWriter<File>>,

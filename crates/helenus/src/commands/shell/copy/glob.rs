@@ -1,13 +1,13 @@
-//! The files that COPY FROM names: paths with commas between them, `*` and `?` in their last part.
+//! The file names of COPY FROM: paths separated by commas, with `*` and `?` in the last component.
 
 use super::super::interpreter::expand_home;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
-/// All of them, those of a pattern in the order of their names.
+/// The files of all names; those of a pattern are sorted by name.
 ///
 /// # Errors
-/// One that is not there.
+/// A file does not exist.
 pub fn files(names: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in names.split(',').map(str::trim) {

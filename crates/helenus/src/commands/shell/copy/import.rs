@@ -1,4 +1,4 @@
-//! COPY FROM: plans the statement, starts the connections, counts, and keeps the file of errors.
+//! COPY FROM: prepares the statement, starts the connections, counts rows, and writes the file of rejected rows.
 
 use super::super::catalog::{Column, Role};
 use super::super::session::quoted;
@@ -20,24 +20,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Chunks read ahead for each connection.
+/// Number of chunks read ahead for each connection.
 const CHUNKS_AHEAD: usize = 2;
-/// Requests on the way on each connection: enough for the server to gather many writes for each sync of its log.
+/// Number of requests in flight on each connection: enough that the server can group many writes into each sync of its
+/// log.
 const REQUESTS: usize = 512;
-/// Errors that are told one by one; the rest is in the file.
+/// Maximum number of errors that are printed. The file contains all of them.
 const TOLD_MAX: u64 = 20;
 
-/// A table to fill.
+/// The table to import into or export from.
 pub struct Filled<'a> {
     pub keyspace: &'a str,
     pub table: &'a str,
     pub columns: &'a [Column],
 }
 
-/// Fills a table.
+/// Imports files into a table.
 ///
 /// # Errors
-/// The files cannot be read, the columns do not fit, the server is gone; rows that were not imported.
+/// The files cannot be read, the columns do not match, the connection is lost, rows were not imported.
 pub fn import(
     copy: &CopyStatement,
     into: &Filled<'_>,
@@ -69,7 +70,7 @@ pub fn import(
     let mut workers = Vec::new();
     for _ in 0..connections {
         let mut session = place.session.another()?;
-        // Cassandra knows a statement by its text and keyspace; preparing it again costs a look.
+        // Cheap for each connection: the server finds the prepared statement by its text and keyspace.
         let prepared = session.prepare(&query)?;
         let (version, connection) = (session.version(), session.into_connection());
         workers.push(Worker {
@@ -97,7 +98,7 @@ pub fn import(
             ended =
                 ended.and(worker.join().unwrap_or_else(|_| bail!("a connection's thread ended by itself")));
         }
-        // The reader waits where nobody takes chunks any more: without receivers it ends.
+        // Dropping the receiver ends the reader, which may be waiting for a connection to take chunks.
         drop(std::mem::replace(&mut *shared.chunks.lock(), sync_channel(0).1));
         let read = reader.join().unwrap_or_else(|_| bail!("the reader's thread ended by itself"));
         let rows = shared.rows_done.load(Ordering::Relaxed);
@@ -123,8 +124,8 @@ fn default_connections() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(4)
 }
 
-/// The columns that the fields of a record belong to: those of the statement; those of the file's first line if it names
-/// some of the table's; those of the table.
+/// The columns that the fields of a record belong to: those of the statement; otherwise those of the file's first line,
+/// if it names columns of the table; otherwise those of the table.
 fn columns(copy: &CopyStatement, into: &Filled<'_>, files: &[PathBuf]) -> Result<Vec<String>> {
     if copy.options.content == Content::Json {
         ensure!(
@@ -157,7 +158,7 @@ fn columns(copy: &CopyStatement, into: &Filled<'_>, files: &[PathBuf]) -> Result
     Ok(into.columns.iter().map(|column| column.name.clone()).collect())
 }
 
-/// The statement, and which field each of its variables comes from.
+/// The statement to prepare, and the field that each variable takes its value from.
 fn plan(
     copy: &CopyStatement,
     into: &Filled<'_>,
@@ -246,7 +247,7 @@ impl ErrorFile {
         }
     }
 
-    /// Takes failures and reports progress until all connections have ended.
+    /// Receives failures and reports progress until all connections have ended.
     fn watch(
         &mut self,
         failed: &Receiver<Failed>,
@@ -257,7 +258,7 @@ impl ErrorFile {
         let mut ended = Ok(());
         loop {
             match failed.recv_timeout(Duration::from_millis(100)) {
-                // What still comes after the end was decided is kept too.
+                // Failures that arrive after the import was given up are recorded too.
                 Ok(failed) => {
                     let kept = self.keep(&failed, meter);
                     ended = ended.and(kept);
@@ -325,7 +326,7 @@ impl ErrorFile {
     }
 }
 
-/// A file of errors of before gets a number.
+/// Renames an existing error file by appending a number.
 fn move_away(path: &Path) -> Result<()> {
     if !path.exists() {
         return Ok(());

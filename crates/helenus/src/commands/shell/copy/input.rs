@@ -1,4 +1,4 @@
-//! Cuts what is imported into chunks of whole records, for whoever sends them.
+//! Cuts the input of an import into chunks of complete records.
 
 use super::dialect::RecordScanner;
 use super::json::{ObjectScanner, Place};
@@ -8,45 +8,45 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
-/// Bytes read at once.
+/// Bytes of a read.
 const BLOCK: usize = 256 << 10;
-/// A chunk ends at so many bytes, even if its rows are few.
+/// Bytes after which a chunk ends, even if it has few rows.
 const CHUNK_BYTES: usize = 4 << 20;
-/// No record is longer: a request is not.
+/// Maximum bytes of a record, which is the maximum of a request.
 const RECORD_MAX: usize = 256 << 20;
-/// What ends the standard input before its end.
+/// The line that ends data on the standard input.
 const END: &[u8] = b"\\.";
 
-/// Records that follow each other.
+/// Consecutive records.
 pub struct Chunk {
     bytes: Vec<u8>,
-    /// Begin and end of each, its line feed left out.
+    /// Begin and end of each record, without its line feed.
     spans: Vec<(usize, usize)>,
-    /// The number of the first, from 1, over all files.
+    /// The number of the first record over all files, from 1.
     pub first_row: u64,
 }
 
 impl Chunk {
-    /// How many.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// One of them.
+    /// The bytes of a record.
     pub fn record(&self, at: usize) -> &[u8] {
         let (start, end) = self.spans.get(at).copied().unwrap_or_default();
         self.bytes.get(start..end).unwrap_or_default()
     }
 }
 
-/// What was read.
+/// Counts of what was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadUp {
     pub files: usize,
     pub rows_skipped: u64,
 }
 
-/// The cutter: told bytes, it hands out chunks.
+/// Receives bytes and sends chunks.
 struct Cutter<'o, 's> {
     options: &'o CopyOptions,
     send: &'s mut dyn FnMut(Chunk) -> bool,
@@ -54,10 +54,10 @@ struct Cutter<'o, 's> {
     json: ObjectScanner,
     bytes: Vec<u8>,
     spans: Vec<(usize, usize)>,
-    /// Where the record under way begins, and up to where it was looked at.
+    /// The offset where the current record begins, and the offset up to which the bytes were scanned.
     start: usize,
     looked: usize,
-    /// The first line of a file is still to come, and has names.
+    /// Whether the next line is the first line of a file and contains column names.
     header: bool,
     is_stdin: bool,
     rows: u64,
@@ -66,8 +66,8 @@ struct Cutter<'o, 's> {
     is_over: bool,
 }
 
-/// Reads files one after the other, or the standard input if there are none, and hands their records to `send`, which says
-/// whether it wants more.
+/// Reads files one after the other, or the standard input if there are none, and passes chunks to `send`, which returns
+/// false to stop.
 ///
 /// # Errors
 /// A file cannot be read, or ends within a record.
@@ -145,7 +145,7 @@ impl Cutter<'_, '_> {
         }
     }
 
-    /// Finds the records in what is new.
+    /// Scans the new bytes for records.
     fn look(&mut self) {
         let mut at = self.looked;
         while let Some(byte) = self.bytes.get(at).copied() {
@@ -184,7 +184,7 @@ impl Cutter<'_, '_> {
         if self.is_stdin && record == END {
             self.is_over = true;
         } else if record.is_empty() || std::mem::take(&mut self.header) {
-            // Nothing to import.
+            // An empty line.
         } else if self.rows < self.options.rows_skipped {
             self.rows += 1;
             self.skipped += 1;
@@ -196,7 +196,7 @@ impl Cutter<'_, '_> {
         }
     }
 
-    /// Hands out what is whole; what was looked at up to `at` and is not begins the next chunk.
+    /// Sends the complete records. Bytes after them, up to `at`, were scanned already and begin the next chunk.
     fn flush_at(&mut self, at: usize) {
         let tail = self.bytes.split_off(self.start.min(self.bytes.len()));
         let spans = std::mem::take(&mut self.spans);
@@ -225,7 +225,7 @@ impl Cutter<'_, '_> {
     }
 }
 
-/// The standard input in whole lines, the last of them the one that ends the data: what follows it are statements.
+/// Reads the standard input line by line, up to and including the line that ends the data. Statements may follow it.
 struct UpToEnd<R>(R);
 
 impl<R: BufRead> Read for UpToEnd<R> {
@@ -247,10 +247,10 @@ impl<R: BufRead> Read for UpToEnd<R> {
     }
 }
 
-/// The first record of a file: the names of its columns.
+/// The first record of a file, which contains the column names.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn first_record(path: &PathBuf, options: &CopyOptions) -> Result<Option<String>> {
     let mut found = None;
     let peek =

@@ -1,6 +1,6 @@
-//! Finds the objects in a JSON file: one a line, or the elements of an array.
+//! Finds the objects in a JSON file: one object a line, or the elements of an array.
 
-/// Finds where objects begin and end, over bytes that come in pieces. What stands between them is passed over.
+/// Finds the begin and end of objects in bytes that arrive in pieces. Bytes between objects are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ObjectScanner {
     depth: usize,
@@ -8,10 +8,10 @@ pub struct ObjectScanner {
     is_escaped: bool,
 }
 
-/// What a byte is to the objects of a file.
+/// The position of a byte relative to the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Between two.
+    /// Between two objects.
     Between,
     Begins,
     Inside,
@@ -19,7 +19,7 @@ pub enum Place {
 }
 
 impl ObjectScanner {
-    /// Looks at the next byte.
+    /// Classifies the next byte.
     #[inline]
     pub fn look(&mut self, byte: u8) -> Place {
         if self.is_escaped {

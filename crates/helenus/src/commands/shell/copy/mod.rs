@@ -1,8 +1,8 @@
-//! COPY: a table to files, and files into a table, over several connections.
+//! COPY: writes a table to files, or files to a table, over several connections.
 //!
-//! `options` reads the statement, `dialect` is CSV (and `json` finds the objects of a JSON file), `input` cuts files into
-//! chunks of whole records, `import` and its `worker`s send them, `export` reads ranges of tokens and writes them,
-//! `progress` says how far it is.
+//! `options` parses the statement, `dialect` reads and writes CSV, `json` finds the objects of a JSON file, `input`
+//! cuts files into chunks of complete records, `import` and its `worker`s send them, `export` reads ranges of tokens
+//! and writes them, `progress` reports the rate.
 
 mod dialect;
 mod export;

@@ -1,4 +1,4 @@
-//! The statement COPY and its options, which are cqlsh's. What makes no sense here is refused by its name.
+//! The COPY statement and its options, which are those of cqlsh. An option without a meaning here is refused by name.
 
 use super::super::command::{Word, words};
 use super::super::rc::Rc;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The names of all options, with their equals sign: what completion offers.
+/// The names of all options with their equals sign, for completion.
 pub const OPTION_NAMES: &[&str] = &[
     "BEGINTOKEN = ",
     "BOOLSTYLE = ",
@@ -46,7 +46,7 @@ pub const OPTION_NAMES: &[&str] = &[
     "TTL = ",
 ];
 
-/// HELP COPY.
+/// The text of HELP COPY.
 pub const HELP: &str = "\
 COPY <table> [(<column>, ...)] TO   '<file>' | STDOUT [WITH <option> = <value> [AND ...]];
 COPY <table> [(<column>, ...)] FROM '<file>, <pattern>, ...' | STDIN [WITH ...];
@@ -79,7 +79,7 @@ TO
 
 STDIN ends with a line \\. or with the input.";
 
-/// Which way.
+/// The direction of the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From files, or from the standard input.
@@ -88,14 +88,14 @@ pub enum Direction {
     To(Option<PathBuf>),
 }
 
-/// What files hold.
+/// The format of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     Csv,
     Json,
 }
 
-/// What separates fields.
+/// The special characters of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     pub delimiter: u8,
@@ -103,17 +103,17 @@ pub struct Marks {
     pub escape: u8,
 }
 
-/// A whole COPY.
+/// A parsed COPY statement.
 #[derive(Clone, Debug)]
 pub struct CopyStatement {
     pub table: String,
-    /// None: all.
+    /// Empty: all columns.
     pub columns: Vec<String>,
     pub direction: Direction,
     pub options: CopyOptions,
 }
 
-/// Its options.
+/// The options of a COPY.
 #[derive(Clone, Debug)]
 pub struct CopyOptions {
     pub content: Content,
@@ -195,11 +195,11 @@ impl Default for CopyOptions {
     }
 }
 
-/// Reads a COPY, with the options that a file of defaults has for its table; and the keyspace it is in, which is `present` if it
-/// names none. CONFIGFILE names another file.
+/// Parses a COPY statement, and applies the defaults that the cqlshrc file has for its table; CONFIGFILE names another
+/// such file. Also returns the table's keyspace, which is `present` if the statement names none.
 ///
 /// # Errors
-/// What is wrong with it, or with the file.
+/// Errors in the statement or in the file.
 pub fn read(statement: &str, defaults: &Rc, present: Option<&str>) -> Result<(CopyStatement, String)> {
     let words = words(statement);
     let mut rest = words.get(1..).unwrap_or_default();
@@ -259,7 +259,7 @@ fn is_word(word: &Word, expected: &str) -> bool {
     !word.is_quoted && word.text.eq_ignore_ascii_case(expected)
 }
 
-/// `table`, `keyspace.table`, either part between quotes.
+/// Reads `table` or `keyspace.table`; either part may be quoted.
 fn take_name(rest: &mut &[Word]) -> Result<(Option<String>, String)> {
     let mut parts: Vec<String> = vec![String::new()];
     while let Some((word, after)) = rest.split_first() {
@@ -444,7 +444,7 @@ fn truth(value: &str) -> Result<bool> {
     }
 }
 
-/// -1 is no limit.
+/// A limit; negative numbers mean none.
 fn limit(value: &str) -> Result<Option<u64>> {
     let number: i64 = value.parse()?;
     Ok(u64::try_from(number).ok())

@@ -1,4 +1,4 @@
-//! How many rows went by, and how fast: a line that is drawn again on a terminal, and the file of RATEFILE.
+//! Reports the number and rate of rows: a line that is redrawn on a terminal, and the file of RATEFILE.
 
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Counts rows.
+/// Counts rows and reports their rate.
 pub struct RateMeter {
     begun: Instant,
     reported: Instant,
@@ -14,16 +14,16 @@ pub struct RateMeter {
     rows_reported: u64,
     rate: f64,
     is_drawn: bool,
-    /// Whether a line stands on the terminal now.
+    /// Whether a progress line is on the terminal now.
     has_line: bool,
     file: Option<File>,
 }
 
 impl RateMeter {
-    /// Begins now.
+    /// Begins to measure.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn begin(every: Duration, file: Option<&Path>) -> Result<RateMeter> {
         let file = match file {
             Some(path) => {
@@ -45,7 +45,7 @@ impl RateMeter {
         })
     }
 
-    /// So many rows, all in all.
+    /// Sets the total number of rows so far.
     pub fn at(&mut self, rows: u64) {
         let since = self.reported.elapsed();
         if since < self.every || rows == self.rows_reported {
@@ -64,7 +64,7 @@ impl RateMeter {
             self.rate
         );
         if self.is_drawn {
-            // A terminal that is gone is no reason to end.
+            // A terminal that is gone is no reason to stop.
             _ = write!(stderr(), "\r\x1b[K{line}");
             self.has_line = true;
         }
@@ -73,14 +73,14 @@ impl RateMeter {
         }
     }
 
-    /// Takes the line off the terminal, so that something else may be written.
+    /// Removes the line from the terminal, so that something else can be written.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.has_line) {
             _ = write!(stderr(), "\r\x1b[K");
         }
     }
 
-    /// The end: how long it took, and rows a second.
+    /// Ends; returns the elapsed time and the rows a second.
     pub fn end(&mut self, rows: u64) -> (Duration, f64) {
         self.report(rows);
         self.clear();
@@ -89,7 +89,7 @@ impl RateMeter {
     }
 }
 
-/// `1 minute and 2.345 seconds`.
+/// A duration in words: `1 minute and 2.345 seconds`.
 pub fn interval(took: Duration) -> String {
     let whole = took.as_secs();
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs a COPY: finds its table, and goes one way or the other.
+//! Runs a COPY: looks up its table, then exports or imports.
 
 use super::super::catalog::Catalog;
 use super::super::rc::Rc;
@@ -9,17 +9,17 @@ use super::options::{self, Direction};
 use anyhow::{Context, Result};
 use helenus_wire::native::Consistency;
 
-/// What a COPY needs of the shell.
+/// The parts of the shell that a COPY uses.
 pub struct Place<'p> {
     pub session: &'p mut Session,
     pub catalog: &'p mut Catalog,
     pub consistency: Consistency,
 }
 
-/// Runs it.
+/// Runs a COPY statement.
 ///
 /// # Errors
-/// The statement is wrong, the table is not there, rows failed.
+/// The statement is wrong, the table does not exist, rows failed.
 pub fn run(statement: &str, defaults: &Rc, place: &mut Place<'_>) -> Result<()> {
     let (copy, keyspace) = options::read(statement, defaults, place.session.keyspace())?;
     let table = place.catalog.table(place.session, &keyspace, &copy.table)?;

@@ -1,8 +1,8 @@
-//! One connection of an import: parses records, sends them as values of a prepared statement, many at a time, and takes the
-//! answers.
+//! One connection of an import: parses records, sends them as values of a prepared statement with many requests in
+//! flight, and handles the answers.
 //!
-//! Rows of one partition that follow each other go as one unlogged batch. Requests that the server had no time for are sent
-//! again; rows that are wrong, or that the server refuses, are handed to whoever keeps the file of errors.
+//! Consecutive rows of one partition are sent as one unlogged batch. Requests that failed for a transient reason, such
+//! as an overload, are sent again. Rows that are malformed or refused go to the writer of the error file.
 
 use super::super::refusal::Refused;
 use super::super::session::Prepared;
@@ -23,27 +23,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// Bytes put together before they are written.
+/// Bytes of output that are assembled before a write.
 const FILL: usize = 64 << 10;
-/// How long nothing may come back before the server is given up.
+/// Maximum time without any answer before the connection is given up.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Before a request is sent again, times two for each attempt before.
+/// Pause before a request is sent again; it doubles with each attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A variable of the statement.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Which field of a record; none: the whole record, as JSON.
+    /// The index of the record's field; `None`: the whole record, as JSON.
     pub field: Option<usize>,
     pub name: String,
     pub ty: CqlType,
     pub is_key: bool,
 }
 
-/// What all connections do alike.
+/// The parameters that all connections share.
 pub struct Plan {
     pub targets: Vec<Target>,
-    /// Fields of a record.
+    /// Number of fields in a record.
     pub fields: usize,
     pub marks: Marks,
     pub texts: TextRules,
@@ -56,7 +56,7 @@ pub struct Plan {
     pub rows_per_second: Option<u64>,
 }
 
-/// What all connections share while they run.
+/// The state that all connections share.
 pub struct Shared {
     pub chunks: Mutex<Receiver<Arc<Chunk>>>,
     pub rows_done: AtomicU64,
@@ -71,12 +71,12 @@ pub struct Failed {
     pub is_parse_error: bool,
     pub message: String,
     pub rows: Vec<Vec<u8>>,
-    /// The number of the first.
+    /// The number of the first row.
     pub first_row: u64,
     pub attempts: u32,
 }
 
-/// The values of one row.
+/// The serialised values of a row.
 #[derive(Clone, Default)]
 struct Row {
     bytes: Vec<u8>,
@@ -94,7 +94,7 @@ impl Row {
     }
 }
 
-/// A request on its way: which rows it has.
+/// A request in flight, with its rows.
 struct Flight {
     chunk: Arc<Chunk>,
     first: usize,
@@ -102,13 +102,13 @@ struct Flight {
     attempts: u32,
 }
 
-/// A connection and what is on its way.
+/// A connection and its feed of requests.
 pub struct Worker<'w> {
     pub connection: Connection,
     pub feed: Feed<'w>,
 }
 
-/// What is to be sent and what was.
+/// The rows to be sent, and the requests in flight.
 pub struct Feed<'w> {
     plan: &'w Plan,
     shared: &'w Shared,
@@ -116,12 +116,12 @@ pub struct Feed<'w> {
     version: Version,
     failures: SyncSender<Failed>,
     chunk: Option<Arc<Chunk>>,
-    /// The next record of the chunk.
+    /// The index of the next record of the chunk.
     at: usize,
     is_over: bool,
     fields: Fields,
     rows: Vec<Row>,
-    /// A row that was parsed and belongs to the next group: its place in the chunk.
+    /// The index in the chunk of a row that is already parsed and begins the next group.
     carried: Option<usize>,
     spare: Row,
     flights: Vec<Option<Flight>>,
@@ -130,7 +130,7 @@ pub struct Feed<'w> {
 }
 
 impl<'w> Feed<'w> {
-    /// Nothing is on its way.
+    /// A feed without requests in flight.
     pub fn new(
         plan: &'w Plan,
         shared: &'w Shared,
@@ -162,7 +162,7 @@ impl<'w> Feed<'w> {
         self.flights.len() - self.free.len()
     }
 
-    /// Appends requests while there are rows and streams.
+    /// Appends requests while there are rows and free stream ids.
     fn fill(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let begin = out.len();
         while !self.free.is_empty() && out.len() - begin < FILL {
@@ -188,7 +188,7 @@ impl<'w> Feed<'w> {
         Ok(())
     }
 
-    /// Whether the rate that the user set says to wait.
+    /// Whether the rate that the user set demands a pause.
     fn is_held_back(&self) -> bool {
         self.plan.rows_per_second.is_some_and(|rate| {
             let allowed = self.shared.begun.elapsed().as_secs_f64() * rate as f64;
@@ -196,7 +196,7 @@ impl<'w> Feed<'w> {
         })
     }
 
-    /// The next rows that go together, parsed into `rows`.
+    /// The next group of rows for one request, parsed into `rows`.
     fn next_group(&mut self) -> Option<Flight> {
         loop {
             let chunk = match &self.chunk {
@@ -242,12 +242,12 @@ impl<'w> Feed<'w> {
         }
     }
 
-    /// The next chunk. Waits for it only if nothing else can be done meanwhile.
+    /// The next chunk. Blocks only if no request is in flight.
     fn receive(&mut self) -> Option<Arc<Chunk>> {
         if self.is_over {
             return None;
         }
-        // Another connection may hold it and wait, for which answers on the way must not.
+        // Another connection may hold the lock and wait for a chunk; answers in flight must not wait for that.
         let received = match (self.in_flight(), self.shared.chunks.try_lock()) {
             (0, Some(chunks)) => chunks.recv().map_err(|_| TryRecvError::Disconnected),
             (0, None) => self.shared.chunks.lock().recv().map_err(|_| TryRecvError::Disconnected),
@@ -291,7 +291,7 @@ impl<'w> Feed<'w> {
             {
                 match (target.is_key, &target.ty) {
                     (true, _) => bail!("{}", null_key(&target.name, &self.plan.texts.null)),
-                    // What is not counted counts nothing.
+                    // A missing counter value adds zero.
                     (false, CqlType::Counter) => {
                         row.bytes.extend_from_slice(&0_i64.to_be_bytes());
                         row.spans.push(Some((start, row.bytes.len())));
@@ -308,7 +308,7 @@ impl<'w> Feed<'w> {
         Ok(())
     }
 
-    /// Appends the request of a flight whose rows are in `rows`.
+    /// Appends the request of a flight, whose rows are in `rows`.
     fn put(&mut self, flight: Flight, out: &mut Vec<u8>) -> Result<()> {
         let Some(stream) = self.free.pop() else { return Ok(()) };
         let missing = match self.plan.null_as_unset && self.version >= Version::V4 {
@@ -347,7 +347,7 @@ impl<'w> Feed<'w> {
         Ok(())
     }
 
-    /// Takes an answer.
+    /// Handles an answer.
     fn answered(&mut self, envelope: &Envelope<'_>) -> Result<()> {
         let header = envelope.header;
         let place = usize::try_from(header.stream).ok().and_then(|stream| self.flights.get_mut(stream));
@@ -369,7 +369,7 @@ impl<'w> Feed<'w> {
             std::thread::sleep(PAUSE * 2_u32.pow(flight.attempts.min(6) - 1));
             self.again.push(flight);
         } else if flight.count > 1 && !is_worth_another_try(code) {
-            // One row of a batch is wrong: each by itself says which.
+            // The server refused a batch because of one of its rows: each row is sent alone to find it.
             for at in 0..flight.count {
                 let chunk = Arc::clone(&flight.chunk);
                 self.again.push(Flight { chunk, first: flight.first + at, count: 1, attempts: 0 });
@@ -389,11 +389,12 @@ impl<'w> Feed<'w> {
             first_row: chunk.first_row + first as u64,
             attempts,
         };
-        // Nobody listens any more once the import was given up.
+        // The receiver is gone if the import was given up.
         _ = self.failures.send(failed);
     }
 
-    /// The connection is gone: what was on its way may have arrived or not.
+    /// Reports the requests in flight as failed after the connection was lost. The server may have received them or
+    /// not.
     fn lose(&mut self, error: &anyhow::Error) {
         let text = format!("{error:#}; whether the server has these rows is not known");
         for flight in std::mem::take(&mut self.flights).into_iter().flatten() {
@@ -412,7 +413,7 @@ fn null_key(name: &str, null: &str) -> String {
     format!("Cannot insert null value for primary key column '{name}'.{advice}")
 }
 
-/// Errors of the moment, not of the row.
+/// Whether an error is transient rather than caused by the row.
 fn is_worth_another_try(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -426,10 +427,10 @@ fn is_worth_another_try(code: ErrorCode) -> bool {
 }
 
 impl Worker<'_> {
-    /// Sends rows until there are no more.
+    /// Sends rows until there are none left.
     ///
     /// # Errors
-    /// The connection is gone; the rows that were on their way are told as failed.
+    /// The connection is lost; the rows in flight are reported as failed.
     pub fn run(mut self) -> Result<()> {
         let done = self.pump();
         if let Err(error) = &done {
@@ -452,7 +453,7 @@ impl Worker<'_> {
                 if feed.is_over && feed.again.is_empty() {
                     return Ok(());
                 }
-                // Held back by the rate.
+                // The rate limit demands a pause.
                 std::thread::sleep(Duration::from_millis(2));
                 heard = Instant::now();
                 continue;

@@ -1,4 +1,4 @@
-//! What the line editor asks: is this whole, what may follow, in which colours.
+//! Serves the line editor: whether a statement is complete, completion, and colours.
 
 use super::super::interpreter::Server;
 use super::super::statement::take_apart;
@@ -24,7 +24,7 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    /// With the schema of a server.
+    /// An assistant with the schema of a server.
     pub fn new(server: Server, in_colour: bool) -> Assistant {
         Assistant { server, in_colour }
     }
@@ -53,7 +53,7 @@ impl Completer for Assistant {
         let Ok(mut server) = self.server.try_borrow_mut() else { return Ok((pos, Vec::new())) };
         let (session, catalog) = &mut *server;
         let keyspace = session.keyspace().map(str::to_owned);
-        // Without a server there are still the words.
+        // Without a server, keywords are still completed.
         let keyspaces = catalog.keyspaces(session).cloned().unwrap_or_default();
         let (start, found) = completions(line, pos, &keyspaces, keyspace.as_deref());
         let pair = |Candidate { shown, inserted }| Pair { display: shown, replacement: inserted };
@@ -81,7 +81,7 @@ impl Highlighter for Assistant {
     }
 }
 
-/// Keywords, texts and comments in colours; what is shown stays as wide as it was.
+/// Colours keywords, texts and comments. The visible width of the line does not change.
 fn coloured(line: &str) -> String {
     let mut out = String::with_capacity(line.len() * 2);
     let mut rest = line;

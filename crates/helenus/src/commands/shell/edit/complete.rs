@@ -1,4 +1,4 @@
-//! Completion: what may follow what stands before the cursor.
+//! Completion: the words that may follow the text before the cursor.
 
 use super::super::catalog::{Keyspace, Table};
 use super::super::copy::OPTION_NAMES;
@@ -9,7 +9,7 @@ use super::words;
 use helenus_model::types::quote_identifier;
 use std::collections::BTreeMap;
 
-/// One way to go on.
+/// A possible completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub shown: String,
@@ -18,7 +18,7 @@ pub struct Candidate {
 
 type Keyspaces = BTreeMap<String, Keyspace>;
 
-/// Where the word under the cursor begins, and what it may become.
+/// The offset where the word under the cursor begins, and the candidates to replace it.
 pub fn completions(
     line: &str,
     pos: usize,
@@ -51,7 +51,7 @@ pub fn completions(
     (begin + partial_at, found)
 }
 
-/// Where the text begins that is not closed, behind its quote.
+/// The offset behind the quote of an unclosed text, if there is one.
 fn open_text(statement: &str) -> Option<usize> {
     let quotes: Vec<usize> = statement.match_indices('\'').map(|(at, _)| at).collect();
     match quotes.len() % 2 {
@@ -60,13 +60,13 @@ fn open_text(statement: &str) -> Option<usize> {
     }
 }
 
-/// Where the word begins that the statement ends with.
+/// The offset of the word that the statement ends with.
 fn partial_start(statement: &str) -> usize {
     let tail = statement.trim_end_matches(|letter: char| letter.is_alphanumeric() || letter == '_');
     tail.strip_suffix(['"', '\\']).map_or(tail.len(), str::len)
 }
 
-/// Words, and punctuation one by one.
+/// Splits a text into words and single punctuation characters.
 fn tokens(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -84,10 +84,10 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// A word that is offered.
+/// A word that may be offered.
 enum Offer {
     Keyword(&'static str),
-    /// A name and what follows it at once.
+    /// A name, and the text inserted right after it.
     Name(String, &'static str),
 }
 
@@ -115,11 +115,11 @@ impl Offer {
     }
 }
 
-/// What stands around the cursor.
+/// The statement around the cursor.
 struct Scene<'s> {
-    /// Before the word under the cursor.
+    /// The words before the word under the cursor.
     words: &'s [String],
-    /// The whole statement.
+    /// The words of the whole statement.
     whole: &'s [String],
     keyspaces: &'s Keyspaces,
     current: Option<&'s str>,
@@ -190,9 +190,9 @@ impl Scene<'_> {
         self.words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default()
     }
 
-    /// The words that may stand somewhere further on in a statement.
+    /// Keywords that may appear at any later position of a statement.
     fn following(&self, first: &str, second: &str) -> Vec<Offer> {
-        // EXPLAIN and BEGIN hold other statements; the last word that begins one says which.
+        // EXPLAIN and BEGIN contain other statements; the last word that begins a statement determines the kind.
         let inner = self.words.iter().rev().map(|word| word.to_ascii_uppercase());
         let inner = inner.filter(|word| ["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&word.as_str()));
         let kind = if matches!(first, "EXPLAIN" | "BEGIN") { inner.take(1).next() } else { None };
@@ -243,7 +243,7 @@ impl Scene<'_> {
         self.of_current(|keyspace| keyspace.indexes.clone())
     }
 
-    /// After `name.`: what that keyspace has.
+    /// The names in a keyspace, offered after `name.`.
     fn in_keyspace(&self, name: &str) -> Vec<Offer> {
         let found = self.keyspaces.iter().find(|(keyspace, _)| {
             keyspace.eq_ignore_ascii_case(name) || name.trim_matches('"') == keyspace.as_str()
@@ -258,7 +258,7 @@ impl Scene<'_> {
         names.into_iter().map(|name| Offer::Name(name, " ")).collect()
     }
 
-    /// The columns of the statement's table; of all tables of the keyspace while it names none.
+    /// The columns of the statement's table, or of all tables of the keyspace if it names none.
     fn columns(&self) -> Vec<Offer> {
         let of = |table: &Table| {
             table.iter().map(|column| Offer::Name(column.name.clone(), "")).collect::<Vec<_>>()
@@ -294,7 +294,7 @@ impl Scene<'_> {
     }
 }
 
-/// Files and folders whose path begins so.
+/// Files and folders whose path begins with `typed`.
 fn files(typed: &str) -> Vec<Candidate> {
     let (folder, begin) = typed.rsplit_once('/').map_or(("", typed), |(folder, begin)| (folder, begin));
     let shown_folder = if typed.contains('/') { format!("{folder}/") } else { String::new() };

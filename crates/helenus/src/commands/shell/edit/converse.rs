@@ -1,4 +1,4 @@
-//! The conversation: a statement typed, its result shown, and again.
+//! The interactive loop: reads a statement, runs it, and repeats.
 
 use super::super::ShellOptions;
 use super::super::interpreter::{Shell, is_closed_pipe};
@@ -13,10 +13,10 @@ use rustyline::{Behavior, CompletionType, Config, EditMode, Editor};
 
 type Lines = Editor<Assistant, FileHistory>;
 
-/// Statements kept.
+/// Number of statements kept in the history.
 const HISTORY_MAX: usize = 10_000;
 
-/// Talks until the end of the input, or EXIT.
+/// Runs the loop until the end of the input, or EXIT.
 ///
 /// # Errors
 /// The terminal is gone.
@@ -28,7 +28,7 @@ pub fn converse(shell: &mut Shell, options: &ShellOptions, interrupt: &Interrupt
     let mut lines = editor(shell, options)?;
     let file = history::file().filter(|_| !options.disable_history);
     if let Some(file) = &file {
-        // There is none before the first time.
+        // The file does not exist at the first start.
         _ = lines.load_history(file);
     }
     shell.history = lines.history().into_iter().map(ToString::to_string).collect();
@@ -36,7 +36,7 @@ pub fn converse(shell: &mut Shell, options: &ShellOptions, interrupt: &Interrupt
         let prompt = prompt(shell);
         match lines.readline(&prompt) {
             Ok(text) => {
-                // Ctrl-C of before is over.
+                // Discards a Ctrl-C that came before this statement.
                 interrupt.take();
                 if history::keeps(&text) {
                     lines.add_history_entry(text.trim_end())?;
@@ -46,7 +46,7 @@ pub fn converse(shell: &mut Shell, options: &ShellOptions, interrupt: &Interrupt
                     }
                 }
                 let mut is_over = false;
-                // A text that reads to its end needs no semicolon there.
+                // The line feed ends shell commands, which need no semicolon.
                 for statement in take_apart(&format!("{text}\n")).statements {
                     if shell.run(&statement, None)?.is_break() {
                         is_over = true;
@@ -93,10 +93,11 @@ fn prompt(shell: &Shell) -> String {
     }
 }
 
-/// Ctrl-C while a statement runs ends the wait for it, not the shell. While a line is edited it is a key like others.
+/// Ctrl-C while a statement runs ends the wait for its answer, not the shell. While a line is edited, the editor
+/// handles it.
 fn listen_for_interrupts(interrupt: Interrupt) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    // It is over with the process.
+    // The thread ends with the process.
     std::thread::Builder::new().name("interrupts".to_owned()).spawn(move || {
         runtime.block_on(async {
             while tokio::signal::ctrl_c().await.is_ok() {

@@ -1,8 +1,8 @@
-//! Which statements are kept, and where.
+//! The history file, and the choice of statements that it keeps.
 
 use std::path::PathBuf;
 
-/// The file: what `HELENUS_SHELL_HISTORY` says, else `~/.helenus_shell_history`.
+/// The path of the history file: that of `HELENUS_SHELL_HISTORY`, otherwise `~/.helenus_shell_history`.
 pub fn file() -> Option<PathBuf> {
     match std::env::var_os("HELENUS_SHELL_HISTORY") {
         Some(file) if file.is_empty() => None,
@@ -11,7 +11,7 @@ pub fn file() -> Option<PathBuf> {
     }
 }
 
-/// Whether a text is kept: not what may hold a password.
+/// Whether a statement is kept. Statements that may contain a password are not.
 pub fn keeps(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let has_secret = lower.contains("password") || lower.trim_start().starts_with("login");

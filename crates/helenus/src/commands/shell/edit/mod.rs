@@ -1,4 +1,4 @@
-//! The shell as a person meets it: a prompt, a line editor with history, completion and colours.
+//! The interactive shell: a prompt, and a line editor with history, completion and colours.
 
 mod assist;
 mod complete;

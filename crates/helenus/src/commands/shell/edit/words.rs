@@ -1,6 +1,6 @@
-//! The words that completion offers, by what stands before them.
+//! The keywords that completion offers, by the preceding words.
 
-/// What begins a statement.
+/// Words that begin a statement.
 pub const STATEMENTS: &[&str] = &[
     "ALTER",
     "APPLY",
@@ -177,7 +177,7 @@ pub const TABLE_OPTIONS: &[&str] = &[
 pub const SHOWN: &[&str] = &["VERSION", "HOST", "SESSION"];
 pub const FORMATS: &[&str] = &["TABLE", "JSON", "CSV"];
 
-/// Words of CQL and of the shell that are shown in colour.
+/// Words of CQL and of the shell that are coloured.
 const KEYWORDS: &[&str] = &[
     "ADD",
     "AGGREGATE",
@@ -272,7 +272,7 @@ const KEYWORDS: &[&str] = &[
     "WRITETIME",
 ];
 
-/// Whether a word is shown as one.
+/// Whether a word is coloured as a keyword.
 pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word))
 }

@@ -2,19 +2,19 @@
 
 use clap::ValueEnum;
 
-/// How rows are shown.
+/// The format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Aligned columns.
     Table,
     /// One object a line.
     Json,
-    /// A line of names, then a line a row (RFC 4180).
+    /// A line of names, then one line for each row (RFC 4180).
     Csv,
 }
 
 impl Format {
-    /// Its name.
+    /// The format's name.
     pub fn name(self) -> &'static str {
         match self {
             Format::Table => "table",

@@ -1,10 +1,10 @@
-//! Rows for programs: JSON, one object a line, and CSV.
+//! Rows for programs: JSON with one object a line, and CSV.
 
 use super::super::value::{Style, ValueRules, show};
 use helenus_model::types::{write_json, write_json_string};
 use helenus_wire::native::{ColumnSpec, Row};
 
-/// A row as a JSON object with a line feed; values as `SELECT JSON` has them.
+/// Appends a row as a JSON object and a line feed. Values have the form of `SELECT JSON`.
 pub fn json_row(columns: &[ColumnSpec], row: &Row<'_>, out: &mut String) {
     out.push('{');
     for (at, (column, cell)) in columns.iter().zip(row.cells()).enumerate() {
@@ -13,7 +13,7 @@ pub fn json_row(columns: &[ColumnSpec], row: &Row<'_>, out: &mut String) {
         }
         write_json_string(&column.name, out);
         out.push_str(": ");
-        // A row of SELECT JSON is JSON already.
+        // The column of SELECT JSON contains JSON already.
         match cell {
             Some(bytes) if &*column.name == "[json]" => out.push_str(&String::from_utf8_lossy(bytes)),
             cell => write_json(&column.ty, cell, out),
@@ -22,14 +22,14 @@ pub fn json_row(columns: &[ColumnSpec], row: &Row<'_>, out: &mut String) {
     out.push_str("}\n");
 }
 
-/// The line of names.
+/// Appends the line of column names.
 pub fn csv_header(columns: &[ColumnSpec], out: &mut String) {
     let names: Vec<String> = columns.iter().map(|column| csv_field(&column.name)).collect();
     out.push_str(&names.join(","));
     out.push('\n');
 }
 
-/// A row; a null is an empty field.
+/// Appends a row; a null is an empty field.
 pub fn csv_row(columns: &[ColumnSpec], row: &Row<'_>, rules: &ValueRules, out: &mut String) {
     for (at, (column, cell)) in columns.iter().zip(row.cells()).enumerate() {
         if at > 0 {
@@ -42,7 +42,7 @@ pub fn csv_row(columns: &[ColumnSpec], row: &Row<'_>, rules: &ValueRules, out: &
     out.push('\n');
 }
 
-/// A field, between quotes if it must be.
+/// A field, quoted if necessary.
 fn csv_field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -1,4 +1,4 @@
-//! Where results go and how they look: aligned tables, rows one below the other, JSON, CSV.
+//! The destination and the layout of results: aligned tables, rows one below the other, JSON, CSV.
 
 mod format;
 mod lines;

@@ -1,17 +1,17 @@
-//! Between two pages on a terminal: one key goes on, q stops.
+//! Waits for a key between two pages on a terminal: `q` stops, any other key continues.
 
 use anyhow::Result;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::io::{Write, stdin, stdout};
 
-/// What the user wants.
+/// The user's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
     Page,
     Nothing,
 }
 
-/// Shows that there is more and waits for a key.
+/// Shows that there are more rows and waits for a key.
 ///
 /// # Errors
 /// The terminal is gone.
@@ -23,13 +23,13 @@ pub fn wait_for_more() -> Result<More> {
     out.write_all(b"\r\x1b[K")?;
     out.flush()?;
     match key {
-        // q, Q, Ctrl-C, Ctrl-D, the end.
+        // q, Q, Ctrl-C, Ctrl-D, or the end of the input.
         None | Some(b'q' | b'Q' | 3 | 4) => Ok(More::Nothing),
         Some(_) => Ok(More::Page),
     }
 }
 
-/// A key, without waiting for Enter and without an echo.
+/// Reads a key without waiting for Enter and without echo.
 fn one_key() -> Result<Option<u8>> {
     let input = stdin();
     let before = tcgetattr(&input)?;
@@ -39,13 +39,13 @@ fn one_key() -> Result<Option<u8>> {
     raw.special_codes[SpecialCodeIndex::VTIME] = 0;
     tcsetattr(&input, OptionalActions::Now, &raw)?;
     let mut key = [0];
-    // Past the buffer of the standard input: what is typed ahead belongs to the line editor.
+    // Reads past the buffer of the standard input, because text typed ahead belongs to the line editor.
     let read = rustix::io::read(&input, &mut key);
     tcsetattr(&input, OptionalActions::Now, &before)?;
     Ok(if read? == 0 { None } else { key.first().copied() })
 }
 
-/// A line typed without an echo: a password.
+/// Reads a line without echo, for a password.
 ///
 /// # Errors
 /// The terminal is gone.

@@ -1,11 +1,11 @@
-//! Where results go: to the standard output, or to the file of CAPTURE.
+//! The destination of results: the standard output, or the file of CAPTURE.
 
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// The place.
+/// The destination of results.
 pub struct Sink {
     capture: Option<(PathBuf, BufWriter<File>)>,
     /// Whether the standard output shows colours.
@@ -13,25 +13,25 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// To the standard output.
+    /// A sink to the standard output.
     pub fn new(colours: bool) -> Sink {
         Sink { capture: None, colours }
     }
 
-    /// Whether what goes there may have colours: files have none.
+    /// Whether results may have colours now. Files get none.
     pub fn in_colour(&self) -> bool {
         self.colours && self.capture.is_none()
     }
 
-    /// The file that results go to.
+    /// The file of CAPTURE, if results go there.
     pub fn captured(&self) -> Option<&Path> {
         self.capture.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// Sends results to the end of a file.
+    /// Appends further results to a file.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn capture(&mut self, path: &Path) -> Result<()> {
         let file = File::options().create(true).append(true).open(path);
         let file = file.with_context(|| format!("Could not open {} for append", path.display()))?;
@@ -39,10 +39,10 @@ impl Sink {
         Ok(())
     }
 
-    /// Sends results to the standard output again; whether they went elsewhere.
+    /// Sends further results to the standard output. Returns whether a file was captured to.
     ///
     /// # Errors
-    /// The file could not be written to its end.
+    /// The file could not be written completely.
     pub fn release(&mut self) -> Result<bool> {
         match self.capture.take() {
             Some((path, mut file)) => {
@@ -55,7 +55,7 @@ impl Sink {
     /// Writes results.
     ///
     /// # Errors
-    /// Nobody takes them.
+    /// The results cannot be written.
     pub fn write(&mut self, text: &str) -> Result<()> {
         match &mut self.capture {
             Some((path, file)) => {

@@ -1,8 +1,8 @@
-//! Aligned tables, as cqlsh draws them: names to the left, values to the right.
+//! Aligned tables in cqlsh's layout: names to the left, values to the right.
 
 use super::super::value::Painted;
 
-/// Rows below their names. Without `header` the names only make the columns wide enough.
+/// A table of rows below the column names. Without `header`, the names only count for the column widths.
 pub fn table(names: &[Painted], rows: &[Vec<Painted>], header: bool) -> String {
     let mut widths: Vec<usize> = names.iter().map(|name| name.width).collect();
     for row in rows {
@@ -36,7 +36,7 @@ pub fn table(names: &[Painted], rows: &[Vec<Painted>], header: bool) -> String {
     out
 }
 
-/// A block a row, a line a column. `before` rows were shown already.
+/// A block for each row, a line for each column. `before` is the number of rows shown already.
 pub fn expanded(names: &[Painted], rows: &[Vec<Painted>], before: usize) -> String {
     let name_width = names.iter().map(|name| name.width).max().unwrap_or(0);
     let value_width = rows.iter().flatten().map(|value| value.width).max().unwrap_or(0);
@@ -56,7 +56,7 @@ pub fn expanded(names: &[Painted], rows: &[Vec<Painted>], before: usize) -> Stri
     out
 }
 
-/// Names in columns that fill a line of `width`, going down first (Python's `cmd.columnize`).
+/// Names in columns that fill a line of `width`, ordered downwards first (Python's `cmd.columnize`).
 pub fn columnize(names: &[String], width: usize) -> String {
     if names.is_empty() {
         return "<empty>\n".to_owned();

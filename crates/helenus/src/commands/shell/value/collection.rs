@@ -1,4 +1,4 @@
-//! Values made of others: lists, sets, maps, tuples, user types, vectors.
+//! Prints values that consist of others: lists, sets, maps, tuples, user types, vectors.
 
 use super::paint::{Painter, YELLOW, is_printable};
 use super::show::{BRACKETS, ValueRules, address, put as put_value};
@@ -75,13 +75,13 @@ fn put_map((key, value): (&CqlType, &CqlType), bytes: &[u8], rules: &ValueRules,
     painter.put(BRACKETS, "}");
 }
 
-/// Fields, and nulls where the value is older than the last of its fields.
+/// The fields of a value, then nulls: a value may be older than its type's last fields.
 fn padded(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     Fields::of(bytes).chain(std::iter::repeat(None))
 }
 
-/// The order in which the Python driver has keys: that of the type, but for UUIDs, which Cassandra orders by time, and
-/// addresses, which are texts there.
+/// The order of keys in the Python driver. It is that of the type, except for UUIDs, which Cassandra orders by time,
+/// and addresses, which Python orders as texts.
 fn python_order(ty: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
     let (Some(a), Some(b)) = (a, b) else { return a.is_some().cmp(&b.is_some()) };
     match ty {
@@ -90,7 +90,7 @@ fn python_order(ty: &CqlType, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
             let text = |bytes: &[u8]| address(bytes).map(|address| address.to_string());
             text(a).cmp(&text(b))
         }
-        // The order that they came in is the type's.
+        // The keys arrive in the type's order already.
         _ => Ordering::Equal,
     }
 }

@@ -1,9 +1,9 @@
-//! Numbers of type `float` and `double` as cqlsh rounds them: C's `%.*g`, with more digits where the number is near one.
+//! Rounds `float` and `double` values as cqlsh does: C's `%.*g`, with more digits for numbers of moderate size.
 
-/// How many digits; none: as many as the number needs to be read back the same.
+/// The number of digits. `None`: as many as are needed to read the same number back.
 pub type Digits = Option<usize>;
 
-/// The text of a number. `shortest` is what Java prints for it, which reads back the same.
+/// The text of a number. `shortest` returns Java's text, which reads back as the same number.
 pub fn number(value: f64, digits: Digits, shortest: impl FnOnce() -> String) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -15,12 +15,13 @@ pub fn number(value: f64, digits: Digits, shortest: impl FnOnce() -> String) -> 
     general(value, significant(value, digits))
 }
 
-/// cqlsh's rule: where `%g` would not take the scientific form, the digits before the point do not count.
+/// The number of significant digits by cqlsh's rule: unless `%g` would use the scientific form, the digits before the
+/// point do not count.
 fn significant(value: f64, digits: usize) -> usize {
     if value.abs() <= f64::EPSILON {
         return digits;
     }
-    // Python's int() cuts towards zero.
+    // Truncates towards zero, as Python's int().
     let exponent = value.abs().log10().trunc() as i64;
     if exponent >= -4 && exponent < digits as i64 {
         usize::try_from(digits as i64 + exponent + 1).unwrap_or(digits)
@@ -29,7 +30,7 @@ fn significant(value: f64, digits: usize) -> usize {
     }
 }
 
-/// `%.{digits}g`.
+/// Formats as `%.{digits}g`.
 fn general(value: f64, digits: usize) -> String {
     let digits = digits.max(1);
     let scientific = format!("{value:.*e}", digits - 1);

@@ -1,9 +1,9 @@
-//! Values as text: what cqlsh prints for each type, plain or in colours, and the reading of such text.
+//! Converts values to the text that cqlsh prints for each type, plain or coloured, and reads such text.
 //!
-//! The oracle is cqlsh 6.2 (`formatting.py`): three significant behaviours are kept that one might not expect. Numbers of
-//! type `float` and `double` are rounded to some digits; texts inside collections stand between quotes; control characters
-//! show as escapes. Two are not: an empty collection has the width of its two brackets, and a null inside a collection is
-//! `null` where cqlsh fails.
+//! The oracle is cqlsh 6.2 (`formatting.py`). Three surprising behaviours are kept: numbers of type `float` and
+//! `double` are rounded to some digits; texts inside collections are quoted; control characters are printed as escapes.
+//! Two are not kept: an empty collection has the width of its two brackets, and a null inside a collection is `null`,
+//! where cqlsh fails.
 
 mod collection;
 mod float;

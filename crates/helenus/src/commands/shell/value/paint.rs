@@ -1,9 +1,9 @@
-//! Text in colours, with the width that it takes on a terminal.
+//! Coloured text with the width that it takes on a terminal.
 
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
-/// cqlsh's colours: bright ones, but for blobs.
+/// cqlsh's colours: all bright, except that of blobs.
 pub const RED: &str = "\x1b[0;1;31m";
 pub const GREEN: &str = "\x1b[0;1;32m";
 pub const YELLOW: &str = "\x1b[0;1;33m";
@@ -14,37 +14,37 @@ pub const WHITE: &str = "\x1b[0;1;37m";
 pub const DARK_MAGENTA: &str = "\x1b[0;35m";
 pub const RESET: &str = "\x1b[0m";
 
-/// A text as it goes to the terminal.
+/// A text for the terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Painted {
-    /// With its colours.
+    /// The text with colour codes.
     pub text: String,
-    /// Columns of the terminal.
+    /// The visible width in columns.
     pub width: usize,
 }
 
 impl Painted {
-    /// Appends it to a line, with blanks after it up to `width`.
+    /// Appends the text to a line, padded on the right to `width`.
     pub fn left(&self, width: usize, line: &mut String) {
         line.push_str(&self.text);
         line.extend(std::iter::repeat_n(' ', width.saturating_sub(self.width)));
     }
 
-    /// Appends it to a line, with blanks before it.
+    /// Appends the text to a line, padded on the left to `width`.
     pub fn right(&self, width: usize, line: &mut String) {
         line.extend(std::iter::repeat_n(' ', width.saturating_sub(self.width)));
         line.push_str(&self.text);
     }
 }
 
-/// Puts a text together.
+/// Builds a coloured text.
 pub struct Painter {
     in_colour: bool,
     painted: Painted,
 }
 
 impl Painter {
-    /// Begins an empty text.
+    /// Begins with an empty text.
     pub fn new(in_colour: bool) -> Painter {
         Painter { in_colour, painted: Painted::default() }
     }
@@ -61,8 +61,8 @@ impl Painter {
         }
     }
 
-    /// Appends a text whose control characters show as escapes. Without colours a backslash is doubled, so that it is
-    /// told from these; with them the escapes stand out instead.
+    /// Appends a text with its control characters as escapes. Without colours a backslash is doubled, to distinguish it
+    /// from escapes; with colours the escapes have a colour of their own.
     pub fn put_escaped(&mut self, colour: &str, text: &str, is_shown_as_is: fn(char) -> bool) {
         let mut plain = String::with_capacity(text.len());
         for character in text.chars() {
@@ -85,13 +85,13 @@ impl Painter {
         }
     }
 
-    /// The text.
+    /// The finished text.
     pub fn done(self) -> Painted {
         self.painted
     }
 }
 
-/// As Python's `repr` escapes it.
+/// Escapes a character as Python's `repr` does.
 fn escape(character: char) -> String {
     match character {
         '\n' => "\\n".to_owned(),
@@ -105,7 +105,7 @@ fn escape(character: char) -> String {
     }
 }
 
-/// Everything but control characters and the no-break space, as cqlsh has it for texts.
+/// Whether cqlsh prints a character of a text as it is: all except control characters and the no-break space.
 pub fn is_printable(character: char) -> bool {
     !matches!(character, '\0'..='\x1f' | '\x7f'..='\u{a0}')
 }

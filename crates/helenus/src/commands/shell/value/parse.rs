@@ -1,4 +1,4 @@
-//! The value that a text of a CSV file denotes (cqlsh's `ImportConversion`).
+//! Parses the text of a CSV field into a value (cqlsh's `ImportConversion`).
 
 use super::split::{SplitError, split, split_inner};
 use super::time::TimeFormat;
@@ -7,18 +7,18 @@ use helenus_model::types::{
 };
 use std::borrow::Cow;
 
-/// How texts are to be read.
+/// The rules for reading texts.
 #[derive(Clone, Debug)]
 pub struct TextRules {
     pub null: String,
     pub timestamp: TimeFormat,
-    /// What is true, without regard to case; and what is false.
+    /// The words for true and false, in any case.
     pub booleans: [String; 2],
     pub decimal_separator: Option<char>,
     pub thousands_separator: Option<char>,
 }
 
-/// Why a text is no value of its column.
+/// The reason why a text is not a value of its column.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
     #[error(transparent)]
@@ -43,10 +43,10 @@ pub enum ParseError {
     Empty,
 }
 
-/// Appends the bytes of a text that is not the null marker to `out`.
+/// Appends the serialised value of a text that is not the null marker to `out`.
 ///
 /// # Errors
-/// What is wrong with it. `out` is to be thrown away then.
+/// The text is malformed. The content appended to `out` is then meaningless.
 pub fn parse_value(ty: &CqlType, text: &str, rules: &TextRules, out: &mut Vec<u8>) -> Result<(), ParseError> {
     match ty {
         CqlType::Text => out.extend_from_slice(text.as_bytes()),
@@ -117,7 +117,7 @@ fn boolean(text: &str, rules: &TextRules) -> Result<u8, ParseError> {
     }
 }
 
-/// A part of a collection: a text may stand between quotes there.
+/// Parses an element of a collection, where a text may be quoted.
 fn part(ty: &CqlType, text: &str, rules: &TextRules) -> Result<Vec<u8>, ParseError> {
     let plain = unquoted(text);
     if plain == rules.null && !matches!(ty, CqlType::Text | CqlType::Ascii) {
@@ -128,7 +128,7 @@ fn part(ty: &CqlType, text: &str, rules: &TextRules) -> Result<Vec<u8>, ParseErr
     Ok(out)
 }
 
-/// A part that may be null: a field.
+/// Parses a field of a tuple or user type, which may be null.
 fn field(ty: &CqlType, text: &str, rules: &TextRules) -> Result<Option<Vec<u8>>, ParseError> {
     match unquoted(text) {
         plain if plain == rules.null && !text.starts_with('\'') || text == "null" => Ok(None),
@@ -198,7 +198,7 @@ fn put_collection(ty: &CqlType, text: &str, rules: &TextRules, out: &mut Vec<u8>
         }
         _ => {}
     }
-    // Sets and maps go to the server in their order, each element once.
+    // The server expects sets and maps in their type's order without duplicates.
     out.extend_from_slice(&normalise(ty, &bytes));
     Ok(())
 }

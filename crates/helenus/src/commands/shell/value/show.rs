@@ -1,4 +1,4 @@
-//! One value as cqlsh prints it (`formatting.py`: `format_value` and its formatters).
+//! Prints one value as cqlsh does (`formatting.py`: `format_value` and its formatters).
 
 use super::collection;
 use super::float::{self, Digits};
@@ -8,20 +8,20 @@ use helenus_model::types::{CqlType, Duration, write_text};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-/// What a user may set about the text of values.
+/// The formatting rules of values, which the user may set.
 #[derive(Clone, Debug)]
 pub struct ValueRules {
     pub float: Digits,
     pub double: Digits,
     pub timestamp: TimeFormat,
     pub null: String,
-    /// True and false.
+    /// The words for true and false.
     pub booleans: [String; 2],
-    /// Instead of the point in numbers.
+    /// Replaces the decimal point in numbers.
     pub decimal_separator: Option<char>,
-    /// Between three digits each.
+    /// Separates groups of three digits.
     pub thousands_separator: Option<char>,
-    /// Control characters show as escapes, and backslashes doubled.
+    /// Whether control characters are printed as escapes, and backslashes doubled.
     pub escapes: bool,
 }
 
@@ -54,14 +54,14 @@ pub fn show(ty: &CqlType, value: Option<&[u8]>, style: Style<'_>) -> Painted {
     painter.done()
 }
 
-/// A name of a column, in a colour.
+/// The coloured name of a column.
 pub fn show_name(name: &str, colour: &str, in_colour: bool) -> Painted {
     let mut painter = Painter::new(in_colour);
     painter.put_escaped(colour, name, is_printable);
     painter.done()
 }
 
-/// Appends a value. Inside collections, `quoted`, what would be a string in CQL stands between quotes.
+/// Appends a value. Inside collections (`quoted`), a value that is a string in CQL is quoted.
 pub(super) fn put(
     ty: &CqlType,
     value: Option<&[u8]>,
@@ -73,7 +73,7 @@ pub(super) fn put(
     match ty {
         CqlType::Text | CqlType::Ascii => return put_text(bytes, rules, quoted, painter),
         CqlType::Blob => return painter.put(super::paint::DARK_MAGENTA, &blob(bytes)),
-        // What has no bytes and is no text is the empty value, which every type has had once.
+        // An empty value of a type that is not a text: every type had one in old versions.
         _ if bytes.is_empty() => return painter.put(YELLOW, ""),
         _ if ty.validate(bytes).is_err() => return painter.put(RED, &blob(bytes)),
         _ => {}
@@ -111,7 +111,7 @@ fn blob(bytes: &[u8]) -> String {
     text
 }
 
-/// A valid value that is neither text nor made of others.
+/// The text of a valid scalar value that is not a text.
 fn scalar(ty: &CqlType, bytes: &[u8], rules: &ValueRules) -> String {
     let plain = || {
         let mut text = String::new();
@@ -154,7 +154,7 @@ fn scalar(ty: &CqlType, bytes: &[u8], rules: &ValueRules) -> String {
     }
 }
 
-/// Four bytes or sixteen. IPv6 is shortened (RFC 5952), as the Python driver does and Java does not.
+/// An address of four or sixteen bytes. IPv6 is shortened (RFC 5952), as in the Python driver but not in Java.
 pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     match <[u8; 4]>::try_from(bytes) {
         Ok(short) => Some(short.into()),
@@ -162,7 +162,7 @@ pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// A number with the separators of the user.
+/// A number with the user's separators.
 fn separated(number: String, rules: &ValueRules) -> String {
     if rules.decimal_separator.is_none() && rules.thousands_separator.is_none() || number.contains(['N', 'I'])
     {
@@ -190,7 +190,7 @@ fn separated(number: String, rules: &ValueRules) -> String {
     out
 }
 
-/// Years 1 to 9999; other days are counted from 1970, as by the Python driver.
+/// A date of the years 1 to 9999. Other dates are printed as days since 1970, as by the Python driver.
 fn date(text: String, bytes: &[u8]) -> String {
     let plain = text.len() == 10 && !text.starts_with(['-', '+']) && !text.starts_with("0000");
     match bytes.first_chunk::<4>() {
@@ -199,7 +199,7 @@ fn date(text: String, bytes: &[u8]) -> String {
     }
 }
 
-/// Every unit that is not zero, `us` for microseconds; nothing at all for a duration of zero.
+/// All units that are not zero, with `us` for microseconds; an empty text for a duration of zero.
 fn duration(value: Duration) -> String {
     let mut out = String::new();
     if value.months < 0 || value.days < 0 || value.nanoseconds < 0 {
@@ -230,7 +230,7 @@ fn duration(value: Duration) -> String {
     out
 }
 
-/// The colour of what holds a collection together.
+/// The colour of brackets and separators of collections.
 pub(super) const BRACKETS: &str = BLUE;
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
-//! Takes the text of a collection apart at its separators, as cqlsh's COPY FROM does.
+//! Splits the text of a collection at its separators, as cqlsh's COPY FROM does.
 
-/// Why a text is no collection.
+/// The reason why a text is not a collection.
 #[derive(Debug, thiserror::Error)]
 pub enum SplitError {
-    /// No matching brackets around it.
+    /// It has no matching brackets around it.
     #[error("Invalid composite string, it should start and end with matching parentheses: {0}")]
     Brackets(String),
 }
 
-/// What stands between the outermost brackets of `text`, cut at each `separator` that is in no text and no inner brackets.
+/// Splits the text between the outermost brackets of `text` at each `separator` that is not in a quoted text or inner
+/// brackets.
 pub fn split(text: &str, separator: char) -> Result<Vec<&str>, SplitError> {
     let text = text.trim();
     let inner = [('{', '}'), ('[', ']'), ('(', ')')]
@@ -18,7 +19,7 @@ pub fn split(text: &str, separator: char) -> Result<Vec<&str>, SplitError> {
     Ok(split_inner(inner, separator))
 }
 
-/// The same without brackets around it.
+/// Splits a text without outer brackets in the same way.
 pub fn split_inner(text: &str, separator: char) -> Vec<&str> {
     let (mut parts, mut start, mut depth, mut in_text) = (Vec::new(), 0, 0_usize, false);
     for (at, character) in text.char_indices() {

@@ -1,13 +1,13 @@
-//! Timestamps by a format of `strftime`, as cqlsh and COPY take one, both ways. In UTC, or at a fixed distance from it.
+//! Formats and parses timestamps by a `strftime` format, as cqlsh and COPY do, in UTC or at a fixed offset from it.
 //!
-//! The calendar is the type's own: a day is printed and read by `helenus_model`, and taken apart here.
+//! `helenus_model` formats and parses the date as a whole; this file handles its parts.
 
 use helenus_model::types::{CqlType, parse_text, write_text};
 
 /// cqlsh's `%Y-%m-%d %H:%M:%S.%f%z`.
 pub const DEFAULT_TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S.%f%z";
 
-/// The years 1 to 9999, which is what Python's datetime holds; others print as milliseconds, as in cqlsh.
+/// The years 1 to 9999, the range of Python's datetime. Other timestamps print as milliseconds, as in cqlsh.
 const HELD_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
 const MONTHS: [&str; 12] = [
@@ -31,19 +31,19 @@ const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "
 #[derive(Clone, Debug)]
 pub struct TimeFormat {
     pattern: String,
-    /// Fractions have three digits instead of six, as COPY TO writes them.
+    /// Whether fractions have three digits instead of six, as COPY TO writes them.
     pub milliseconds: bool,
-    /// The zone that is shown, and that is meant where a text says none: minutes east of UTC.
+    /// The time zone for printing, and for texts without a zone: minutes east of UTC.
     pub offset_minutes: i32,
 }
 
 impl TimeFormat {
-    /// A format; letters that are not known stay as they are.
+    /// A format; unknown letters are printed as they are.
     pub fn new(pattern: &str) -> TimeFormat {
         TimeFormat { pattern: pattern.to_owned(), milliseconds: false, offset_minutes: 0 }
     }
 
-    /// Milliseconds since the epoch as text.
+    /// Formats milliseconds since the epoch.
     pub fn print(&self, ms: i64) -> String {
         let local = ms.checked_add(i64::from(self.offset_minutes) * 60_000);
         let Some(parts) = local.and_then(Parts::of) else { return ms.to_string() };
@@ -95,14 +95,14 @@ impl TimeFormat {
         out.push_str(&text);
     }
 
-    /// Hours and minutes east of UTC.
+    /// The offset as hours and minutes east of UTC.
     fn zone(&self, between: &str) -> String {
         let minutes = self.offset_minutes.unsigned_abs();
         let sign = if self.offset_minutes < 0 { '-' } else { '+' };
         format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60)
     }
 
-    /// The value of a text in this format; `None` if it has another.
+    /// Parses a text in this format; `None` if it does not match.
     pub fn parse(&self, text: &str) -> Option<i64> {
         let mut read = ReadParts::default();
         let mut rest = text;
@@ -123,7 +123,7 @@ impl TimeFormat {
     }
 }
 
-/// A moment taken apart.
+/// The parts of a timestamp.
 struct Parts {
     year: u32,
     month: usize,
@@ -159,7 +159,7 @@ impl Parts {
     }
 }
 
-/// What of a moment a text has told so far.
+/// The parts of a timestamp that a text has given so far.
 #[derive(Default)]
 struct ReadParts {
     year: Option<u32>,
@@ -174,7 +174,7 @@ struct ReadParts {
 }
 
 impl ReadParts {
-    /// Takes what a letter of the format stands for off the front; what is left.
+    /// Parses the part that a format letter stands for, and returns the rest of the text.
     fn take<'t>(&mut self, letter: char, text: &'t str) -> Option<&'t str> {
         let number = |most: usize| {
             let digits = text.bytes().take(most).take_while(u8::is_ascii_digit).count();

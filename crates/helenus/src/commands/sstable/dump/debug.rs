@@ -1,5 +1,5 @@
-//! A line a row in Cassandra's internal notation, as `sstabledump -d` prints it (`AbstractRow.toString` and the `toString`
-//! of what is in it).
+//! Writes one line for each row in Cassandra's internal notation, as `sstabledump -d` does (`AbstractRow.toString` and
+//! the `toString` of its parts).
 
 use super::partition::path_text;
 use super::run::key_types;
@@ -13,19 +13,19 @@ use helenus_model::types::{CqlType, key_text, write_literal, write_text};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Writes lines about one table.
+/// Writes the lines of one table.
 pub struct Debug {
     table: Arc<Table>,
     key: String,
 }
 
 impl Debug {
-    /// About a table.
+    /// A writer for `table`.
     pub fn new(table: Arc<Table>) -> Debug {
         Debug { table, key: String::new() }
     }
 
-    /// Begins a partition; a line if it was deleted.
+    /// Begins a partition; writes a line if the partition has a deletion.
     pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, out: &mut String) {
         self.key = key_text(&key_types(&self.table), key);
         if !deletion.is_live() {
@@ -39,7 +39,7 @@ impl Debug {
         _ = write!(out, "[{}]@{position} ", self.key);
     }
 
-    /// A row, or the static one.
+    /// Writes a row, or the static row.
     pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, out: &mut String) {
         self.begin(position, out);
         let liveness = row.row.liveness;
@@ -87,7 +87,7 @@ impl Debug {
         }
     }
 
-    /// A bound of range tombstones.
+    /// Writes a bound of range tombstones.
     pub fn marker(&mut self, view: MarkerView<'_>, position: u64, out: &mut String) {
         self.begin(position, out);
         let marker = view.marker;
@@ -143,7 +143,8 @@ fn write_cell(column: &Column, cell: &Cell, row: RowView<'_>, out: &mut String) 
     } else if ty.validate(value).is_ok() {
         write_text(ty, value, out);
     } else {
-        // Of a user-defined type that is no single value, a field is taken for the whole, and fails.
+        // In a user-defined type with one cell for each field, sstabledump interprets a field as the whole value, and
+        // fails.
         out.push_str("0x");
         write_text(&CqlType::Blob, value, out);
     }

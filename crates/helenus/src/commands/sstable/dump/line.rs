@@ -1,8 +1,8 @@
-//! A line of JSON an element: a row, a static row, a partition's deletion, a bound of range tombstones.
+//! Writes one line of JSON for each element: a row, a static row, a partition deletion, a bound of range tombstones.
 //!
-//! Every line names its partition, so lines may be cut, sorted and searched, and memory does not grow with partitions. Times
-//! are numbers in the unit that the name of the member says; a cell without a timestamp has that of its row's liveness. Nothing is merged and nothing left out: this is what the
-//! file holds, not what a SELECT would answer.
+//! Every line names its partition, so that lines can be cut, sorted and searched, and memory does not grow with the
+//! partition. Times are numbers in the unit that the member's name states. A cell without a timestamp has that of its
+//! row's liveness. Nothing is merged or left out: the lines show the content of the file, not the answer to a SELECT.
 
 use super::partition::path_text;
 use helenus_model::cell::{Cell, ColumnId};
@@ -16,49 +16,49 @@ use helenus_model::types::{
 };
 use std::sync::Arc;
 
-/// Writes lines about one table.
+/// Writes the lines of one table.
 pub struct Lines {
-    /// What was written and not yet taken.
+    /// The output that was not taken yet.
     pub out: Vec<u8>,
     table: Arc<Table>,
     /// `"name":` of each column of the partition key.
     keys: Vec<String>,
-    /// `,"name":` of each clustering column; of the first, what opens the object instead of the comma.
+    /// `,"name":` of each clustering column. The first has the opening of the object in place of the comma.
     clustering: Vec<String>,
-    /// Each other column, by its number.
+    /// The other columns, by column number.
     columns: Vec<Option<Named>>,
-    /// The beginning of each line of the partition, by kind.
+    /// The beginning of the partition's lines, by kind of line.
     fronts: [Vec<u8>; 2],
     /// The partition's part of each line.
     partition: Vec<u8>,
     last: LastDeletion,
 }
 
-/// The deletion that was printed last, and its text: one replaces every collection of a row.
+/// The deletion printed last and its text. One deletion often replaces every collection of a row.
 #[derive(Default)]
 struct LastDeletion {
     deletion: Option<DeletionTime>,
     text: Vec<u8>,
 }
 
-/// A column and its name as it prints, behind a comma, which the first of a row goes without.
+/// A column and its printed name, behind a comma, which is omitted for the first column of a row.
 #[derive(Clone)]
 struct Named {
     ty: CqlType,
     is_multi_cell: bool,
     /// `,"name":{`
     member: String,
-    /// `,"name":{"value":` of a column with one cell, `,"name":{"elements":[` of another.
+    /// `,"name":{"value":` for a column with one cell, `,"name":{"elements":[` for other columns.
     value: String,
 }
 
-/// Kinds of lines that come again and again.
+/// The kinds of lines whose beginning is cached.
 const ROW: usize = 0;
 const STATIC_ROW: usize = 1;
 const KINDS: [&str; 2] = ["row", "static_row"];
 
 impl Lines {
-    /// About a table.
+    /// A writer for `table`.
     pub fn new(table: Arc<Table>) -> Lines {
         let keys = table.partition_key.iter().map(|column| member(&column.name)).collect();
         let opening = |index| if index == 0 { ",\"clustering\":{" } else { "," };
@@ -87,7 +87,7 @@ impl Lines {
         }
     }
 
-    /// Begins a partition; a line if it was deleted.
+    /// Begins a partition; writes a line if the partition has a deletion.
     pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime) {
         let partition = &mut self.partition;
         partition.clear();
@@ -112,7 +112,7 @@ impl Lines {
         }
     }
 
-    /// A row, or the static one.
+    /// Writes a row, or the static row.
     pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64) {
         self.out.extend_from_slice(&self.fronts[if is_static { STATIC_ROW } else { ROW }]);
         append_integer(position as i64, &mut self.out);
@@ -136,7 +136,7 @@ impl Lines {
         self.out.extend_from_slice(b"}}\n");
     }
 
-    /// A bound of range tombstones: what ends there, what begins there.
+    /// Writes a bound of range tombstones: the deletions that end and begin there.
     pub fn marker(&mut self, marker: MarkerView<'_>, position: u64) {
         begin("range_tombstone_bound", &self.partition, &mut self.out);
         append_integer(position as i64, &mut self.out);
@@ -166,7 +166,7 @@ impl Lines {
         out.extend_from_slice(if is_open { "}" } else { ",\"clustering\":{}" }.as_bytes());
     }
 
-    /// `"cells":{..`: of a column with one value its cell, of another the list of its cells.
+    /// Writes `"cells":{..`: the cell of a single-value column, or the list of cells of another column.
     fn cells(&mut self, row: RowView<'_>) {
         let out = &mut self.out;
         out.extend_from_slice(b",\"cells\":{");
@@ -211,7 +211,7 @@ impl Lines {
     }
 }
 
-/// The lower of the columns that come next of the cells and of the deletions.
+/// The lower column number of the next cell and the next deletion.
 #[inline]
 fn next_column(cells: &[Cell], deletions: &[(ColumnId, DeletionTime)]) -> Option<ColumnId> {
     match (cells, deletions) {
@@ -260,7 +260,7 @@ fn append_elements(ty: &CqlType, cells: &[Cell], row: RowView<'_>, out: &mut Vec
 }
 
 impl LastDeletion {
-    /// Appends a deletion behind what opens it.
+    /// Appends a deletion after its `opening`.
     fn append(&mut self, opening: &[u8], deletion: DeletionTime, out: &mut Vec<u8>) {
         if self.deletion != Some(deletion) {
             self.deletion = Some(deletion);
@@ -283,7 +283,7 @@ fn append_value(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What of a cell's times the row has not said, and the end of the cell.
+/// Appends the times of a cell that differ from those of its row, and ends the cell.
 #[inline]
 fn append_times(cell: &Cell, row: RowView<'_>, out: &mut Vec<u8>) {
     if cell.timestamp_us != row.row.liveness.timestamp_us {
@@ -296,7 +296,7 @@ fn append_times(cell: &Cell, row: RowView<'_>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The front of a line, up to the position.
+/// Writes the beginning of a line, up to the position.
 fn begin(kind: &str, partition: &[u8], out: &mut Vec<u8>) {
     for part in [b"{\"type\":\"", kind.as_bytes(), b"\",", partition, b",\"position\":"] {
         out.extend_from_slice(part);

@@ -1,7 +1,7 @@
 //! `helenus sstable dump`.
 //!
-//! `run` reads files and hands their elements to one of three writers: `line` for our own lines of JSON, `partition` over
-//! `printer` for what sstabledump prints, `debug` for what it prints with -d.
+//! `run` reads files and passes their elements to one of three writers: `line` writes Helenus's own lines of JSON,
+//! `partition` with `printer` writes the output of sstabledump, `debug` that of sstabledump -d.
 
 mod debug;
 mod line;

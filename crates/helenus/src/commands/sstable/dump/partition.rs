@@ -1,4 +1,4 @@
-//! Partitions in the words of sstabledump, as Cassandra's `JsonTransformer` says them, its quirks included.
+//! Writes partitions in the format of sstabledump (Cassandra's `JsonTransformer`), including its quirks.
 
 use super::printer::{Name, Printer, member};
 use helenus_model::cell::{Cell, ColumnId};
@@ -12,24 +12,24 @@ use helenus_model::types::{
 };
 use std::sync::Arc;
 
-/// What is the same for every partition of a file.
+/// The state that all partitions of a file share.
 pub struct Words {
     table: Arc<Table>,
-    /// What sstabledump calls the kind of the table.
+    /// sstabledump's name for the kind of the table.
     kind: &'static str,
-    /// Times as numbers, of the unit in which they are stored (`-t`).
+    /// Whether times are numbers in the unit in which they are stored (`-t`).
     raw_times: bool,
-    /// What counts as expired, seconds.
+    /// The time at which cells count as expired, in seconds.
     now_s: i64,
-    /// Names as they print, with their quotes, by column number.
+    /// The quoted column names, by column number.
     names: Vec<String>,
     text: String,
-    /// Of microseconds and of seconds the moment that was printed last, and its text: one comes again and again in a row.
+    /// The time printed last and its text, in microseconds and in seconds. The same time is often repeated in a row.
     moments: [(i64, String); 2],
 }
 
 impl Words {
-    /// Words about a table.
+    /// A writer for `table`.
     pub fn new(table: Arc<Table>, kind: &'static str, raw_times: bool, now_s: i64) -> Words {
         let mut names = vec![String::new(); usize::from(table.next_column_id)];
         for column in table.statics.iter().chain(&table.regulars) {
@@ -40,7 +40,7 @@ impl Words {
         Words { table, kind, raw_times, now_s, names, text: String::new(), moments: Default::default() }
     }
 
-    /// The values of a partition key as strings.
+    /// Writes the values of a partition key as strings.
     pub fn key(&mut self, key: &[u8], json: &mut Printer) {
         json.compact(true);
         json.begin_array();
@@ -54,7 +54,7 @@ impl Words {
         json.compact(false);
     }
 
-    /// What stands before the rows of a partition.
+    /// Writes the members before the rows of a partition.
     pub fn begin_partition(&mut self, key: &[u8], position: u64, deletion: DeletionTime, json: &mut Printer) {
         json.begin_object();
         json.name(member!("table kind"));
@@ -73,13 +73,13 @@ impl Words {
         json.begin_array();
     }
 
-    /// What stands behind them.
+    /// Ends a partition.
     pub fn end_partition(&mut self, json: &mut Printer) {
         json.end();
         json.end();
     }
 
-    /// A row, or the static one.
+    /// Writes a row, or the static row.
     pub fn row(&mut self, row: RowView<'_>, is_static: bool, position: u64, json: &mut Printer) {
         json.begin_object();
         json.name(member!("type"));
@@ -122,7 +122,7 @@ impl Words {
         json.compact_objects = false;
     }
 
-    /// A bound or boundary of range tombstones.
+    /// Writes a bound or boundary of range tombstones.
     pub fn marker(&mut self, marker: MarkerView<'_>, json: &mut Printer) {
         let (close, open) = (marker.marker.close, marker.marker.open);
         let is_before = marker.marker.before;
@@ -270,7 +270,7 @@ impl Words {
         json.compact_objects = false;
     }
 
-    /// Prints the path of a cell in a collection or user-defined type; the type of its value.
+    /// Writes the path of a cell in a collection or user-defined type; returns the type of the cell's value.
     fn path<'t>(&mut self, ty: &'t CqlType, path: &[u8], json: &mut Printer) -> &'t CqlType {
         let text = &mut self.text;
         json.raw(|out| write_path(ty, path, text, out))
@@ -280,7 +280,8 @@ impl Words {
         if self.raw_times {
             return self.quoted_number(time_us, json);
         }
-        // Java truncates the seconds towards zero and floors the rest of nanoseconds that saturate.
+        // As in Java: the seconds are truncated towards zero, but the nanoseconds are the floored remainder of a
+        // saturated product.
         let nanoseconds = time_us.saturating_mul(1000).rem_euclid(1_000_000_000) as u32;
         moment(&mut self.moments[0], time_us, (time_us / 1_000_000, nanoseconds), json);
     }
@@ -301,7 +302,7 @@ impl Words {
     }
 }
 
-/// Prints a moment, by its text of the last time if it is the same.
+/// Writes a time; reuses its text if the time is the same as the last one.
 fn moment(last: &mut (i64, String), time: i64, (seconds, nanoseconds): (i64, u32), json: &mut Printer) {
     let (of, text) = last;
     if *of != time || text.is_empty() {
@@ -314,7 +315,8 @@ fn moment(last: &mut (i64, String), time: i64, (seconds, nanoseconds): (i64, u32
     json.raw(|out| out.push_str(text));
 }
 
-/// Appends a path within a multi-cell column as a JSON string; the type of the values there. `text` is scratch.
+/// Appends a cell path of a multi-cell column as a JSON string; returns the type of the cell's value. `text` is scratch
+/// space.
 pub fn write_path<'t>(ty: &'t CqlType, path: &[u8], text: &mut String, out: &mut String) -> &'t CqlType {
     let (of_path, of_value): (&CqlType, &CqlType) = match ty {
         CqlType::List { element, .. } => (&CqlType::TimeUuid, element),
@@ -336,7 +338,7 @@ pub fn write_path<'t>(ty: &'t CqlType, path: &[u8], text: &mut String, out: &mut
             }
             Err(_) => by_text(text, out),
         },
-        // Their text has nothing to escape.
+        // The text of these types needs no escapes.
         CqlType::TimeUuid | CqlType::Uuid | CqlType::Int | CqlType::BigInt => {
             out.push('"');
             write_text(of_path, path, out);
@@ -347,7 +349,7 @@ pub fn write_path<'t>(ty: &'t CqlType, path: &[u8], text: &mut String, out: &mut
     }
 }
 
-/// Appends what a path within a multi-cell column is called; the type of the values there.
+/// Appends the text of a cell path of a multi-cell column; returns the type of the cell's value.
 pub fn path_text<'t>(ty: &'t CqlType, path: &[u8], out: &mut String) -> &'t CqlType {
     match ty {
         CqlType::List { element, .. } => {
@@ -376,7 +378,8 @@ pub fn path_text<'t>(ty: &'t CqlType, path: &[u8], out: &mut String) -> &'t CqlT
     }
 }
 
-/// A value as JSON. Of a counter, sstabledump prints the first eight bytes of what is stored, which is no sum.
+/// Appends a value as JSON. For a counter, sstabledump prints the first eight bytes of the stored value, which are not
+/// its sum.
 fn write_value(ty: &CqlType, value: &[u8], out: &mut String) {
     match (ty, value.first_chunk::<8>()) {
         (CqlType::Counter, Some(first)) => write_json(&CqlType::BigInt, Some(first), out),

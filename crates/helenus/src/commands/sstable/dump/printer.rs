@@ -1,24 +1,24 @@
-//! Writes JSON as the pretty printer of sstabledump lays it out, space for space.
+//! Writes JSON in the exact layout of sstabledump's pretty printer.
 //!
-//! Cassandra's `JsonTransformer` steers Jackson's `DefaultPrettyPrinter` through two indenters, for objects and for arrays,
-//! each of which puts a value on a line of its own or, while it is compact, behind a space. The caller switches them as
-//! that class does. The lines that `sstabledump -l` prints are Jackson's `MinimalPrettyPrinter`: no spaces at all.
+//! Cassandra's `JsonTransformer` controls Jackson's `DefaultPrettyPrinter` through two indenters, for objects and for
+//! arrays. An indenter puts a value on a line of its own or, while it is compact, after a space. The caller switches
+//! them where that class does. `sstabledump -l` uses Jackson's `MinimalPrettyPrinter`, which writes no spaces.
 
 use helenus_model::types::{write_integer, write_json_string};
 
-/// How the text is laid out.
+/// The layout of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Indented.
     Pretty,
-    /// A line a root value.
+    /// One line for each root value.
     Lines,
 }
 
-/// A line's end and the indentation of more levels than there are.
+/// A line feed and the indentation of more levels than ever exist.
 const INDENTED: &str = "\n                                ";
 
-/// The name of an object's member with what stands around it, in both layouts.
+/// The name of an object's member with its punctuation, in both layouts.
 #[derive(Clone, Copy)]
 pub struct Name {
     /// Indented.
@@ -27,7 +27,7 @@ pub struct Name {
     pub plain: &'static str,
 }
 
-/// A [`Name`] of which nothing needs an escape.
+/// A [`Name`] that needs no escapes.
 macro_rules! member {
     ($name:literal) => {
         $crate::commands::sstable::dump::printer::Name {
@@ -40,27 +40,27 @@ pub(super) use member;
 
 struct Level {
     is_array: bool,
-    /// Members or elements so far.
+    /// The number of members or elements so far.
     count: usize,
 }
 
-/// Text under way, with the levels that are open.
+/// The output with its open levels.
 pub struct Printer {
-    /// What was written and not yet taken.
+    /// The output that was not taken yet.
     pub out: String,
     layout: Layout,
-    /// Whether members of objects follow behind a space.
+    /// Whether members of objects follow after a space.
     pub compact_objects: bool,
-    /// Whether elements of arrays follow behind a space.
+    /// Whether elements of arrays follow after a space.
     pub compact_arrays: bool,
     levels: Vec<Level>,
-    /// A member's name was written, and its value follows.
+    /// Whether a member's name was written and its value is next.
     named: bool,
     roots: usize,
 }
 
 impl Printer {
-    /// Nothing written yet.
+    /// A printer without output.
     pub fn new(layout: Layout) -> Printer {
         Printer {
             out: String::new(),
@@ -94,7 +94,7 @@ impl Printer {
         self.out.push_str(INDENTED.get(..1 + 2 * self.levels.len()).unwrap_or(INDENTED));
     }
 
-    /// What stands before a value, by where it is.
+    /// Writes the separator and indentation before a value.
     fn before_value(&mut self) {
         if std::mem::take(&mut self.named) {
             return;
@@ -119,17 +119,17 @@ impl Printer {
         self.levels.push(Level { is_array, count: 0 });
     }
 
-    /// `{`
+    /// Writes `{`.
     pub fn begin_object(&mut self) {
         self.begin('{', false);
     }
 
-    /// `[`
+    /// Writes `[`.
     pub fn begin_array(&mut self) {
         self.begin('[', true);
     }
 
-    /// `}` or `]`
+    /// Writes `}` or `]`.
     pub fn end(&mut self) {
         let Some(level) = self.levels.pop() else { return };
         let compact = if level.is_array { self.compact_arrays } else { self.compact_objects };
@@ -141,7 +141,7 @@ impl Printer {
         self.out.push(if level.is_array { ']' } else { '}' });
     }
 
-    /// The name of an object's member; its value is to follow.
+    /// Writes the name of an object's member. Its value must follow.
     pub fn name(&mut self, name: Name) {
         if let Some(level) = self.levels.last_mut() {
             level.count += 1;
@@ -154,31 +154,31 @@ impl Printer {
         self.named = true;
     }
 
-    /// A text with its quotes, of which nothing needs an escape.
+    /// Writes a quoted text that needs no escapes.
     pub fn quoted(&mut self, text: &'static str) {
         self.before_value();
         self.out.push_str(text);
     }
 
-    /// A text.
+    /// Writes a string.
     pub fn string(&mut self, text: &str) {
         self.before_value();
         write_json_string(text, &mut self.out);
     }
 
-    /// A number.
+    /// Writes a number.
     pub fn number(&mut self, number: i64) {
         self.before_value();
         write_integer(number, &mut self.out);
     }
 
-    /// `true` or `false`.
+    /// Writes `true` or `false`.
     pub fn boolean(&mut self, value: bool) {
         self.before_value();
         self.out.push_str(if value { "true" } else { "false" });
     }
 
-    /// A value that `write` appends as JSON.
+    /// Writes a value that `write` appends as JSON.
     pub fn raw<R>(&mut self, write: impl FnOnce(&mut String) -> R) -> R {
         self.before_value();
         write(&mut self.out)

@@ -1,4 +1,4 @@
-//! `helenus sstable dump`: everything that files hold, as JSON.
+//! `helenus sstable dump`: prints the content of SSTables as JSON.
 
 use super::debug::Debug;
 use super::line::Lines;
@@ -30,10 +30,10 @@ const EXAMPLES: &str = "Examples:
 A line of JSON an element: row, static_row, partition_deletion, range_tombstone_bound. What is printed is what the file
 holds, tombstones and expired values too. Names of key columns are not in a file: they are PartitionKey and clustering.";
 
-/// Bytes of text after which it is written out.
+/// Bytes of output that are collected before a write.
 const OUT_BYTES: usize = 1 << 18;
 
-/// Flags of the command.
+/// Options of the command.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct DumpOptions {
@@ -72,7 +72,7 @@ pub struct DumpOptions {
 /// Runs the command.
 ///
 /// # Errors
-/// Files that are no SSTables; damage; a reader of the output that is gone.
+/// Files that are not SSTables; damage; a closed output.
 pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
     let depth = if options.recursive { Depth::Deep } else { Depth::FlatUnlessTold };
     let found = find(&*host.disk, &options.files, depth)?;
@@ -89,7 +89,7 @@ pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
     let mut before = 0;
     for (index, (found, table)) in tables.iter().enumerate() {
         if index > 0 && options.lines {
-            // Between lines, and not behind the last, as sstabledump -l has it.
+            // The newline goes between SSTables and not after the last one, as in sstabledump -l.
             writeln!(std::io::stdout())?;
         }
         progress.name(format!("dump {}", found.descriptor));
@@ -100,7 +100,7 @@ pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
     Ok(())
 }
 
-/// How elements are put into words.
+/// The writer of elements.
 enum Style {
     Lines(Lines),
     Words(Words, Printer),
@@ -112,7 +112,7 @@ enum Style {
 struct Dump<'a> {
     table: &'a Arc<SsTable>,
     style: Style,
-    /// The only partitions wanted, in the order of the ring; all when there are none.
+    /// The partitions to print, in token order. If empty: all partitions.
     wanted: Vec<PartitionKey>,
     excluded: &'a [String],
     out: String,
@@ -173,7 +173,7 @@ impl<'a> Dump<'a> {
             }
         }
         if self.table.partitioner() != Partitioner::Murmur3 && !self.wanted.is_empty() {
-            // Nothing looks up a key in another order than Murmur3's.
+            // Lookups by key require Murmur3 order, so that other partitioners need a scan.
             let wanted = std::mem::take(&mut self.wanted);
             let mut scan = self.table.scan(&KeyRange::all(), &mut cx)?;
             scan.set_keys(false);
@@ -240,7 +240,7 @@ impl<'a> Dump<'a> {
         self.drain(OUT_BYTES)
     }
 
-    /// Where a partition is, Cassandra's tool says only when it has read its front.
+    /// Cassandra's tool takes a partition's position after it has read the partition's header.
     fn begin_partition(&mut self, scan: &Scan) {
         let (key, deletion, behind_front) = (scan.key(), scan.deletion(), scan.position());
         match &mut self.style {
@@ -264,7 +264,7 @@ impl<'a> Dump<'a> {
         }
     }
 
-    /// Writes the text out if there is more than so much of it.
+    /// Writes out the collected output if it has more than `kept` bytes.
     fn drain(&mut self, kept: usize) -> Result<()> {
         let text = match &self.style {
             Style::Lines(lines) => lines.out.as_slice(),

@@ -1,19 +1,19 @@
-//! What is wrong with a file, and where.
+//! Errors in a workload file, with their position.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// A complaint about a place in a file.
+/// An error at a position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// `FILE`, and `FILE:LINE` where there is a line.
+    /// `FILE:LINE`, or `FILE` if the line is unknown.
     pub place: String,
     pub problem: String,
 }
 
 impl FileError {
-    /// About the bytes `span` of `text`, the file at `path`.
+    /// An error in the bytes `span` of `text`, the content of the file at `path`.
     pub(super) fn at(
         path: &Path,
         text: &str,

@@ -1,4 +1,4 @@
-//! The file of a user's workload.
+//! Reads the file of a user-defined workload.
 //!
 //! ```toml
 //! keyspace = "shop"
@@ -29,19 +29,19 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// Greatest sum of weights: that many requests make a round, in which each statement has its exact share.
+/// Maximum sum of weights. A round has that number of requests, and each statement has its exact share of them.
 const WEIGHTS_MAX: u64 = 10_000;
-/// Most statements; each has figures of its own.
+/// Maximum number of statements; each has results of its own.
 const STATEMENTS_MAX: usize = 64;
 
-/// The file.
+/// A parsed file.
 pub(in super::super) struct File {
     path: PathBuf,
     text: String,
     content: Content,
 }
 
-/// What is written in it.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -54,16 +54,16 @@ struct Content {
     values: BTreeMap<String, Spanned<Spec>>,
 }
 
-/// A statement.
+/// A statement of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Statement {
     name: Option<String>,
     cql: Spanned<String>,
-    /// Its share of the requests, beside those of the others.
+    /// Its share of the requests, relative to the weights of the others.
     #[serde(default = "one")]
     weight: Spanned<u64>,
-    /// Rows that each answer must have.
+    /// The number of rows that each answer must have.
     rows: Option<u64>,
 }
 
@@ -72,10 +72,10 @@ fn one() -> Spanned<u64> {
 }
 
 impl File {
-    /// Reads a file and looks whether it can be run, without a server.
+    /// Reads a file and checks it as far as possible without a server.
     ///
     /// # Errors
-    /// When it cannot be read; what is wrong in it, with the line.
+    /// The file cannot be read; an error in it, with its line.
     pub fn read(path: &Path) -> Result<File> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -116,21 +116,21 @@ impl File {
         Ok(())
     }
 
-    /// An error about a place in the file.
+    /// An error at a position in the file.
     fn wrong(&self, span: Option<Range<usize>>, problem: impl fmt::Display) -> FileError {
         FileError::at(&self.path, &self.text, span, problem)
     }
 
-    /// The keyspace that it is about: its own, else the one of the options.
+    /// The keyspace of the file, or `otherwise` if it names none.
     pub fn keyspace(&self, otherwise: &str) -> String {
         let own = self.content.keyspace.as_ref().map(|keyspace| keyspace.as_ref().clone());
         own.unwrap_or_else(|| otherwise.to_owned())
     }
 
-    /// Makes the keyspace and the schema, prepares the statements and what their values are made by.
+    /// Creates the keyspace and the schema, and prepares the statements and the generators of their values.
     ///
     /// # Errors
-    /// When the server refuses a statement; when a marker has no value or one that its type does not hold.
+    /// The server refuses a statement; a marker has no value, or a value that its type cannot hold.
     pub fn prepare(&self, caller: &mut Caller, load: &LoadOptions) -> Result<Box<dyn Workload>> {
         load.ensure_known("run", &[Interface::Prepared])?;
         super::super::run::make_keyspace(caller, load)?;
@@ -160,7 +160,7 @@ impl File {
         Ok(Request { name, prepared, values, rows: statement.rows })
     }
 
-    /// What makes the values of a statement's markers.
+    /// The generators for the markers of a statement.
     fn generators(&self, prepared: &PreparedStatement, statement: &Statement) -> Result<Vec<Generator>> {
         let mut generators = Vec::new();
         for (name, ty) in &prepared.variables {
@@ -180,12 +180,12 @@ impl File {
     }
 }
 
-/// What a server has said, without the statement's text, which the line shows.
+/// The server's error without the statement's text, which the quoted line shows already.
 fn refused(error: &anyhow::Error) -> String {
     format!("the server refuses this: {}", error.root_cause())
 }
 
-/// What can be written where the parser found something else.
+/// Adds to a parser error what the file may contain at that position.
 fn hint(message: &str) -> String {
     let known = if message.contains("unknown field") {
         "\nA file has keyspace, schema, [[statement]] with name, cql, weight, rows, and [values] with sequence, uniform, zipf, \

@@ -1,7 +1,7 @@
-//! `helenus stress run FILE.toml`: a user's own statements with generated values.
+//! `helenus stress run FILE.toml`: runs a user's own statements with generated values.
 //!
-//! `file` is the file as it is written, `value` makes values of a column's type from numbers, `work` the requests. Whatever is
-//! wrong with a file is said with its line and with what to write instead.
+//! `file` parses the file, `value` generates values of a column's type from numbers, `work` makes the requests. Every
+//! error in a file is reported with its line and a correction.
 
 mod error;
 mod file;

@@ -1,40 +1,40 @@
-//! Values of columns, made from numbers: a number is drawn, and written as the column's type.
+//! Generates column values: a number is drawn and converted to the column's type.
 
 use crate::commands::stress::content::{below, mix};
 use helenus_model::types::{CqlType, parse_text};
 use serde::Deserialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Longest text or blob that is made.
+/// Maximum bytes of a generated text or blob.
 const LENGTH_MAX: u64 = 16 << 20;
-/// Elements of a collection if nobody says.
+/// The default number of elements of a collection.
 const COUNT: (u64, u64) = (3, 3);
-/// 100 ns steps from the epoch of UUIDs of version 1, 15 Oct 1582, to that of Unix (RFC 9562, 5.1).
+/// 100 ns steps from the epoch of version 1 UUIDs, 15 Oct 1582, to the Unix epoch (RFC 9562, 5.1).
 const UUID_EPOCH: u64 = 0x01B2_1DD2_1381_4000;
 
-/// How a value is made, as the file says it. One of the first five says which number is drawn.
+/// The definition of a value in the file. One of the first five fields chooses how the number is drawn.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Spec {
-    /// One after the other, and from the first again.
+    /// The numbers of the range in order, and from the first again.
     pub sequence: Option<(i64, i64)>,
-    /// Any, all as often.
+    /// Any number of the range, all equally often.
     pub uniform: Option<(i64, i64)>,
-    /// Any, the first most often, by Zipf's law: the n-th in proportion to 1/n.
+    /// Any number of the range by Zipf's law: the n-th in proportion to 1/n.
     pub zipf: Option<(i64, i64)>,
     /// One of these texts.
     pub choice: Option<Vec<String>>,
-    /// The moment of the request.
+    /// The time of the request.
     pub now: Option<bool>,
-    /// Bytes of a text or blob: always so many, or from a number to another.
+    /// Bytes of a text or blob: a fixed number or a range.
     pub length: Option<Size>,
-    /// What stands before the number of a text.
+    /// The text before the number in a text.
     pub prefix: Option<String>,
-    /// Elements of a list, set or map.
+    /// Number of elements of a list, set or map.
     pub count: Option<Size>,
 }
 
-/// A number, or from one to another.
+/// A number, or a range.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Size {
@@ -51,19 +51,19 @@ impl Size {
     }
 }
 
-/// Which number is drawn.
+/// How numbers are drawn.
 #[derive(Clone, Debug, PartialEq)]
 enum Draw {
     Sequence(i64, u64),
     Uniform(i64, u64),
-    /// The first, how many, and the natural logarithm of one more than these.
+    /// The first number, their count, and the natural logarithm of the count plus one.
     Zipf(i64, u64, f64),
-    /// The values themselves.
+    /// The serialised values.
     Choice(Vec<Vec<u8>>),
     Now,
 }
 
-/// Makes the values of a marker.
+/// Generates the values of a marker.
 #[derive(Clone, Debug)]
 pub(super) struct Generator {
     draw: Draw,
@@ -71,15 +71,15 @@ pub(super) struct Generator {
     length: Option<(u64, u64)>,
     prefix: String,
     count: (u64, u64),
-    /// Tells this marker's random numbers from others'.
+    /// Makes this marker's random numbers differ from those of other markers.
     seed: u64,
 }
 
 impl Generator {
-    /// For a marker of a type. `name` is the value's in the file.
+    /// A generator for a marker of type `ty`. `name` is the name of the value in the file.
     ///
     /// # Errors
-    /// What is wrong with what the file says, and what to write instead.
+    /// An error in the definition, and its correction.
     pub fn new(name: &str, spec: &Spec, ty: &CqlType) -> Result<Generator, String> {
         let draw = draw(spec, ty)?;
         let (length, count) = (spec.length.map(Size::ends), spec.count.map_or(COUNT, Size::ends));
@@ -95,7 +95,7 @@ impl Generator {
         Ok(generator)
     }
 
-    /// Refuses numbers that the type does not hold.
+    /// Refuses numbers that the type cannot hold.
     fn check_fits(&self) -> Result<(), String> {
         let (first, last) = match self.draw {
             Draw::Sequence(first, count) | Draw::Uniform(first, count) | Draw::Zipf(first, count, _) => {
@@ -129,7 +129,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Appends the value of an operation. `number` counts the operations of its statement, `operation` those of the run.
+    /// Appends the value for an operation. `number` counts the operations of the statement, `operation` those of the
+    /// run.
     pub fn put(&self, operation: u64, number: u64, out: &mut Vec<u8>) {
         let random = mix(operation ^ self.seed);
         match &self.ty {
@@ -173,11 +174,11 @@ impl Generator {
                 return;
             }
         };
-        // That every type is known was seen when the generator was made.
+        // Cannot fail: `new` has checked the type.
         let _known = write(ty, drawn, &self.text_of(random, drawn), out);
     }
 
-    /// The text of a number: of a given length its letters, else its digits.
+    /// How a number becomes a text: letters if a length is given, otherwise digits.
     fn text_of(&self, random: u64, number: i64) -> Text<'_> {
         Text {
             prefix: &self.prefix,
@@ -186,7 +187,7 @@ impl Generator {
     }
 }
 
-/// How texts and blobs are written.
+/// The form of texts and blobs.
 struct Text<'a> {
     prefix: &'a str,
     length: Option<u64>,
@@ -196,7 +197,8 @@ fn between((least, most): (u64, u64), random: u64) -> u64 {
     least + below(mix(random), most - least + 1)
 }
 
-/// A number below `count`, the n-th in proportion to about 1/n: the inverse of the logarithm, which sums 1/n up.
+/// A number below `count`, the n-th in proportion to about 1/n: inverts the logarithm, which approximates the sum of
+/// 1/n.
 fn zipf(random: u64, count: u64, log: f64) -> u64 {
     let share = (random >> 11) as f64 / (1_u64 << 53) as f64;
     (((share * log).exp() - 1.0) as u64).min(count - 1)
@@ -252,7 +254,7 @@ fn draw(spec: &Spec, ty: &CqlType) -> Result<Draw, String> {
     }
 }
 
-/// Writes a number as a value of a type.
+/// Appends a number as a value of type `ty`.
 fn write(ty: &CqlType, number: i64, text: &Text<'_>, out: &mut Vec<u8>) -> Result<(), String> {
     match ty {
         CqlType::Ascii | CqlType::Text => letters(number, text, out),
@@ -263,7 +265,7 @@ fn write(ty: &CqlType, number: i64, text: &Text<'_>, out: &mut Vec<u8>) -> Resul
         CqlType::TinyInt => out.push(number as u8),
         CqlType::SmallInt => out.extend_from_slice(&(number as i16).to_be_bytes()),
         CqlType::Int => out.extend_from_slice(&(number as i32).to_be_bytes()),
-        // Days around 1970 are centred on 2^31.
+        // A date counts days from 1970-01-01, plus 2^31.
         CqlType::Date => out.extend_from_slice(&((number as i32) ^ i32::MIN).to_be_bytes()),
         CqlType::BigInt | CqlType::Counter | CqlType::Timestamp | CqlType::Time => {
             out.extend_from_slice(&number.to_be_bytes());
@@ -297,7 +299,7 @@ fn write(ty: &CqlType, number: i64, text: &Text<'_>, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// The digits of a number after a prefix, or as many of its letters as are asked for.
+/// Appends the digits of a number after the prefix, or as many letters as the length asks for.
 fn letters(number: i64, text: &Text<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(text.prefix.as_bytes());
     match text.length {
@@ -309,7 +311,7 @@ fn letters(number: i64, text: &Text<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that a number decides.
+/// Appends bytes that depend only on the number.
 fn noise(number: i64, length: u64, make: impl Fn(u8) -> u8, out: &mut Vec<u8>) {
     let mut left = length as usize;
     let mut word = number as u64;
@@ -334,7 +336,7 @@ fn now(ty: &CqlType, random: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Version 1, of so many steps of 100 ns since 1970.
+/// Appends a version 1 UUID of a time in steps of 100 ns since 1970.
 fn time_uuid(steps: u64, node: u64, out: &mut Vec<u8>) {
     let time = UUID_EPOCH.wrapping_add(steps);
     let high = (time & 0xFFFF_FFFF) << 32 | (time >> 32 & 0xFFFF) << 16 | 0x1000 | (time >> 48 & 0x0FFF);

@@ -1,7 +1,8 @@
-//! The requests of a user's workload.
+//! Makes the requests of a user-defined workload.
 //!
-//! Statements take turns in a round of as many requests as their weights come to, each as often as its weight says and spread
-//! over the round. So each has its exact share, and its requests can be counted: sequences have no gaps.
+//! A round has as many requests as the sum of the weights. Each statement occurs as often as its weight, spread evenly
+//! over the round. So each statement has its exact share, and its requests can be numbered, so that sequences have no
+//! gaps.
 
 use super::value::Generator;
 use crate::commands::client::{Answered, PreparedStatement};
@@ -11,16 +12,16 @@ use helenus_wire::native::{
     Execute, QueryParameters, Request as WireRequest, RequestHead, ResultMessage, Value, Values, Version,
 };
 
-/// A statement and what its values are made by.
+/// A statement and the generators of its values.
 pub(super) struct Request {
     pub name: String,
     pub prepared: PreparedStatement,
     pub values: Vec<Generator>,
-    /// Rows that each answer must have.
+    /// The number of rows that each answer must have.
     pub rows: Option<u64>,
 }
 
-/// The whole.
+/// A user-defined workload.
 pub(super) struct Work {
     name: String,
     version: Version,
@@ -29,7 +30,8 @@ pub(super) struct Work {
     round: Round,
 }
 
-/// Which statement has which turn, and how often it had one before in the round.
+/// The order of statements in a round: for each request, the statement and the number of its earlier requests in the
+/// round.
 #[derive(Clone, Debug)]
 struct Round {
     turns: Vec<(usize, u64)>,
@@ -38,7 +40,7 @@ struct Round {
 
 impl Round {
     fn new(weights: &[u64]) -> Round {
-        // Each request stands in the middle of its share of the round.
+        // Each request is placed in the middle of its share of the round.
         let mut places: Vec<(f64, usize)> = Vec::new();
         for (statement, weight) in weights.iter().enumerate() {
             let place = |at: u64| ((at as f64 + 0.5) / *weight as f64, statement);
@@ -56,7 +58,7 @@ impl Round {
         Round { turns: places.into_iter().map(turn).collect(), weights: weights.to_vec() }
     }
 
-    /// The statement of an operation, and how many requests of it came before.
+    /// The statement of an operation, and the number of its earlier requests.
     fn turn(&self, operation: u64) -> (usize, u64) {
         let length = self.turns.len().max(1) as u64;
         let (round, at) = (operation / length, (operation % length) as usize);
@@ -67,7 +69,7 @@ impl Round {
 }
 
 impl Work {
-    /// Of statements with their weights.
+    /// A workload of statements with their weights.
     pub fn new(name: String, version: Version, requests: Vec<Request>, weights: &[u64]) -> Work {
         let names = requests.iter().map(|request| request.name.clone()).collect();
         Work { name, version, requests, names, round: Round::new(weights) }

@@ -1,4 +1,4 @@
-//! `helenus stress compare`: two results side by side, run by run, with ratios.
+//! `helenus stress compare`: prints two results side by side, run by run, with ratios.
 
 use super::figures::Figures;
 use super::files::Results;
@@ -7,16 +7,16 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A line of a comparison.
+/// A line of the comparison.
 struct Line {
     name: &'static str,
     a: f64,
     b: f64,
-    /// How a value is written.
+    /// Formats a value.
     text: fn(f64) -> String,
 }
 
-/// What is compared of two runs.
+/// The compared values of two runs.
 fn lines(a: &Figures, b: &Figures) -> Vec<Line> {
     let cost = |us: f64| format!("{us:.2}");
     let mut lines = vec![
@@ -40,7 +40,8 @@ fn lines(a: &Figures, b: &Figures) -> Vec<Line> {
     lines
 }
 
-/// The runs of both that are the same test over the same interface; single runs are compared whatever they are.
+/// Pairs the runs of the same test over the same interface. If both results have a single run, these are compared in
+/// any case.
 fn pairs<'r>(a: &'r Results, b: &'r Results) -> Vec<(&'r Figures, &'r Figures)> {
     if let ([a], [b]) = (&a.runs[..], &b.runs[..]) {
         return vec![(a, b)];
@@ -56,10 +57,10 @@ fn pairs<'r>(a: &'r Results, b: &'r Results) -> Vec<(&'r Figures, &'r Figures)> 
     pairs
 }
 
-/// The comparison as text and as JSON. A ratio says how many times the first the second is.
+/// The comparison as text and as JSON. A ratio is the second value divided by the first.
 ///
 /// # Errors
-/// When they have no run in common.
+/// The results have no run in common.
 pub(in super::super) fn compare(a: &Results, b: &Results) -> Result<(String, Value)> {
     let pairs = pairs(a, b);
     ensure!(!pairs.is_empty(), "the two have no test over the same interface in common");

@@ -1,32 +1,33 @@
-//! The figures of a run: what `--json` writes. Fields are only ever added; `format` changes when one changes its meaning.
+//! The results of a run, in the JSON that `--json` writes. Fields are only added; if a field changes its meaning,
+//! `format` changes.
 //!
-//! Latencies are microseconds, of right answers alone. At a fixed rate `latency_us` counts from the moment a request was
-//! meant to leave and `service_us` from the one it left; otherwise these are the same.
+//! Latencies are in microseconds, of correct answers only. At a fixed rate, `latency_us` counts from the time at which
+//! a request was due, and `service_us` from the time at which it was sent; otherwise the two times are the same.
 
 use super::super::interface::Interface;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name and number of the format.
+/// The name and number of the file format.
 pub(in super::super) const FORMAT: &str = "helenus-stress-1";
-/// Buckets of the histogram for each factor of ten.
+/// Number of histogram buckets for each factor of ten.
 const BUCKETS: f64 = 20.0;
-/// A client that is busy for so much of its time has none left to wait for the server.
+/// A client that is busy for this share of its time is considered the limit of the run.
 const BUSY: f64 = 0.9;
 
-/// A run.
+/// The results of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(in super::super) struct Figures {
     pub format: String,
-    /// Version of the program that measured.
+    /// The version of the program that measured.
     pub program: String,
-    /// As given with `--label`.
+    /// The `--label`.
     pub label: Option<String>,
-    /// When it was begun, seconds since the epoch.
+    /// Begin of the run, in seconds since the epoch.
     pub begun_s: u64,
-    /// What the client ran on, in words.
+    /// The machine of the client, in words.
     pub machine: String,
     pub workload: String,
     pub host: String,
@@ -37,10 +38,10 @@ pub(in super::super) struct Figures {
     pub in_flight: u32,
     pub threads: usize,
     pub rate: Option<Paced>,
-    /// Right answers.
+    /// Number of correct answers.
     pub operations: u64,
     pub rows: u64,
-    /// From the first measured moment to the last answer.
+    /// Time from the beginning of the measurement to the last answer.
     pub seconds: f64,
     pub ops_per_s: f64,
     pub rows_per_s: f64,
@@ -52,22 +53,22 @@ pub(in super::super) struct Figures {
     pub client_cpu_us_per_op: f64,
     pub client: ClientUse,
     pub server: Option<ServerFigures>,
-    /// Of a workload with several statements, each of them.
+    /// The results of each statement, for a workload with several statements.
     pub statements: Vec<StatementFigures>,
     /// Each second of the run.
     pub series: Vec<Second>,
-    /// How many right answers took at most so many microseconds and longer than the bucket before.
+    /// Upper end of each bucket in microseconds, and the number of correct answers in it.
     pub histogram: Vec<(f64, u64)>,
-    /// Quantiles and their microseconds, as far as there were enough answers.
+    /// Quantiles and their latencies in microseconds, as far as there were enough answers.
     pub spectrum: Vec<(f64, f64)>,
 }
 
-/// A fixed rate.
+/// The parameters and outcome of a fixed rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct Paced {
-    /// Requests a second that were asked for.
+    /// The requested rate, in requests a second.
     pub asked_per_s: f64,
-    /// Requests that were due and had not left at the end: the server did not keep up.
+    /// Number of requests that were due and not sent at the end, because the server did not keep up.
     pub late: u64,
 }
 
@@ -84,25 +85,25 @@ pub(in super::super) struct Latency {
     pub max: f64,
 }
 
-/// Answers that were not right, of one kind.
+/// Incorrect answers of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Errors {
     pub count: u64,
-    /// What the first said.
+    /// The text of the first answer.
     pub first: String,
 }
 
-/// How busy the client was: shares of the time of its busiest thread.
+/// The load of the client: shares of the time of its busiest thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(in super::super) struct ClientUse {
-    /// It ran.
+    /// Share in which it ran.
     pub cpu_share: f64,
-    /// It could have run and was given no processor.
+    /// Share in which it was runnable and waited for a processor.
     pub waited_share: f64,
 }
 
-/// The server, where it runs on this machine and `--server-pid` says which process it is.
+/// The server's use of resources, if `--server-pid` names its process on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct ServerFigures {
     pub cpu_us_per_op: f64,
@@ -111,7 +112,7 @@ pub(in super::super) struct ServerFigures {
     pub resident_peak_mib: f64,
 }
 
-/// One of several statements.
+/// The results of one of several statements.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in super::super) struct StatementFigures {
     pub name: String,
@@ -120,11 +121,11 @@ pub(in super::super) struct StatementFigures {
     pub latency_us: Latency,
 }
 
-/// A second of a run.
+/// The results of one second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(in super::super) struct Second {
-    /// When it ended, seconds after the measurement began.
+    /// The end of the second, in seconds after the measurement began.
     pub at_s: f64,
     pub operations: u64,
     pub ops_per_s: f64,
@@ -133,19 +134,19 @@ pub(in super::super) struct Second {
 }
 
 impl Figures {
-    /// How many answers were not right.
+    /// The number of incorrect answers.
     pub fn error_count(&self) -> u64 {
         self.errors.values().map(|errors| errors.count).sum()
     }
 
-    /// What it is called.
+    /// The name of the run in tables and pages.
     pub fn title(&self) -> String {
         self.label.clone().unwrap_or_else(|| format!("{}, {}", self.workload, self.interface.title()))
     }
 }
 
 impl Latency {
-    /// Of a histogram of nanoseconds.
+    /// From a histogram of nanoseconds.
     pub fn of(histogram: &Histogram<u64>) -> Latency {
         let us = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
         Latency {
@@ -158,7 +159,7 @@ impl Latency {
         }
     }
 
-    /// The figures with their names.
+    /// The values with their names.
     pub fn named(&self) -> [(&'static str, f64); 6] {
         [
             ("mean", self.mean),
@@ -172,13 +173,14 @@ impl Latency {
 }
 
 impl ClientUse {
-    /// Whether the client, not the server, was the limit.
+    /// Whether the client rather than the server was the limit.
     pub fn is_limit(&self) -> bool {
         self.cpu_share + self.waited_share >= BUSY
     }
 }
 
-/// Buckets of a histogram of nanoseconds: upper end in microseconds, and count. Empty ones between others are there.
+/// The buckets of a histogram of nanoseconds: upper end in microseconds, and count. Includes empty buckets between
+/// others.
 pub(in super::super) fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut counts: BTreeMap<i32, u64> = BTreeMap::new();
     for value in histogram.iter_recorded() {
@@ -192,7 +194,7 @@ pub(in super::super) fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     (*first..=*last).map(|bucket| (upper(bucket), counts.get(&bucket).copied().unwrap_or(0))).collect()
 }
 
-/// Quantiles nearer and nearer to 1, while the histogram has a value above them.
+/// Quantiles that approach 1, as long as the histogram has a value above them.
 pub(in super::super) fn spectrum(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     let count = histogram.len() as f64;
     (0..28)

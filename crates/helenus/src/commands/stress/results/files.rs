@@ -1,4 +1,4 @@
-//! Results of one run or several, in files: JSON that is read again, and the page.
+//! The result files of one or several runs: JSON, which can be read again, and the HTML page.
 
 use super::figures::{FORMAT, Figures};
 use super::page;
@@ -7,18 +7,18 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::path::Path;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Results {
-    /// Its runs, in order.
+    /// The runs, in order.
     pub runs: Vec<Figures>,
 }
 
 impl Results {
-    /// Reads what `--json` has written: a run, runs under `runs`, or parts with a run each.
+    /// Reads a file that `--json` has written: a run, runs under `runs`, or parts with a run each.
     ///
     /// # Errors
-    /// When the file cannot be read or is something else.
+    /// The file cannot be read or has other content.
     pub fn read(path: &Path) -> Result<Results> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -47,10 +47,10 @@ impl Results {
     }
 }
 
-/// Writes what the options ask for: `json` to standard output or its file, the page of the runs.
+/// Writes the requested files: `json` to standard output or its file, and the page of the runs.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// A file cannot be written.
 pub(in super::super) fn write_files(load: &LoadOptions, json: &Value, runs: &[Figures]) -> Result<()> {
     let write = |path: &Path, text: String| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -67,10 +67,10 @@ pub(in super::super) fn write_files(load: &LoadOptions, json: &Value, runs: &[Fi
     Ok(())
 }
 
-/// What a run that is over says to whoever called it.
+/// The exit status of a finished run.
 ///
 /// # Errors
-/// When an answer was not right, or there was none.
+/// An answer was not right, or there was no answer.
 pub(in super::super) fn ended(figures: &Figures) -> Result<()> {
     let errors = figures.error_count();
     ensure!(errors == 0, "{errors} answers were not right");

@@ -1,5 +1,5 @@
-//! What runs come to: `figures` is a run's, as `--json` writes it, `files` are the files of several, `table` is for people,
-//! `page` for a browser, `compare` sets two files side by side.
+//! The results of runs: `figures` are those of a run as `--json` writes them, `files` reads and writes files of one or
+//! several runs, `table` prints them for people, `page` for a browser, and `compare` prints two files side by side.
 
 mod compare;
 mod figures;

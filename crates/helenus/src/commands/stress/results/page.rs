@@ -1,5 +1,5 @@
-//! `--report`: runs as one page of HTML, a section a test: throughput and latency over time, how latencies are spread, and
-//! all figures in a table.
+//! `--report`: runs as one HTML page with a section for each test: throughput and latency over time, the distribution
+//! of latencies, and a table of all results.
 
 use super::figures::{Figures, Second};
 use super::table::{difference, micros, notes, span, whole};
@@ -7,12 +7,12 @@ use crate::commands::numbers::{grouped, utc};
 use crate::commands::page::{Axis, Chart, Document, Point, Series, escape, key};
 use std::fmt::Write;
 
-/// Points of a line at most: a run of hours is drawn in steps of some seconds.
+/// Maximum number of points of a line. Each point of a long run stands for several seconds.
 const POINTS: usize = 240;
-/// Latencies over time span so many times their least value at least.
+/// The axis of latencies over time ends at this multiple of its least value or above.
 const SPAN: f64 = 10.0;
 
-/// The whole page.
+/// The complete page.
 pub(super) fn html(runs: &[Figures]) -> String {
     let title = match runs {
         [only] => only.title(),
@@ -53,7 +53,7 @@ pub(super) fn html(runs: &[Figures]) -> String {
     Document { over: "helenus stress", title: &title, lead, body }.html()
 }
 
-/// The figures that matter most, large.
+/// The most important results, in large type.
 fn tiles(run: &Figures, body: &mut String) {
     body.push_str("<div class=\"tiles\">\n");
     let latency = run.latency_us;
@@ -68,7 +68,7 @@ fn tiles(run: &Figures, body: &mut String) {
     body.push_str("</div>\n");
 }
 
-/// What a run is called beside others of its test.
+/// The name of a run among the runs of its test.
 fn name(run: &Figures, all: &[&Figures]) -> String {
     let is_twice = all.iter().filter(|other| other.interface == run.interface).count() > 1;
     match &run.label {
@@ -114,7 +114,7 @@ fn section(runs: &[&Figures], is_one_of_many: bool, body: &mut String) {
     for (caption, chart) in pictures {
         let Some(chart) = chart else { continue };
         let _ = writeln!(body, "<figure><figcaption>{caption}</figcaption>\n{}", chart.svg());
-        // Where lines are not those of the section's legend they have one of their own.
+        // A chart with other lines than the section's legend has a legend of its own.
         if runs.len() == 1 && chart.series.len() > 1 {
             legend(&chart.series, body);
         }
@@ -142,7 +142,7 @@ fn legend(series: &[Series], body: &mut String) {
     body.push_str("</ul>\n");
 }
 
-/// The seconds of a run, several made one where there are many: a mean of rates, the worst of latencies.
+/// The seconds of a run. Several seconds are merged if there are many: the mean of rates, the maximum of latencies.
 fn steps(run: &Figures) -> Vec<Second> {
     let together = run.series.len().div_ceil(POINTS).max(1);
     run.series
@@ -210,7 +210,7 @@ fn thousands(at: f64) -> String {
     }
 }
 
-/// A latency beside an axis.
+/// The label of a latency at an axis.
 fn latency_label(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{} s", us / 1e6),
@@ -219,7 +219,7 @@ fn latency_label(us: f64) -> String {
     }
 }
 
-/// Several quantiles of a run over time.
+/// Several quantiles of one run over time.
 fn latency_of_one(run: &Figures) -> Option<Chart> {
     type Pick = fn(&Second) -> f64;
     let lines: [(&str, Pick); 4] = [
@@ -241,7 +241,7 @@ fn latency_of_one(run: &Figures) -> Option<Chart> {
     latencies("Latency over time", time_axis(&[run]), series.collect())
 }
 
-/// A quantile of several runs over time.
+/// One quantile of several runs over time.
 fn latency_of_many(runs: &[&Figures]) -> Option<Chart> {
     let series = runs.iter().enumerate().map(|(hue, run)| {
         let name = name(run, runs);
@@ -261,7 +261,7 @@ fn latencies(title: &str, x: Axis, series: Vec<Series>) -> Option<Chart> {
     Some(Chart { title: title.into(), x, y, series, band: None })
 }
 
-/// Shares of requests by latency.
+/// The shares of requests by latency.
 fn histogram(runs: &[&Figures]) -> Option<Chart> {
     let series: Vec<Series> = runs
         .iter()
@@ -283,7 +283,7 @@ fn histogram(runs: &[&Figures]) -> Option<Chart> {
     Some(Chart { title: "Share of requests by latency".into(), x, y, series, band: None })
 }
 
-/// Latencies over quantiles that come nearer and nearer to 1.
+/// Latencies by quantile, for quantiles that approach 1.
 fn quantiles(runs: &[&Figures]) -> Option<Chart> {
     let series: Vec<Series> = runs
         .iter()
@@ -375,7 +375,7 @@ fn table(runs: &[&Figures], body: &mut String) {
     }
 }
 
-/// How it was measured.
+/// How the results were measured.
 fn footer(runs: &[Figures], body: &mut String) {
     let Some(run) = runs.first() else { return };
     body.push_str("<footer>\n<h2>How it was measured</h2>\n<p>");

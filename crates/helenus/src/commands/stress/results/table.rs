@@ -1,10 +1,10 @@
-//! Figures as people read them.
+//! Results as text for people.
 
 use super::figures::{Figures, Latency, StatementFigures};
 use crate::commands::numbers::grouped;
 use std::fmt::Write;
 
-/// The lines of a run: what was done, the figures under their names, and what there is to say besides.
+/// The lines of a run: the workload, the results below their names, and notes.
 pub(in super::super) fn table(figures: &Figures) -> String {
     let mut columns: Vec<(String, String)> =
         vec![("ops/s".into(), whole(figures.ops_per_s)), ("rows/s".into(), whole(figures.rows_per_s))];
@@ -51,7 +51,7 @@ pub(in super::super) fn table(figures: &Figures) -> String {
     text
 }
 
-/// The statements of a workload, a line each.
+/// The statements of a workload, one line each.
 fn statements(statements: &[StatementFigures]) -> String {
     let mut lines = vec![
         ["", "ops/s", "operations", "mean us", "p50 us", "p95 us", "p99 us", "p99.9 us", "max us"]
@@ -67,7 +67,7 @@ fn statements(statements: &[StatementFigures]) -> String {
     aligned(&lines, "  ")
 }
 
-/// Lines of cells, each column as wide as it must be: names to the left, figures to the right.
+/// Lines of cells in aligned columns: names to the left, numbers to the right.
 fn aligned(lines: &[Vec<String>], gap: &str) -> String {
     let width = |at: usize| {
         lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -82,7 +82,7 @@ fn aligned(lines: &[Vec<String>], gap: &str) -> String {
     lines.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// What stands in the way of taking the figures for the server's.
+/// Reasons why the results may not reflect the server alone.
 pub(super) fn notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     let client = figures.client;
@@ -110,7 +110,7 @@ pub(super) fn notes(figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Names over figures, each column as wide as it must be.
+/// Names above values, in aligned columns.
 fn columns_text(columns: &[(String, String)]) -> String {
     let width = |(name, figure): &(String, String)| name.len().max(figure.len());
     let line = |pick: fn(&(String, String)) -> &String| {
@@ -120,8 +120,8 @@ fn columns_text(columns: &[(String, String)]) -> String {
     format!("{}\n{}", line(|(name, _)| name), line(|(_, figure)| figure))
 }
 
-/// Runs of one test over several interfaces as the old benchmark set them side by side: average rate and latency, each with
-/// its difference to the first.
+/// Runs of one test over several interfaces in the layout of the old benchmark: average rate and latency, each with its
+/// difference from the first.
 pub(in super::super) fn side_by_side(title: &str, runs: &[Figures]) -> String {
     let mut lines = vec![
         ["", "average op rate", "average latency", "p50", "p95", "p99", "p99.9", "errors"]
@@ -157,7 +157,7 @@ pub(in super::super) fn side_by_side(title: &str, runs: &[Figures]) -> String {
     text
 }
 
-/// How much more than the base a value is, in whole percent.
+/// The difference from the base, in whole percent.
 pub(super) fn difference(value: f64, base: f64) -> String {
     if base <= 0.0 {
         return "-".to_owned();
@@ -171,12 +171,12 @@ pub(super) fn whole(number: f64) -> String {
     grouped(number.round().max(0.0) as u64)
 }
 
-/// Microseconds, with a tenth where it says something.
+/// Microseconds, with one decimal below 1,000.
 pub(in super::super) fn micros(us: f64) -> String {
     if us < 1_000.0 { format!("{us:.1}") } else { whole(us) }
 }
 
-/// A latency with its unit.
+/// A latency with a fitting unit.
 pub(super) fn span(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{:.2} s", us / 1e6),

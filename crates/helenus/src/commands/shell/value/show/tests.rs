@@ -1,4 +1,4 @@
-//! Values of every type, read and shown; and bytes that are none.
+//! Tests that parse and show values of every type, and show malformed bytes.
 
 use super::*;
 use crate::commands::shell::value::{TextRules, parse_value};

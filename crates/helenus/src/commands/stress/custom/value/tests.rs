@@ -1,4 +1,4 @@
-//! Values are of their types and follow what the file says.
+//! Tests that generated values have their types and follow the definitions.
 
 use super::*;
 use std::sync::Arc;
