@@ -163,8 +163,8 @@ fn rpc_answer(socket: &mut TcpStream) -> usize {
 fn calls_of_the_old_interface_end_when_their_client_leaves() {
     // A connection runs one call at a time, so many connections are needed.
     const CLIENTS: u64 = 160;
-    /// Bytes of further calls that three of four clients send: more than the 64 KiB that the server reads meanwhile,
-    /// and less than the system buffers for an unread socket.
+    /// Bytes of further calls that three of four clients send: the 64 KiB that the server reads meanwhile, and as much
+    /// as the system surely buffers for an unread socket.
     const BEHIND_BYTES: usize = 112 << 10;
     // Two threads for calls that block, beside each of the threads that serve.
     let configuration = "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n\

@@ -5,9 +5,8 @@
 //! `decoders` attacks the other parsers: schema files, settings, admin requests. `productions` contains the grammars,
 //! `attack` draws statements from them and sends them, `beside` is the other client. The seed is printed. To run
 //! longer, against a release binary: `HOSTILE_ROUNDS=2000 HOSTILE_BYTES=1000000 HOSTILE_SEED=1 cargo test --release -p
-//! end-to-end --test hostile_statements --
-//! --nocapture`; `HOSTILE_LIST=1` lists slow statements instead of failing at the first, `HOSTILE_P99=1` limits the
-//! waiting time of the other client.
+//! end-to-end --test hostile_statements -- --nocapture`; `HOSTILE_LIST=1` lists slow statements instead of failing at
+//! the first, `HOSTILE_P99=1` limits the waiting time of the other client.
 
 mod attack;
 mod beside;

@@ -2,9 +2,8 @@
 //! `memory_limit` plus a tenth of it plus 32 MiB for the program itself.
 //!
 //! A normal run has the short workloads, at limits of 64 and 128 MiB. To run all at three limits: `MEMORY=all cargo
-//! test --release -p end-to-end --test memory --
-//! --nocapture`; a single one: `MEMORY=counts`; `MEMORY_LIMITS=64,512` sets other limits, in MiB; `MEMORY_YAML='concurrent_reads:
-//! 4'` adds a setting.
+//! test --release -p end-to-end --test memory -- --nocapture`; a single one: `MEMORY=counts`; `MEMORY_LIMITS=64,512`
+//! sets other limits, in MiB; `MEMORY_YAML='concurrent_reads: 4'` adds a setting.
 
 mod client;
 mod connections;
