@@ -1,4 +1,4 @@
-//! The programs of `tests/drivers/` and `tests/texts/`.
+//! Runs the programs of `tests/drivers/` and `tests/texts/`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,28 +18,28 @@ pub enum Client {
     Java,
     /// The Rust driver.
     Rust,
-    /// thriftpy2, over the old RPC interface.
+    /// thriftpy2, over Thrift RPC.
     Thrift,
-    /// The client that Thrift generated for Cassandra 2.1, and Hector, over the old RPC interface.
+    /// The client that Thrift generated for Cassandra 2.1, and Hector, over Thrift RPC.
     ThriftJava,
-    /// Astyanax, over the old RPC interface.
+    /// Astyanax, over Thrift RPC.
     Astyanax,
 }
 
 impl Client {
-    /// All that speak the native protocol.
+    /// All clients of the native protocol.
     pub const ALL: [Self; 6] = [Self::Python, Self::Cqlsh, Self::Node, Self::Go, Self::Java, Self::Rust];
 
-    /// Runs the client's cases against `address`; none named means all.
+    /// Runs the given cases of the client against `address`; without names, all cases.
     ///
     /// # Panics
-    /// If a case fails: the message is what the program printed, one line a case.
+    /// A case fails. The message is the program's output, one line for each case.
     pub fn passes(self, address: &str, cases: &[&str]) {
         let mut command = self.command();
         run(command.arg(address).args(cases), &format!("{self:?} against {address}"));
     }
 
-    /// A program for the Python driver in `tests/drivers/`, to be started.
+    /// The command to start a Python driver program of `tests/drivers/`.
     #[must_use]
     pub fn program(name: &str) -> Command {
         python(crate::root().join("tests/drivers").join(name))
@@ -60,7 +60,7 @@ impl Client {
             Self::Thrift => python(drivers.join("thrift/driver.py")),
             Self::ThriftJava => java("thrift-java", "ThriftDriver"),
             Self::Astyanax => java("astyanax", "AstyanaxDriver"),
-            // Cargo builds it with this crate and puts it beside the test programs' folder.
+            // Cargo builds it with this crate and places it in the folder above the test programs.
             Self::Rust => {
                 let test = std::env::current_exe().expect("the path of this test program");
                 let folder = test.parent().and_then(|deps| deps.parent()).expect("the folder above deps");
@@ -69,10 +69,10 @@ impl Client {
         }
     }
 
-    /// What cqlsh prints, on both of its outputs, for the statements of a file; without colours.
+    /// Runs a file of statements in cqlsh without colours, and returns stdout and stderr.
     ///
     /// # Panics
-    /// If it cannot be run.
+    /// cqlsh cannot be run.
     pub fn cqlsh(address: &str, script: &Path, args: &[&str]) -> (String, String) {
         let (host, port) = address.rsplit_once(':').expect("HOST:PORT");
         let mut command = python(installed("python/bin/cqlsh"));
@@ -83,10 +83,10 @@ impl Client {
         (text(&output.stdout), text(&output.stderr))
     }
 
-    /// Runs a script through the old command-line client, `cassandra-cli`; what it printed.
+    /// Runs a script in `cassandra-cli` and returns its output.
     ///
     /// # Panics
-    /// If it cannot be run, or says that a line of the script failed.
+    /// It cannot be run, or reports that a line of the script failed.
     pub fn cassandra_cli(address: &str, script: &Path) -> String {
         let (host, port) = address.rsplit_once(':').expect("HOST:PORT");
         let jars = format!("{}/*", installed("cassandra-cli/dependency").display());
@@ -96,28 +96,28 @@ impl Client {
         run(&mut command, &format!("cassandra-cli -f {} against {address}", script.display()))
     }
 
-    /// What Prometheus's own parser makes of a page of metrics: a list of families, as `drivers/prometheus/scrape.py` prints
-    /// them.
+    /// Parses a page of metrics with Prometheus's own parser: returns a list of families, as
+    /// `drivers/prometheus/scrape.py` prints them.
     ///
     /// # Panics
-    /// If the page is not one that Prometheus reads.
+    /// Prometheus cannot parse the page.
     pub fn scrape(url: &str) -> serde_json::Value {
         let mut command = python(crate::root().join("tests/drivers/prometheus/scrape.py"));
         let text = run(command.arg(url), &format!("scrape {url}"));
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// Runs `tests/texts/NAME ARGS`, a program for the Python driver; what it printed.
+    /// Runs `tests/texts/NAME ARGS`, a Python driver program, and returns its output.
     ///
     /// # Panics
-    /// If it fails.
+    /// The program fails.
     pub fn text(name: &str, args: &[&str]) -> String {
         let mut command = python(crate::root().join("tests/texts").join(name));
         run(command.args(args), &format!("{name} {args:?}"))
     }
 }
 
-/// A program of an installed folder of jars.
+/// The command to run a class of an installed folder of jars.
 fn java(folder: &str, class: &str) -> Command {
     let jars = format!(
         "{}:{}/*",
@@ -129,10 +129,10 @@ fn java(folder: &str, class: &str) -> Command {
     command
 }
 
-/// Runs `tests/tools/analysis.py` with the packages that `cargo xtask analysis` installs; what it printed.
+/// Runs `tests/tools/analysis.py` with the packages that `cargo xtask analysis` installs, and returns its output.
 ///
 /// # Panics
-/// If it finds a difference, or the packages are missing.
+/// It finds a difference, or the packages are missing.
 pub fn analysis(args: &[&str]) -> String {
     let mut command = Command::new(installed("analysis/bin/python"));
     command.arg(crate::root().join("tests/tools/analysis.py")).args(args);
@@ -156,10 +156,10 @@ fn installed(path: &str) -> PathBuf {
     path
 }
 
-/// Runs a program to its end and returns its output.
+/// Runs a program and returns its output.
 ///
 /// # Panics
-/// If it ends with another status than 0.
+/// Its exit status is not 0.
 pub(crate) fn run(command: &mut Command, what: &str) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{what}: cannot start {command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

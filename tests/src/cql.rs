@@ -1,4 +1,4 @@
-//! A session of the Rust driver for tests that look at rows themselves, one statement at a time.
+//! A blocking session of the Rust driver, for tests that inspect rows.
 
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -8,7 +8,7 @@ use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
 use tokio::runtime::Runtime;
 
-/// One connection, without async.
+/// A blocking session with one server.
 pub struct Cql {
     runtime: Runtime,
     session: Session,
@@ -18,7 +18,7 @@ impl Cql {
     /// Connects to `HOST:PORT`.
     ///
     /// # Panics
-    /// If the server does not answer.
+    /// The server does not answer.
     pub fn connect(address: &str) -> Self {
         let runtime = Runtime::new().expect("a runtime for the driver");
         let session = runtime.block_on(SessionBuilder::new().known_node(address).build());
@@ -29,23 +29,23 @@ impl Cql {
     /// Runs a statement without values.
     ///
     /// # Panics
-    /// If the server refuses it.
+    /// The server refuses it.
     pub fn run(&self, statement: &str) {
         self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
-    /// Runs a statement that may be refused; the server's message if it was.
+    /// Runs a statement that may be refused.
     ///
     /// # Errors
-    /// The refusal.
+    /// The server's message.
     pub fn try_run(&self, statement: &str) -> Result<(), String> {
         self.ask(statement).map(|_| ())
     }
 
-    /// The rows of a SELECT, in order; absent values are `None`.
+    /// The rows of a SELECT, in order. Null values are `None`.
     ///
     /// # Panics
-    /// If the server refuses it.
+    /// The server refuses it.
     pub fn rows(&self, statement: &str) -> Vec<Vec<Option<CqlValue>>> {
         let result = self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
         let rows = result.into_rows_result().unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -53,10 +53,10 @@ impl Cql {
         rows.map(|row| row.unwrap_or_else(|error| panic!("{statement}: {error}")).columns).collect()
     }
 
-    /// As `rows`, asked again for as long as an index that it needs is being built, a minute at most.
+    /// As `rows`, but repeated for up to a minute while a required index is being built.
     ///
     /// # Panics
-    /// If the server refuses it otherwise, or the minute is over.
+    /// The server refuses it for another reason, or the minute is over.
     pub fn rows_once_indexed(&self, statement: &str) -> Vec<Vec<Option<CqlValue>>> {
         let began = std::time::Instant::now();
         let is_built = || match self.ask(statement) {
@@ -72,7 +72,7 @@ impl Cql {
     /// The server's message for a statement that it must refuse.
     ///
     /// # Panics
-    /// If it accepts the statement.
+    /// The server accepts the statement.
     pub fn refusal(&self, statement: &str) -> String {
         match self.ask(statement) {
             Ok(_) => panic!("accepted: {statement}"),

@@ -1,17 +1,18 @@
-//! Inputs drawn from a seed, which a test prints: `HELENUS_SEED` draws others, `HELENUS_ROUNDS` more of them.
+//! Random inputs from a seed, which the test prints. `HELENUS_SEED` sets another seed, `HELENUS_ROUNDS` the number of
+//! rounds.
 
-/// A source of drawn numbers (SplitMix64).
+/// A random number generator (SplitMix64).
 pub struct Draw(u64);
 
 impl Draw {
-    /// Of the seed in the environment, or of this one.
+    /// A generator with the seed of the environment, or with `seed`.
     pub fn new(test: &str, seed: u64) -> Self {
         let seed = number("HELENUS_SEED").unwrap_or(seed);
         println!("{test}: HELENUS_SEED={seed}");
         Self(seed)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -19,13 +20,13 @@ impl Draw {
         ((mixed ^ mixed >> 31) % limit as u64) as usize
     }
 
-    /// One of them.
+    /// A random element of a slice.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 }
 
-/// Rounds of a test: `few`, or as many as the environment says.
+/// The number of rounds of a test: `few`, or that of the environment.
 pub fn rounds(few: usize) -> usize {
     number("HELENUS_ROUNDS").map_or(few, |rounds| rounds as usize)
 }

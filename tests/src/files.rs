@@ -1,4 +1,4 @@
-//! The SSTables of a data directory, by Cassandra's rules of names.
+//! Finds and copies the SSTables of a data directory, by Cassandra's naming rules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use scylla::value::CqlValue;
 
 use crate::Cql;
 
-/// The folder of a table, `DATA/KEYSPACE/TABLE-ID`, with the id that the server at the other end of `cql` gives it:
-/// a table that was dropped and made again has left other folders.
+/// The folder of a table, `DATA/KEYSPACE/TABLE-ID`, with the id that the server behind `cql` has for it. A table that
+/// was dropped and created again has left other folders.
 ///
 /// # Panics
-/// If the server does not know the table.
+/// The server does not know the table.
 pub fn table_folder(data: &Path, cql: &Cql, keyspace: &str, table: &str) -> PathBuf {
     let select = format!(
         "SELECT id FROM system_schema.tables WHERE keyspace_name = '{keyspace}' AND table_name = '{table}'"
@@ -29,10 +29,10 @@ pub fn tables(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Copies the files, not the folders, of one folder into another, which is made.
+/// Copies the files of a folder, but not its subfolders, into another folder, which is created.
 ///
 /// # Panics
-/// If one cannot be read or written.
+/// A file cannot be read or written.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
     for path in entries(from).iter().filter(|path| path.is_file()) {
@@ -41,7 +41,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The same with all folders below.
+/// As `copy`, with all subfolders.
 pub fn copy_all(from: &Path, to: &Path) {
     copy(from, to);
     for folder in entries(from).iter().filter(|path| path.is_dir()) {

@@ -1,19 +1,20 @@
-//! End-to-end tests: the real binary over a real socket, judged by real clients and by Cassandra's own tools.
+//! End-to-end tests: run the real binary over real sockets, and check it with real clients and Cassandra's own tools.
 //!
-//! This library is what the tests in `tests/tests/` share:
+//! The tests in `tests/tests/` share this library:
 //! - [`Server`]: one `helenus serve` process, which can be stopped, killed and started again on its directory;
 //! - [`Client`]: a program of `tests/drivers/`, run against an address;
-//! - [`Cql`]: a session of the Rust driver without async, for tests that look at rows themselves;
+//! - [`Cql`]: a blocking session of the Rust driver, for tests that inspect rows;
 //! - [`Oracle`]: the one Cassandra 5.0.9 that all tests share, and [`offline`], its tools for files;
-//! - [`raw`]: a client of bytes made by hand, for what no driver sends;
+//! - [`raw`]: a client that sends hand-made bytes, for requests that no driver sends;
 //! - [`files`]: the SSTables in a data directory; [`tool`], the binary's commands on files;
-//! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as a person would;
-//! - [`process`]: memory and CPU time of one;
+//! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as by a person;
+//! - [`process`]: memory and CPU time of a process;
 //! - [`draw`]: inputs drawn from a seed;
 //! - [`SmallDisk`]: a file system that fills up;
-//! - [`conformance`]: every answer beside Cassandra's.
+//! - [`conformance`]: compares every answer with Cassandra's.
 //!
-//! Nothing here builds or installs: `cargo xtask e2e` does, and says where through the environment. Run by hand:
+//! This crate builds and installs nothing. `cargo xtask e2e` does that and passes the paths in the environment. To run
+//! a test by hand:
 //!
 //! | variable | what | default |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! Cassandra's tools for files, which need no running node: sstabledump and sstableverify.
+//! Cassandra's offline tools, which need no running node: sstabledump, sstablepartitions, sstableloader and
+//! sstableverify.
 
 use std::path::Path;
 
@@ -9,10 +10,10 @@ use crate::client::run;
 use crate::oracle::script;
 use crate::{Oracle, files};
 
-/// `sstabledump FILE`, parsed: a list of partitions.
+/// The parsed output of `sstabledump FILE`: a list of partitions.
 ///
 /// # Panics
-/// If the tool refuses the file.
+/// The tool refuses the file.
 pub fn dump(file: &Path) -> Vec<Value> {
     let text =
         run(script().args(["tool", "sstabledump"]).arg(file), &format!("sstabledump {}", file.display()));
@@ -24,10 +25,10 @@ pub fn dump(file: &Path) -> Vec<Value> {
     }
 }
 
-/// What `sstabledump FILE ARGS` prints, as it prints it.
+/// The output of `sstabledump FILE ARGS` as text.
 ///
 /// # Panics
-/// If the tool refuses the file.
+/// The tool refuses the file.
 pub fn dump_text(file: &Path, args: &[&str]) -> String {
     run(
         script().args(["tool", "sstabledump"]).arg(file).args(args),
@@ -35,10 +36,10 @@ pub fn dump_text(file: &Path, args: &[&str]) -> String {
     )
 }
 
-/// What `sstablepartitions FILE ARGS` prints.
+/// The output of `sstablepartitions FILE ARGS`.
 ///
 /// # Panics
-/// If the tool refuses the file.
+/// The tool refuses the file.
 pub fn partitions(file: &Path, args: &[&str]) -> String {
     run(
         script().args(["tool", "sstablepartitions"]).args(args).arg(file),
@@ -46,10 +47,10 @@ pub fn partitions(file: &Path, args: &[&str]) -> String {
     )
 }
 
-/// `sstableloader FOLDER` into a node; the folder is `KEYSPACE/TABLE`.
+/// Loads a folder into a node with `sstableloader FOLDER`; the folder is `KEYSPACE/TABLE`.
 ///
 /// # Panics
-/// If it fails.
+/// The tool fails.
 pub fn load(oracle: &Oracle, folder: &Path) {
     let (host, port) = oracle.address().split_once(':').expect("an address with a port");
     let storage = (port.parse::<u16>().expect("a port") + 1).to_string();
@@ -58,8 +59,8 @@ pub fn load(oracle: &Oracle, folder: &Path) {
     run(&mut command, &format!("sstableloader {}", folder.display()));
 }
 
-/// A dump without what two servers that were told the same may write differently: offsets in the file and the seconds
-/// at which a deletion or an expiry was computed.
+/// Removes from a dump what may differ between two servers after the same writes: positions in the file, and the
+/// seconds at which a deletion or an expiry was computed.
 pub fn comparable(mut dump: Vec<Value>) -> Vec<Value> {
     fn strip(value: &mut Value) {
         match value {
@@ -77,10 +78,10 @@ pub fn comparable(mut dump: Vec<Value>) -> Vec<Value> {
     dump
 }
 
-/// `sstableverify -f -e KEYSPACE TABLE` on a data directory that holds the schema too; `folder` is the table's.
+/// Runs `sstableverify -f -e KEYSPACE TABLE` on a data directory with a schema. `folder` is the table's folder.
 ///
 /// # Panics
-/// If the tool finds a fault or no SSTable at all.
+/// The tool finds a fault or no SSTable at all.
 pub fn verify(data: &Path, keyspace: &str, table: &str, folder: &Path) {
     let expected = files::tables(folder).len();
     let mut command = script();
@@ -90,8 +91,8 @@ pub fn verify(data: &Path, keyspace: &str, table: &str, folder: &Path) {
     assert!(expected > 0 && checked >= expected, "{expected} SSTables, {checked} verified:\n{output}");
 }
 
-/// The same for the SSTables in `folder` under the schema of `oracle`, which must have made the same table: judges the
-/// files alone, not the schema tables of the server that wrote them.
+/// As `verify`, for the SSTables in `folder` with the schema of `oracle`, which must have an equal table. This checks
+/// the SSTables alone, not the schema tables of the server that wrote them.
 pub fn verify_as_oracle(oracle: &Oracle, keyspace: &str, table: &str, folder: &Path) {
     let scratch = TempDir::with_prefix("helenus-verify-").expect("a temporary directory");
     files::copy_all(&oracle.data().join("system_schema"), &scratch.path().join("system_schema"));

@@ -1,4 +1,4 @@
-//! The one Cassandra 5.0.9 that the tests share.
+//! The Cassandra 5.0.9 node that all tests share.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,17 +6,18 @@ use std::process::Command;
 
 use crate::client::run;
 
-/// A running node. It outlives the test: the next test program uses it too, and `cargo xtask e2e` stops it at the end.
+/// A running node. It outlives the test, so that the next test program uses it too; `cargo xtask e2e` stops it at the
+/// end.
 pub struct Oracle {
     folder: PathBuf,
     address: String,
 }
 
 impl Oracle {
-    /// The node, started if it does not run. Tests and test programs that ask at once wait for the one that starts it.
+    /// The shared node; starts it if it does not run. Other tests wait while one of them starts it.
     ///
     /// # Panics
-    /// If it does not start; the message holds its log.
+    /// The node does not start; the message contains its log.
     pub fn shared() -> Self {
         let folder = crate::configured("HELENUS_ORACLE", "oracle");
         fs::create_dir_all(&folder).expect("the oracle's directory");
@@ -37,23 +38,23 @@ impl Oracle {
         &self.address
     }
 
-    /// Its data directory: a folder for each keyspace.
+    /// The data directory: a folder for each keyspace.
     pub fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    /// The folder of one of its tables.
+    /// The folder of a table.
     ///
     /// # Panics
-    /// If it has no such table.
+    /// The table does not exist.
     pub fn table_folder(&self, keyspace: &str, table: &str) -> PathBuf {
         crate::files::table_folder(&self.data(), &crate::Cql::connect(&self.address), keyspace, table)
     }
 
-    /// `nodetool ARGS`; what it printed.
+    /// Runs `nodetool ARGS` and returns its output.
     ///
     /// # Panics
-    /// If it fails.
+    /// nodetool fails.
     pub fn nodetool(&self, args: &[&str]) -> String {
         run(script().arg("nodetool").arg(&self.folder).args(args), &format!("nodetool {args:?}"))
     }
@@ -61,9 +62,9 @@ impl Oracle {
     /// Imports copies of the SSTables in `folder` into `keyspace.table`, which must exist.
     ///
     /// # Panics
-    /// If the node refuses a file.
+    /// The node refuses a file.
     pub fn import(&self, keyspace: &str, table: &str, folder: &Path) {
-        // An import moves the files it takes, and reads keyspace and table from the names of their folders.
+        // An import moves the files, and takes keyspace and table from the names of their folders.
         let scratch = tempfile::TempDir::with_prefix("helenus-import-").expect("a temporary directory");
         let copies = scratch.path().join(keyspace).join(table);
         crate::files::copy(folder, &copies);

@@ -1,21 +1,21 @@
-//! What the system says of a process.
+//! Memory and CPU time of a process.
 
 use std::fs::read_to_string;
 
-/// A figure of memory, KiB: `VmRSS`, or the most that it was, `VmHWM`.
+/// A memory value of the process in KiB: `VmRSS`, or its peak `VmHWM`.
 ///
 /// # Panics
-/// If the process has ended.
+/// The process has ended.
 pub fn memory_kib(process: u32, name: &str) -> u64 {
     let status = read_to_string(format!("/proc/{process}/status")).expect("a running process");
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.expect("a figure").trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// CPU time, hundredths of seconds.
+/// The CPU time, in hundredths of a second.
 ///
 /// # Panics
-/// If the process has ended.
+/// The process has ended.
 pub fn cpu_ticks(process: u32) -> u64 {
     let stat = read_to_string(format!("/proc/{process}/stat")).expect("a running process");
     let (_, fields) = stat.rsplit_once(')').expect("a name");

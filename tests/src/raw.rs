@@ -1,5 +1,5 @@
-//! A client of raw bytes, for what no driver would send: frames built by hand from the protocol's texts
-//! (`doc/native_protocol_v4.spec`, `v5.spec`), independent of the server's own codec.
+//! A client that sends raw bytes, for requests that no driver sends. Its frames are built by hand from the protocol's
+//! specifications (`doc/native_protocol_v4.spec`, `v5.spec`), independently of the server's own codec.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -15,32 +15,32 @@ pub const READY: u8 = 0x02;
 pub const QUERY: u8 = 0x07;
 /// RESULT.
 pub const RESULT: u8 = 0x08;
-/// Bytes before a body: version, flags, stream, opcode, length.
+/// Bytes of a frame's header: version, flags, stream, opcode, length.
 pub const HEADER: usize = 9;
 
-/// One connection.
+/// A connection.
 pub struct Raw {
-    /// For bytes of any kind.
+    /// The socket, for bytes of any kind.
     pub socket: TcpStream,
     version: u8,
-    /// Whether frames go in segments (v5 after STARTUP).
+    /// Whether frames are sent in segments (v5 after STARTUP).
     segmented: bool,
-    /// Bytes received and not looked at yet.
+    /// Bytes received and not parsed yet.
     input: Vec<u8>,
-    /// Whole frames taken out of segments.
+    /// Complete frames taken from segments.
     frames: Vec<u8>,
 }
 
-/// What the server answered.
+/// An answer of the server.
 #[derive(Debug)]
 pub struct Reply {
-    /// Version of the frame, with the bit that says response.
+    /// The version of the frame, with the bit that marks a response.
     pub version: u8,
-    /// Its stream.
+    /// The stream id.
     pub stream: i16,
-    /// Its opcode.
+    /// The opcode.
     pub opcode: u8,
-    /// Its body.
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Reply {
     /// Code and text of an ERROR.
     ///
     /// # Panics
-    /// If it is none.
+    /// The answer is not an ERROR.
     pub fn error(&self) -> (i32, String) {
         assert_eq!(self.opcode, ERROR, "an error was expected: {self:?}");
         let code = i32::from_be_bytes(self.body[..4].try_into().expect("four bytes"));
@@ -58,10 +58,10 @@ impl Reply {
 }
 
 impl Raw {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     ///
     /// # Panics
-    /// If nobody listens.
+    /// No server listens.
     pub fn connect(address: &str, version: u8) -> Self {
         let socket =
             TcpStream::connect(address).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
@@ -69,10 +69,10 @@ impl Raw {
         Self { socket, version, segmented: false, input: Vec::new(), frames: Vec::new() }
     }
 
-    /// Connects and is ready for requests.
+    /// Connects and starts up the connection.
     ///
     /// # Panics
-    /// If the server does not answer READY.
+    /// The server does not answer READY.
     pub fn ready(address: &str, version: u8) -> Self {
         let mut raw = Self::connect(address, version);
         raw.send(&frame(version, 0, 0, STARTUP, &startup()));
@@ -82,7 +82,7 @@ impl Raw {
         raw
     }
 
-    /// As `ready`; `None` when the server has gone.
+    /// As `ready`; `None` if the server is gone.
     pub fn try_ready(address: &str, version: u8) -> Option<Self> {
         let socket = TcpStream::connect(address).ok()?;
         socket.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
@@ -93,7 +93,7 @@ impl Raw {
         Some(raw)
     }
 
-    /// Runs a statement; `None` when the server closes instead of answering.
+    /// Runs a statement; `None` if the server closes instead of answering.
     pub fn try_query(&mut self, text: &str) -> Option<Reply> {
         let request = frame(self.version, 0, 1, QUERY, &query(self.version, text, &[]));
         let bytes = if self.segmented { segments(&request) } else { request };
@@ -101,7 +101,7 @@ impl Raw {
         self.receive()
     }
 
-    /// Sends bytes as they are. A server that has closed is no error: what it said before can still be read.
+    /// Sends bytes as they are. An error is ignored: answers of a server that has closed can still be read.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.socket.write_all(bytes);
     }
@@ -109,7 +109,7 @@ impl Raw {
     /// Runs a statement.
     ///
     /// # Panics
-    /// If the server closes instead of answering.
+    /// The server closes instead of answering.
     pub fn query(&mut self, text: &str) -> Reply {
         self.query_with(text, &[])
     }
@@ -117,7 +117,7 @@ impl Raw {
     /// Runs a statement with values; `None` is null.
     ///
     /// # Panics
-    /// If the server closes instead of answering.
+    /// The server closes instead of answering.
     pub fn query_with(&mut self, text: &str, values: &[Option<&[u8]>]) -> Reply {
         let request = frame(self.version, 0, 1, QUERY, &query(self.version, text, values));
         let bytes = if self.segmented { segments(&request) } else { request };
@@ -128,16 +128,16 @@ impl Raw {
     /// Runs a statement that must succeed.
     ///
     /// # Panics
-    /// If it does not.
+    /// It fails.
     pub fn run(&mut self, text: &str) {
         let reply = self.query(text);
         assert_eq!(reply.opcode, RESULT, "{text}: {:?}", reply.error());
     }
 
-    /// The next answer; `None` when the server has closed.
+    /// The next answer; `None` if the server has closed.
     ///
     /// # Panics
-    /// If it takes a minute.
+    /// There is no answer within a minute.
     pub fn receive(&mut self) -> Option<Reply> {
         loop {
             if self.segmented {
@@ -154,7 +154,7 @@ impl Raw {
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
                     return None;
                 }
-                // Of a program that was stopped and continued.
+                // Happens when the process is stopped and continued.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("no answer: {error}"),
             }
@@ -176,7 +176,7 @@ impl Raw {
 
 fn take_frame(from: &mut Vec<u8>) -> Option<Reply> {
     let version = *from.first()?;
-    // Streams had one byte before version 3; a client of those versions is answered so that it can read it.
+    // Before version 3 the stream id had one byte. Clients of those versions get answers in their own format.
     let stream_bytes = if matches!(version & 0x7F, 1 | 2) { 1 } else { 2 };
     let (opcode, header) = (2 + stream_bytes, 7 + stream_bytes);
     let length =
@@ -237,14 +237,14 @@ pub fn query(version: u8, text: &str, values: &[Option<&[u8]>]) -> Vec<u8> {
     out
 }
 
-/// Frames in v5 segments: one that holds them all, or as many as a longer one takes.
+/// Frames in v5 segments: a single self-contained segment if they fit, otherwise several.
 pub fn segments(frames: &[u8]) -> Vec<u8> {
     const MOST: usize = (1 << 17) - 12;
     let self_contained = frames.len() <= MOST;
     frames.chunks(MOST).flat_map(|part| segment(part, self_contained)).collect()
 }
 
-/// One segment, not compressed.
+/// A segment without compression.
 pub fn segment(payload: &[u8], self_contained: bool) -> Vec<u8> {
     let head = payload.len() as u32 | u32::from(self_contained) << 17;
     let mut out = head.to_le_bytes()[..3].to_vec();
@@ -264,7 +264,7 @@ fn crc24(bytes: &[u8]) -> u32 {
     })
 }
 
-/// That of its payload: CRC-32 with four bytes before it.
+/// The checksum of a segment's payload: CRC-32 with four bytes prepended.
 fn crc32(bytes: &[u8]) -> u32 {
     let seeded = [0xFA, 0x2D, 0x55, 0xCA].into_iter().chain(bytes.iter().copied());
     !seeded.fold(u32::MAX, |crc, byte| {

@@ -1,19 +1,19 @@
-//! Disks that fill up.
+//! File systems that are small enough to fill up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A small file system of its own, gone when dropped.
+/// A small file system of its own, unmounted when dropped.
 pub struct SmallDisk {
     at: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts one of so many MiB. `None` where this user may not.
+    /// Mounts a file system of `mib` MiB. `None` if this user may not mount.
     ///
     /// # Panics
-    /// If the folder cannot be made.
+    /// The folder cannot be created.
     pub fn mount(at: &Path, mib: u32) -> Option<Self> {
         fs::create_dir_all(at).expect("a folder");
         let size = format!("size={mib}m");
@@ -24,7 +24,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: the server may still hold files.
+        // Unmounts lazily, because the server may still have files open.
         let _ = Command::new("umount").arg("-l").arg(&self.at).status();
     }
 }

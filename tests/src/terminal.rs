@@ -1,8 +1,7 @@
-//! A program on a pseudo-terminal: typed at, and its answers waited for, as a person at a terminal would.
+//! Runs a program on a pseudo-terminal: types keys and waits for output, as a person would.
 //!
-//! The program sees a terminal of its own in every respect: it is its controlling one, has a size, echoes, and turns
-//! Ctrl-C into a signal. `setsid --ctty` of util-linux makes it so, since taking a terminal is nothing that a safe program
-//! can do between fork and exec.
+//! The program has a real terminal: it is the controlling terminal, has a size, echoes, and turns Ctrl-C into a signal.
+//! `setsid --ctty` of util-linux sets it up, because safe code cannot take a terminal between fork and exec.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,18 +16,18 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::binary;
 
-/// How long a test waits for a text. A text that is there is found at once; only a failure takes so long.
+/// Maximum time to wait for a text. Only a failing test takes that long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running program and the terminal that it believes to sit at. It is killed when dropped.
+/// A running program and its terminal. The program is killed when this value is dropped.
 pub struct Terminal {
     screen: File,
     child: Child,
-    /// All that it has written.
+    /// All output so far.
     written: Vec<u8>,
-    /// The same as text, without what moves the cursor and sets colours.
+    /// The output as text, without escape sequences for cursor and colours.
     text: String,
-    /// Bytes of `text` that were waited for already.
+    /// Bytes of `text` before the position where the next wait begins.
     passed: usize,
 }
 
@@ -36,18 +35,18 @@ impl Terminal {
     /// Starts `helenus ARGS` on a terminal of 100 columns and 40 rows.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// It cannot be started.
     pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Self {
         let mut command = Command::new(binary());
         command.args(args);
         Self::run(&command, 100, 40)
     }
 
-    /// Starts a program on a terminal of some size. Arguments, environment and working directory are those of `command`;
-    /// TERM is `xterm-256color` unless it sets one.
+    /// Starts a program on a terminal of a given size. Arguments, environment and working directory are those of
+    /// `command`; TERM is `xterm-256color` unless `command` sets it.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// It cannot be started.
     pub fn run(command: &Command, columns: u16, rows: u16) -> Self {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
         let screen: OwnedFd = screen.expect("a pseudo-terminal");
@@ -76,10 +75,10 @@ impl Terminal {
         Self { screen: File::from(screen), child, written: Vec::new(), text: String::new(), passed: 0 }
     }
 
-    /// Types keys as they are: `\t` completes, `\x03` is Ctrl-C, `\x04` Ctrl-D, `\x1b[A` the arrow up.
+    /// Types keys: `\t` completes, `\x03` is Ctrl-C, `\x04` is Ctrl-D, `\x1b[A` is the up arrow.
     ///
     /// # Panics
-    /// If the program has gone.
+    /// The program is gone.
     pub fn keys(&mut self, keys: &str) {
         self.screen.write_all(keys.as_bytes()).unwrap_or_else(|error| panic!("type {keys:?}: {error}"));
     }
@@ -87,17 +86,17 @@ impl Terminal {
     /// Types a line and Enter.
     ///
     /// # Panics
-    /// If the program has gone.
+    /// The program is gone.
     pub fn line(&mut self, line: &str) {
         self.keys(line);
         self.keys("\r");
     }
 
-    /// Waits until `text` stands on the terminal after what was waited for before; everything from there up to its end.
-    /// Colours and movements of the cursor are left out, so a line that is drawn again stands there again.
+    /// Waits until `text` appears after the text of the last wait. Returns everything in between, including `text`.
+    /// Escape sequences are removed, so a line that is redrawn appears again.
     ///
     /// # Panics
-    /// If it does not come within a minute, or the program ends before.
+    /// The text does not appear within a minute, or the program ends before.
     pub fn expect(&mut self, text: &str) -> String {
         let began = Instant::now();
         loop {
@@ -112,15 +111,15 @@ impl Terminal {
         }
     }
 
-    /// Waits for the program's end: what it wrote since what was waited for before, and its exit code.
+    /// Waits for the program's end. Returns its output since the last wait, and its exit code.
     ///
     /// # Panics
-    /// If it does not end within a minute, or by a signal.
+    /// It does not end within a minute, or is killed by a signal.
     pub fn end(mut self) -> (String, i32) {
         let began = Instant::now();
         while self.read(PATIENCE.saturating_sub(began.elapsed())) {}
         let status = self.child.try_wait().expect("ask for the program's end");
-        // The terminal is closed by the program's end, or a moment before it.
+        // The terminal closes when the program ends, or a moment before.
         let status = match status {
             None if began.elapsed() < PATIENCE => {
                 Some(self.child.wait().expect("wait for the program's end"))
@@ -133,17 +132,17 @@ impl Terminal {
         (rest, code)
     }
 
-    /// All that the program wrote, with colours and movements of the cursor.
+    /// All output so far, with escape sequences.
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.written).into_owned()
     }
 
-    /// Reads what is there; false when nothing comes in `left` or ever.
+    /// Reads available output; false if none comes within `left`, or if the terminal is closed.
     fn read(&mut self, left: Duration) -> bool {
         let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         let ready = poll(&mut [PollFd::new(&self.screen, PollFlags::IN)], Some(&wait)).unwrap_or_default();
         let mut buffer = [0; 1 << 16];
-        // A terminal that nobody has open any more answers with EIO.
+        // A terminal that no process has open any more answers with EIO.
         let count = if ready == 0 { 0 } else { self.screen.read(&mut buffer).unwrap_or_default() };
         self.written.extend_from_slice(&buffer[..count]);
         self.text = without_escapes(&String::from_utf8_lossy(&self.written));
@@ -153,13 +152,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Closing the terminal hangs up what still sits at it. It may have ended before: then there is nothing to do.
+        // Closing the terminal sends a hang-up to the program. An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The text without escape sequences (ECMA-48) and carriage returns.
+/// Removes escape sequences (ECMA-48) and carriage returns.
 fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();

@@ -1,14 +1,14 @@
-//! The binary as a tool: `helenus sstable`, `helenus import`, `helenus export`.
+//! Runs the binary as a tool: `helenus sstable`, `helenus import`, `helenus export`.
 
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
 use conformance::server::binary;
 
-/// What `helenus ARGS` printed.
+/// Runs `helenus ARGS` and returns its output.
 ///
 /// # Panics
-/// If it fails.
+/// It fails.
 pub fn tool<S: AsRef<OsStr>>(args: &[S]) -> String {
     let output = run(args);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -16,10 +16,10 @@ pub fn tool<S: AsRef<OsStr>>(args: &[S]) -> String {
     text
 }
 
-/// What `helenus ARGS` said when it refused.
+/// Runs `helenus ARGS`, which must fail, and returns its error message.
 ///
 /// # Panics
-/// If it does not fail.
+/// It succeeds.
 pub fn refused<S: AsRef<OsStr>>(args: &[S]) -> String {
     let output = run(args);
     assert!(

@@ -1,5 +1,5 @@
-//! `helenus admin`, `backup`, `restore`, `completions` and `man` through the real binary. What layouts are held against is what
-//! a Cassandra's nodetool printed (`tests/fixtures/nodetool`).
+//! Tests `helenus admin`, `backup`, `restore`, `completions` and `man` of the real binary. The layouts are compared
+//! with recorded output of a Cassandra's nodetool (`tests/fixtures/nodetool`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,7 @@ fn scratch() -> TempDir {
     TempDir::with_prefix("helenus-admin-").expect("a temporary directory")
 }
 
-/// The tables that nodetool's layouts were recorded of.
+/// Creates the tables that nodetool's output was recorded for.
 fn recorded_tables(cql: &Cql) {
     cql.run(&format!("CREATE KEYSPACE admin_a {KEYSPACE}"));
     cql.run("CREATE TABLE admin_a.t (k int, c int, v text, PRIMARY KEY (k, c))");
@@ -39,12 +39,12 @@ fn recorded_tables(cql: &Cql) {
     assert_eq!(cql.rows("SELECT * FROM admin_a.t").len(), 2);
 }
 
-/// What stands before the first colon of each line, with its indent.
+/// The text before the first colon of each line, with its indent.
 fn names(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim_end()).collect()
 }
 
-/// The cells of a line between two blanks or more; single words where columns are one blank apart.
+/// The words of each line before its first number.
 fn first_words(text: &str) -> Vec<String> {
     let name = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -69,7 +69,7 @@ fn verbs_print_what_nodetool_prints_in_its_layout() {
     let (ours, theirs): (Vec<&str>, String) = (told.lines().collect(), recorded("status"));
     let theirs: Vec<&str> = theirs.lines().collect();
     assert_eq!(ours.get(..4), theirs.get(..4), "{told}");
-    // As a node with several tokens prints it (`Status.addNodesHeader`).
+    // The layout for a node with several tokens (`Status.addNodesHeader`).
     let columns: Vec<&str> = ours[4].split_whitespace().collect();
     assert_eq!(columns.join(" "), "-- Address Load Tokens Owns (effective) Host ID Rack");
     assert!(ours[5].starts_with("UN  127.0.0.1  ") && ours[5].contains("100.0%"), "{told}");
@@ -278,7 +278,7 @@ fn settings_change_while_the_server_runs_and_those_that_cannot_are_named() {
         (shown("read_request_timeout"), shown("concurrent_reads")),
         ("7000ms".to_owned(), "32".to_owned())
     );
-    // What waits is said again; what is wrong changes nothing.
+    // A pending setting is reported again. A wrong file changes nothing.
     assert_eq!(server.admin(&["reloadsettings"]), "not before the next start: concurrent_reads\n");
     fs::write(&file, "tables_fail_threshold: many\n").expect("a wrong one");
     let told = refused(&["admin", "reloadsettings", "--data", text(&server.data())]);
@@ -320,7 +320,7 @@ fn a_snapshot_outlives_its_table_and_is_taken_by_helenus_and_by_cassandra() {
     );
     let before = cql.rows("SELECT JSON * FROM admin_s.t");
     cql.run("TRUNCATE admin_s.t");
-    // Put back by hand, as scripts for nodetool do.
+    // The files are put back by hand, as scripts for nodetool do.
     for file in fs::read_dir(&snapshot).expect("the snapshot").flatten() {
         let name = file.file_name();
         if name.to_str().is_some_and(|name| name.starts_with("da-")) {
@@ -353,7 +353,7 @@ fn a_snapshot_outlives_its_table_and_is_taken_by_helenus_and_by_cassandra() {
     assert_eq!(server.admin(&["listsnapshots"]), "Snapshot Details: \nThere are no snapshots\n");
 }
 
-/// Tables of every kind, and statements that show all of them.
+/// Creates tables of every kind, with data.
 fn everything(cql: &Cql) {
     cql.run(&format!("CREATE KEYSPACE shop {KEYSPACE}"));
     cql.run("CREATE TYPE shop.place (street text, number int)");
@@ -399,7 +399,7 @@ fn a_backup_brings_everything_back_under_any_name_and_refuses_what_is_not_what_i
             .expect("JSON");
     assert!(manifest["files"].as_array().is_some_and(|files| files.len() > 10), "{manifest}");
 
-    // Beside what is there: another keyspace, another table.
+    // Restores beside the existing data: into another keyspace, then another table.
     let data = server.data();
     let restore = |args: &[&str]| -> Vec<String> {
         let head = ["restore", text(&backup), "--data", text(&data)];
@@ -421,7 +421,7 @@ fn a_backup_brings_everything_back_under_any_name_and_refuses_what_is_not_what_i
         vec![vec![Some(CqlValue::Counter(scylla::value::Counter(-92)))]]
     );
 
-    // Into a server that knows nothing, and one in memory; the file alone is enough.
+    // Restores into an empty server, and into one in memory, from the archive alone.
     let other = Server::start();
     let there = other.data();
     let args = ["restore", text(&backup), "--data", text(&there)];
@@ -438,7 +438,7 @@ fn a_backup_brings_everything_back_under_any_name_and_refuses_what_is_not_what_i
     tool(&[&args[..], &["--keyspace", "shop", "--table", "counts"]].concat());
     assert_eq!(there.rows("SELECT JSON * FROM shop.counts"), counts);
 
-    // One file: from the running server, and by a person's own tar; into a keyspace beside the others.
+    // An archive, written by the running server and by plain tar, restored into another keyspace.
     let archive = scratch.path().join("monday.tar");
     let told = tool(&["backup", text(&archive), "--data", text(&server.data()), "shop", "counts"]);
     assert!(told.contains("backed up   1 tables"), "{told}");
@@ -476,11 +476,12 @@ fn a_backup_brings_everything_back_under_any_name_and_refuses_what_is_not_what_i
     ]);
     assert!(told.contains("monday.tar: schema.cql: its content is not what was backed up"), "{told}");
 
-    // A directory without a server.
+    // Restores into a directory without a server.
     let alone = scratch.path().join("alone");
     tool(&["restore", text(&backup), "--data", text(&alone)]);
 
-    // One bit, one file less, one more, no manifest: refused, with the file, and nothing is there.
+    // A flipped bit, a missing file, an additional file, or a missing manifest: the restore is refused, names the file,
+    // and leaves nothing.
     let fresh = Server::start();
     let file = files::tables(&backup.join("shop/orders")).remove(0);
     let damaged = scratch.path().join("damaged");
@@ -534,7 +535,7 @@ fn a_restore_that_is_killed_goes_on_where_it_was() {
     let backup = scratch.path().join("backup");
     tool(&["backup", text(&backup), "--data", text(&server.data())]);
     let mut cut = 0;
-    // Killed when so many tables have their data.
+    // Kills the server when this number of tables has been restored.
     for done in [0, 1, 3, 6, 9, 11] {
         let mut target = Server::start();
         let mut restore = Command::new(binary());

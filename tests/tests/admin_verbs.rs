@@ -1,4 +1,4 @@
-//! Verbs of `helenus admin` that change a running server: who is served, timeouts, levels of the log, snapshots that expire.
+//! Tests verbs of `helenus admin` that change a running server: clients, timeouts, log levels, expiring snapshots.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn timeouts_and_the_level_of_the_log_hold_at_once_until_the_next_start() {
         rows.into_iter().flatten().next().flatten().and_then(|value| value.as_text().cloned())
     };
     assert_eq!(shown(&server, "range_request_timeout").as_deref(), Some("10ms"));
-    // It has an effect: a scan of many rows takes longer than that in a debug build.
+    // The timeout takes effect: a scan of many rows takes longer than that in a debug build.
     let cql = Cql::connect(server.address());
     cql.run(&format!("CREATE KEYSPACE verbs_t {KEYSPACE}"));
     cql.run("CREATE TABLE verbs_t.t (k int PRIMARY KEY, v blob)");
@@ -174,7 +174,7 @@ fn snapshots_with_a_ttl_expire_also_while_no_server_runs() {
     );
     assert!(!server.admin(&["listsnapshots", "--no-ttl"]).contains("kept"));
 
-    // Its time passes while the server is away: the manifest, as Cassandra writes it, says so.
+    // The snapshot expires while the server is down, according to the manifest, which has Cassandra's format.
     let folder =
         files::table_folder(&server.data().join("data"), &cql, "verbs_s", "t").join("snapshots/kept");
     let over = r#"{"files": [], "created_at": "2020-01-01T00:00:00Z", "expires_at": "2020-01-01T00:02:00Z", "ephemeral": false}"#;

@@ -1,5 +1,5 @@
-//! Exports for analysis, of tables of every type, read by pyarrow and DuckDB and compared with what a driver is answered.
-//! `cargo xtask analysis` runs it.
+//! Exports tables of every type for analysis, reads them with pyarrow and DuckDB, and compares them with a driver's
+//! answers. `cargo xtask analysis` runs this test.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn what_is_exported_for_analysis_reads_as_a_select_answers() {
             tool(&["export", &text(&folder(form)), KEYSPACE, &format!("--{form}"), "--data", &text(&data)]);
         assert!(told.contains("for_analysis.ManyRows: 3000 rows"), "{told}");
     }
-    // The comparison looks for both forms of a table side by side.
+    // The comparison expects both forms of a table in the same folder.
     let arrow = fs::read_dir(folder("arrow").join(KEYSPACE)).expect("the exported folder");
     for file in arrow.map(|entry| entry.expect("an entry").path()) {
         let name = file.file_name().expect("a name");

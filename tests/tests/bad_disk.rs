@@ -1,4 +1,4 @@
-//! Disks that fill up and files that are damaged, under the real binary.
+//! Tests the real binary on disks that fill up and on damaged files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const OVERLOADED: i32 = 0x1001;
 const READ_FAILURE: i32 = 0x1300;
-/// How long a server may take to notice that there is room again.
+/// Maximum time until a server notices that there is space again.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
 fn keyspace(client: &mut Raw) {
@@ -23,7 +23,7 @@ fn insert(client: &mut Raw, table: &str, partition: i32, row: i32, value: &str) 
     if reply.opcode == RESULT { Ok(()) } else { Err(reply.error()) }
 }
 
-/// The number that a `count(*)` answers: the last eight bytes.
+/// The result of a `count(*)`: the last eight bytes.
 fn count(client: &mut Raw, table: &str) -> u64 {
     let reply = client.query(&format!("SELECT count(*) FROM k.{table}"));
     assert_eq!(reply.opcode, RESULT, "{:?}", reply.error());
@@ -48,7 +48,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart() {
     client.run(
         "CREATE TABLE k.t (k int, c int, v text, PRIMARY KEY (k, c)) WITH compression = {'enabled': false}",
     );
-    // Half of what a row says cannot be guessed from the others, should anything compress.
+    // Table compression is off, so that every row takes its 20,000 bytes on disk.
     let value = "v".repeat(20_000);
     let mut written = 0;
     let (code, text) = loop {
@@ -65,13 +65,13 @@ fn a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart() {
         assert_eq!(count(&mut client, "t"), written as u64, "reads go on");
         insert(&mut client, "t", 0, written, &value).expect_err("still full");
     }
-    // It may die now, too: the next start needs no room and nobody's help.
+    // A server killed now must start again without any free space.
     server.kill();
     server.restart();
     let mut client = Raw::ready(server.address(), 4);
     assert_eq!(count(&mut client, "t"), written as u64, "whatever was acknowledged is there, on a full disk");
     fs::remove_file(&ballast).expect("removed");
-    // Nobody tells the server; the next writes find room, at once or once the flush that waits for it is through.
+    // The server is not told that there is space. A write succeeds at once, or after the waiting flush has finished.
     let begin = Instant::now();
     while let Err((_, text)) = insert(&mut client, "t", 3, written, &value) {
         assert!(begin.elapsed() < RECOVERY_MAX, "no recovery: {text}");
@@ -88,7 +88,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart() {
     assert_eq!(count(&mut client, "t"), written as u64, "whatever was acknowledged is there");
 }
 
-/// The file of a component of a table's only SSTable.
+/// The path of a component of a table's only SSTable.
 fn component(folder: &Path, name: &str) -> PathBuf {
     let [data] = &files::tables(folder)[..] else { panic!("one SSTable in {}", folder.display()) };
     let path = PathBuf::from(data.to_str().expect("UTF-8").replace("-Data.db", &format!("-{name}.db")));
@@ -148,16 +148,16 @@ fn a_damaged_block_index_or_statistics_file_fails_its_reads_alone() {
     let name = files[3].1.file_name().and_then(|name| name.to_str()).expect("a name");
     assert!(head.contains(name), "what cannot be opened is said at the start:\n{head}");
     assert_eq!(count(&mut client, "sound"), 4000, "the rest goes on");
-    // A block that is whole is read, though another of its file is not.
+    // Intact blocks are still read, though another block of the file is damaged.
     let sound_blocks = (0..20).filter(|partition| {
         client.query(&format!("SELECT count(*) FROM k.blocks WHERE k = {partition}")).opcode == RESULT
     });
     assert!((15..20).contains(&sound_blocks.count()), "one block of the twenty partitions is damaged");
-    // Nothing is thrown away because it cannot be read: a flush, a stop and a start leave the files.
+    // Unreadable files are never deleted: they survive a flush, a stop and a start.
     server.admin(&["flush"]);
     assert!(server.stop().success());
     assert!(files.iter().all(|(_, file)| file.exists()));
-    files.iter().for_each(|(_, file)| damage(file)); // the same bit again: mended
+    files.iter().for_each(|(_, file)| damage(file)); // the same bit again: repaired
     server.restart();
     let mut client = Raw::ready(server.address(), 4);
     for (table, _) in &files {
@@ -184,7 +184,7 @@ fn a_damaged_commit_log_is_refused_with_segment_and_offset_unless_told_to_skip()
     segments.sort();
     let segment = segments.first().expect("a segment");
     let mut bytes = fs::read(segment).expect("a segment");
-    // Rows 0 to 999 are some 200 KB; what is behind byte 100,000 was synced long before the end.
+    // Rows 0 to 999 take about 200 KB, so the bytes after 100,000 were synced long before the end.
     bytes[100_000] ^= 0x10;
     fs::write(segment, &bytes).expect("written");
     let text = server.start_refused();

@@ -1,4 +1,4 @@
-//! Frames that no client should send, to the real binary: at most their own connection ends, and others are answered.
+//! Sends malformed frames to the real binary: at most their own connection closes, and other clients are answered.
 
 use end_to_end::Server;
 use end_to_end::raw::{ERROR, HEADER, QUERY, RESULT, Raw, STARTUP, frame, query, segment, segments, startup};
@@ -7,7 +7,7 @@ const PROTOCOL: i32 = 0x000A;
 const INVALID: i32 = 0x2200;
 const MAX_FRAME: usize = 16 << 20;
 
-/// A server, and a client of it that must be answered whatever others do.
+/// A server, and a client that must be answered whatever other clients send.
 struct Scene {
     server: Server,
     witness: Raw,
@@ -37,7 +37,7 @@ fn select(version: u8) -> Vec<u8> {
     frame(version, 0, 7, QUERY, &query(version, "SELECT key FROM system.local WHERE key = 'local'", &[]))
 }
 
-/// Bytes that look like nothing, the same each time.
+/// Pseudo-random bytes, the same for each run.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -72,18 +72,19 @@ fn no_flipped_bit_does_more_than_end_a_connection() {
             bytes[bit / 8] ^= 1 << (bit % 8);
             let mut client = scene.ready(version);
             let bytes = if version == 5 { segments(&bytes) } else { bytes };
-            // A second, sound request behind it, then the end: whatever was taken for lengths is resolved.
+            // A second, valid request follows, then the end of the stream, so that the server never waits for bytes of
+            // a wrong length.
             client.send(&bytes);
             client.send(&if version == 5 { segments(&whole) } else { whole.clone() });
             client.socket.shutdown(std::net::Shutdown::Write).expect("our half");
-            // What a wrong length leaves over is read as requests too, and refused.
+            // The bytes left after a wrong length are parsed as requests too, and refused.
             let answers = std::iter::from_fn(|| client.receive()).filter(|reply| reply.opcode != ERROR);
             let rows = answers.count();
             assert!(rows <= 2, "bit {bit} of v{version}: {rows} answers to two requests");
         }
         scene.others_are_answered();
     }
-    // Behind the segment's own checksums a flipped bit is always found.
+    // The checksums of segments detect every flipped bit.
     let whole = segments(&select(5));
     for bit in 0..whole.len() * 8 {
         let mut bytes = whole.clone();
@@ -114,7 +115,7 @@ fn garbage_is_refused_before_and_after_startup() {
         }
     }
     scene.others_are_answered();
-    // Another protocol altogether.
+    // A request of another protocol.
     let mut browser = scene.connect(4);
     browser.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (code, text) = browser.receive().expect("an answer").error();
@@ -201,7 +202,7 @@ fn a_frame_over_16_mib_is_invalid_and_skipped() {
         );
         assert_eq!((reply.stream, reply.error()), (3, (INVALID, text)));
         assert_eq!(client.query("SELECT key FROM system.local").opcode, RESULT, "and the connection goes on");
-        // Only announced: nothing is allocated for it, and others do not notice.
+        // The length is only announced: no memory is allocated for it, and other clients are not affected.
         let mut liar = scene.ready(version);
         let mut header = frame(version, 0, 3, QUERY, b"");
         header[5..].copy_from_slice(&i32::MAX.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Values that are wrong: InvalidRequest with the column's name, and nothing written.
+//! Sends invalid values: the answer is InvalidRequest with the column's name, and nothing is written.
 
 use end_to_end::Server;
 use end_to_end::raw::{RESULT, Raw};
@@ -17,7 +17,7 @@ fn scene() -> (Server, Raw) {
     (server, client)
 }
 
-/// What a query with these values is refused with.
+/// The text of the refusal of a query with these values.
 fn refused(client: &mut Raw, query: &str, values: &[Option<&[u8]>]) -> String {
     let (code, text) = client.query_with(query, values).error();
     assert_eq!(code, INVALID, "{query}: {text}");
@@ -80,7 +80,7 @@ fn keys_that_are_empty_null_or_64_kib_long_are_refused() {
     assert!(text.contains("Key may not be empty"), "{text}");
     let text = refused("INSERT INTO k.n (number_key, v) VALUES (?, 1)", &[Some(&[1, 2])]);
     assert!(text.contains("number_key"), "{text}");
-    // What is allowed at the edge: 65,535 bytes, and an empty clustering value.
+    // The greatest valid values: a key of 65,535 bytes, and an empty clustering value.
     let reply = client.query_with(insert, &[Some(&long[1..]), Some(b"")]);
     assert_eq!(reply.opcode, RESULT, "{:?}", reply.error());
 }
@@ -90,7 +90,7 @@ fn a_paging_state_that_nobody_gave_is_a_protocol_error() {
     let (server, _) = scene();
     let mut client = Raw::ready(server.address(), 4);
     let mut body = end_to_end::raw::query(4, "SELECT * FROM k.t", &[]);
-    // The flags stand last: page size and paging state follow.
+    // The flags are the last byte; the page size and the paging state follow.
     *body.last_mut().expect("flags") = 0x04 | 0x08;
     body.extend_from_slice(&10_u32.to_be_bytes());
     body.extend_from_slice(&7_u32.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The binary as a person at a terminal meets it: start, stop, mistakes.
+//! Tests the binary at the command line: start, stop, wrong usage.
 
 use std::process::{Command, Output};
 
@@ -8,7 +8,7 @@ fn helenus(args: &[&str]) -> Output {
     Command::new(end_to_end::binary()).args(args).output().expect("run helenus")
 }
 
-/// Runs the binary with arguments that it must refuse; its message.
+/// Runs the binary with arguments that it must refuse, and returns its message.
 fn refusal(args: &[&str]) -> String {
     let output = helenus(args);
     assert!(!output.status.success(), "helenus {args:?} succeeded");
@@ -101,6 +101,6 @@ fn a_wrong_value_in_the_configuration_names_key_value_and_what_is_allowed() {
     for expected in ["commitlog_sync", "sometimes", "periodic", "batch", "group"] {
         assert!(message.contains(expected), "`{expected}` is missing: {message}");
     }
-    // A key whose absence would change who may connect is not passed over.
+    // An unsupported key that restricts access must be refused rather than ignored.
     assert!(try_with("authenticator: PasswordAuthenticator\n").contains("authenticator"));
 }

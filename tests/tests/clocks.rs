@@ -1,5 +1,5 @@
-//! The clocks of the real binary: kills put nothing ahead, TTLs end by the machine's clock, and a clock that was wrong leaves no
-//! harm behind.
+//! Tests the clocks of the real binary: kills do not put timestamps ahead, TTLs end by the machine's clock, and a wrong
+//! clock leaves no lasting harm.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// Debian's package libfaketime.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-/// How far a timestamp may be from the clock: a busy machine answers late, and a kill used to add a second.
+/// The maximum distance of a timestamp from the clock. A busy machine answers late; a kill once added a second.
 const APART_US: i64 = 500_000;
 const KILLS: usize = 15;
 const TTL_S: u64 = 8;
@@ -51,7 +51,7 @@ fn fifteen_kills_put_neither_timestamps_nor_ttls_ahead_of_the_clock() {
         last_us = timestamp_us;
         let said_ms = number(&cql, "SELECT tounixtimestamp(now()) FROM system.local").expect("a row");
         assert!(said_ms * 1000 - wall_us() < APART_US, "now() is ahead");
-        // The row is there until its TTL has passed, and gone a second later: neither earlier nor later by what kills add.
+        // The row exists until its TTL has passed, and is gone a second later, however many kills there were.
         let found = number(&cql, "SELECT v FROM k.t WHERE k = 0");
         assert!(
             found.is_some() || written.elapsed() >= Duration::from_secs(TTL_S - 1),
@@ -68,7 +68,7 @@ fn fifteen_kills_put_neither_timestamps_nor_ttls_ahead_of_the_clock() {
     assert!(written.elapsed() >= Duration::from_secs(TTL_S - 1), "gone after {:?}", written.elapsed());
 }
 
-/// A server whose clock is told by a file.
+/// A server whose clock is set by a file.
 struct Faked {
     server: Server,
     time: std::path::PathBuf,
@@ -93,7 +93,7 @@ impl Faked {
         Some(Faked { server, time })
     }
 
-    /// Sets the server's clock so far from ours.
+    /// Sets the server's clock to this number of days from the real time.
     fn set(&self, days: i64) {
         let new = self.time.with_extension("new");
         let told = std::fs::write(&new, format!("{:+}s\n", days * 86_400));
@@ -113,7 +113,7 @@ impl Faked {
     }
 }
 
-/// Writes, deletions and TTLs do what they should.
+/// Checks that writes, deletions and TTLs work.
 fn assert_writes(cql: &Cql, key: i32) {
     cql.run(&format!("INSERT INTO k.t (k, v) VALUES ({key}, 1) USING TTL 600"));
     assert_eq!(number(cql, &format!("SELECT v FROM k.t WHERE k = {key}")), Some(1));

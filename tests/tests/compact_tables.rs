@@ -1,7 +1,7 @@
-//! Tables of COMPACT STORAGE between Cassandra and Helenus: both take the other's files and statements, and have the same tables and
-//! rows then; with the real binary, a backup comes back as well.
+//! Exchanges tables with COMPACT STORAGE between Cassandra and Helenus: each reads the other's files and statements and
+//! then has equal tables and rows. Also tests that a backup is restored by the real binary.
 //!
-//! Drawn from a seed, which is printed: `HELENUS_SEED` draws others, `HELENUS_ROUNDS` more tables.
+//! The tables are random, from a seed that is printed: `HELENUS_SEED` sets another seed, `HELENUS_ROUNDS` more tables.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ fn literal(ty: &str, number: usize) -> String {
     }
 }
 
-/// Makes a table with rows, and in some cases drops a column of it.
+/// Creates a table with rows, and in some cases drops one of its columns.
 fn make(cql: &Cql, name: &str, draw: &mut Draw) {
     let mut names = NAMES.to_vec();
     let mut column = |draw: &mut Draw| (names.remove(draw.below(names.len())), *draw.one(&TYPES));
@@ -83,14 +83,14 @@ fn make(cql: &Cql, name: &str, draw: &mut Draw) {
         let (column, _) = others[0];
         match draw.below(2) {
             0 => cql.run(&format!("ALTER TABLE {name} DROP {column}")),
-            // Of a frozen list none is made.
+            // Frozen lists get no index.
             _ if !counts => _ = cql.try_run(&format!("CREATE INDEX ON {name} ({column})")),
             _ => {}
         }
     }
 }
 
-/// What a server has in a keyspace: `system_schema` but for ids and times, and all rows.
+/// The content of a keyspace: `system_schema` without ids and times, and all rows.
 fn content(cql: &Cql, keyspace: &str) -> Vec<String> {
     let of = |columns: &str, table: &str| {
         let query = format!("SELECT {columns} FROM system_schema.{table} WHERE keyspace_name = '{keyspace}'");
@@ -104,7 +104,8 @@ fn content(cql: &Cql, keyspace: &str) -> Vec<String> {
         let rows = cql.rows(&format!("SELECT * FROM {keyspace}.{table}"));
         found.extend(rows.into_iter().map(|row| format!("{table}: {row:?}")));
     }
-    // Cassandra has no other text for a type that Helenus writes by its class, so that it is the same after a restart.
+    // Helenus writes this type by its class, so that it stays the same after a restart; Cassandra writes it as
+    // `timestamp`.
     found.iter().map(|line| line.replace("'org.apache.cassandra.db.marshal.DateType'", "timestamp")).collect()
 }
 
@@ -158,7 +159,7 @@ fn compact_tables_go_to_helenus_and_back_and_are_what_they_were() {
     let cql = Cql::connect(server.address());
     assert_same(&content(&cql, &keyspace), &expected, "imported");
 
-    // Of a snapshot alone, nothing tells what the table is but a comment in its schema.cql.
+    // A single snapshot describes its table only by a comment in schema.cql.
     let other = Server::start();
     let scratch = TempDir::with_prefix("helenus-compact-").expect("a temporary directory");
     for table in tables(&theirs, &keyspace) {
@@ -174,7 +175,7 @@ fn compact_tables_go_to_helenus_and_back_and_are_what_they_were() {
     tool(&["restore", text(&backup), "--data", text(&restored.data())]);
     assert_same(&content(&Cql::connect(restored.address()), &keyspace), &expected, "restored");
 
-    // Through files of values, too.
+    // The same values must survive COPY TO and COPY FROM.
     let address = restored.address();
     for table in tables(&cql, &keyspace) {
         let file = scratch.path().join(format!("{table}.csv"));

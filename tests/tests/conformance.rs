@@ -1,4 +1,5 @@
-//! The scripts of `tests/conformance/scripts`, and generated statements, beside the one Cassandra of these tests.
+//! Runs the scripts of `tests/conformance/scripts`, and generated statements, on Helenus and on the shared Cassandra,
+//! and compares the answers.
 
 use conformance::rounds::{self, Rounds};
 use conformance::run::{Helenus, Place, Runner, judged};

@@ -1,5 +1,5 @@
-//! Connections that are opened and not used, in any number, on every server of the binary: they end in time, the others are
-//! served, and neither the log nor files are short of descriptors for them. What clients send half of is drawn.
+//! Opens any number of unused connections to every listener of the binary: they are closed in time, other clients are
+//! served, and the log and data files never lack descriptors. The incomplete requests are random.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use end_to_end::raw::{ERROR, QUERY, READY, RESULT, Raw, STARTUP, frame, query, s
 use tempfile::TempDir;
 
 const OVERLOADED: i32 = 0x1001;
-/// How long something that the server does by itself may take at most; it is told to take a fraction of a second.
+/// Maximum time for the server's own reactions, which are configured to take a fraction of a second.
 const SOON: Duration = Duration::from_secs(30);
 const ALL_SERVERS: [&str; 4] = ["--rpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
 
@@ -25,7 +25,7 @@ fn start_after(before: &str, configuration: &str, arguments: &[&str]) -> Server 
     Server::start_after(before, folder, &[&config, arguments].concat())
 }
 
-/// The address that a start printed behind a word.
+/// The address that the server printed at its start after a key word.
 fn address_of(server: &Server, word: &str) -> String {
     let line = server.head().iter().find(|line| line.split_whitespace().next() == Some(word));
     let line = line.unwrap_or_else(|| panic!("no {word} in {:?}", server.head()));
@@ -38,7 +38,7 @@ fn connect(address: &str) -> TcpStream {
     socket
 }
 
-/// What a server says before it closes.
+/// Everything that a server sends before it closes.
 fn until_closed(mut socket: impl Read, what: &str) -> Vec<u8> {
     let mut said = Vec::new();
     match socket.read_to_end(&mut said) {
@@ -56,7 +56,7 @@ fn get(address: &str, path: &str, host: &str) -> (u16, String) {
     (status.unwrap_or_else(|| panic!("no status in {text:?}")), text)
 }
 
-/// Sends a byte each time that the server has said nothing for a moment, until it closes or all are sent.
+/// Sends one byte after each short silence of the server, until it closes or all bytes are sent.
 fn drip(socket: &mut TcpStream, bytes: &[u8], what: &str) -> Vec<u8> {
     socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket option");
     let begin = Instant::now();
@@ -88,7 +88,7 @@ fn who_does_not_begin_is_told_so_and_closed() {
         let options = frame(version, 0, 0, 5, &[]);
         let part = match draw.below(3) {
             0 => Vec::new(),
-            // OPTIONS may come first, any number of them, but is no beginning.
+            // Any number of OPTIONS may come first, but they do not start up a connection.
             1 => options.repeat(1 + draw.below(3)),
             _ => whole[..1 + draw.below(whole.len() - 1)].to_vec(),
         };
@@ -104,7 +104,7 @@ fn who_does_not_begin_is_told_so_and_closed() {
     assert!(String::from_utf8_lossy(&said).contains("No STARTUP came in time"));
     let rpc = connect(&address_of(&server, "rpc"));
     assert_eq!(until_closed(rpc, "a silent client of RPC"), b"");
-    // Whoever has begun stays.
+    // A connection that was started up stays open.
     let mut begun = Raw::ready(server.address(), 5);
     let silent = connect(server.address());
     until_closed(silent, "a silent client");
@@ -134,7 +134,7 @@ fn who_sends_half_a_request_is_closed_and_who_sends_nothing_is_not() {
     let whole = frame(4, 0, 1, QUERY, &query(4, &"x".repeat(40_000), &[]));
     drip(&mut slow.socket, &whole, "a slow request");
     let mut rpc = connect(&address_of(&server, "rpc"));
-    // A frame of 60,000 bytes, and a call of protocol version 1 in it.
+    // A frame that announces 60,000 bytes, with a call of protocol version 1 in it.
     let mut call = 60_000_u32.to_be_bytes().to_vec();
     call.extend_from_slice(&[0x80, 1, 0, 1]);
     call.resize(60_000, 0);
@@ -175,9 +175,9 @@ fn half_requests_and_silence_keep_nobody_from_http_and_the_admin_socket() {
     for round in 0..3 {
         for _ in 0..250 {
             let mut socket = connect(&http);
-            // Never the last line: it would be a request.
+            // The last line is never sent, because it would complete the request.
             let part = &whole[..draw.below(whole.len() - 2)];
-            // One that came first may be closed already.
+            // An early connection may be closed already.
             let _sent = socket.write_all(part);
             held.push(socket);
         }
@@ -193,7 +193,7 @@ fn half_requests_and_silence_keep_nobody_from_http_and_the_admin_socket() {
         .map(|number| {
             let mut socket = UnixStream::connect(&socket).expect("the admin socket");
             if number % 2 == 0 {
-                // Those that came first may be closed already.
+                // Early connections may be closed already.
                 let _sent = socket.write_all(b"{\"verb\": \"sta");
             }
             socket
@@ -223,7 +223,7 @@ fn a_flood_of_connections_costs_no_write_and_leaves_the_owner_in() {
         for _ in 0..80 {
             let mut socket = connect(if draw.below(4) == 0 { &rpc } else { server.address() });
             let begins = frame(4, 0, 0, STARTUP, &startup());
-            // A server that has no room may have closed it already.
+            // A server at its limit may have closed it already.
             let _sent = match draw.below(3) {
                 0 => socket.write_all(&begins),
                 1 => socket.write_all(&begins[..draw.below(begins.len())]),
@@ -235,7 +235,7 @@ fn a_flood_of_connections_costs_no_write_and_leaves_the_owner_in() {
             writer.run(&format!("INSERT INTO k.t (k, v) VALUES ({written}, 'v')"));
             written += 1;
         }
-        // Files are made, opened and listed beside the flood.
+        // Files are created, opened and listed during the flood.
         server.admin(&["flush", "k", "t"]);
         assert_eq!(get(&http, "/health", &http).0, 200, "round {round}");
         let open = descriptors(&server);
@@ -253,7 +253,7 @@ fn a_flood_of_connections_costs_no_write_and_leaves_the_owner_in() {
     }
 }
 
-/// Begins connections until one is refused, which must be told in its own version and stream.
+/// Opens connections until one is refused. The refusal must have the client's protocol version and stream id.
 fn refused_with_a_word(address: &str) {
     let mut begun = Vec::new();
     for number in 0..400_u16 {
@@ -297,7 +297,7 @@ fn sstables_are_read_with_fewer_descriptors_than_there_are_of_them() {
         println!("{of_tables} descriptors for {SSTABLES} SSTables");
         assert!(of_tables <= SSTABLES, "{of_tables}");
     }
-    // A reader goes on while compaction takes its SSTables away.
+    // A reader continues although compaction removes its SSTables.
     server.admin(&["compact", "k", "t"]);
     assert_eq!(client.query("SELECT count(*) FROM k.t").body.last(), Some(&(SSTABLES as u8)));
 }
@@ -349,7 +349,7 @@ fn a_server_that_others_reach_says_so_loudly() {
             assert_eq!(says(&server.head().join("\n"), "WARNING"), *is_open, "{arguments:?}");
             assert_eq!(says(&overview, "WARNING"), *is_open, "{arguments:?}: {overview}");
         }
-        // Its last lines have been written when it has ended.
+        // The log is complete only after the server has ended.
         assert!(server.stop().success());
         let told = server.log().lines().filter(|line| line.contains("open_to_all")).count();
         assert_eq!(told, open.iter().filter(|open| **open).count(), "{}", server.log());

@@ -1,4 +1,4 @@
-//! Every client of `tests/drivers/` against the binary, each with a server of its own.
+//! Runs every client of `tests/drivers/` against the binary, each with a server of its own.
 
 use end_to_end::{Client, Oracle, Server};
 
@@ -43,7 +43,7 @@ fn the_drivers_pass_against_a_server_without_a_disk() {
     Client::Python.passes(server.address(), &[]);
 }
 
-/// The programs are right only as far as Cassandra passes them.
+/// Validates the programs: Cassandra must pass them too.
 #[test]
 #[ignore = "for changes of the programs: takes two minutes and says nothing about the binary"]
 fn against_cassandra() {

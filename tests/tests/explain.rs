@@ -1,4 +1,4 @@
-//! EXPLAIN, EXPLAIN ANALYZE and traces, as the Python driver and cqlsh show them.
+//! Tests EXPLAIN, EXPLAIN ANALYZE and traces, as shown by the Python driver and cqlsh.
 
 use end_to_end::{Client, Server};
 

@@ -1,5 +1,5 @@
-//! Cassandra's files, both ways: its snapshots imported, its directory adopted, our exports loaded by its own tools, and
-//! our dump beside sstabledump. What is damaged is refused, and nothing of it comes in.
+//! Exchanges files with Cassandra in both directions: imports its snapshots, adopts its directory, loads exports with
+//! its own tools, and compares dumps with sstabledump. Damaged files are refused without importing anything.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const TYPES: &str = "CREATE TYPE {ks}.place (street text, number int)";
 
-/// Tables, each with what is written into it.
+/// Tables: name, definition, and writes.
 const TABLES: &[(&str, &str, &[&str])] = &[
     (
         "plain",
@@ -89,7 +89,7 @@ const MANY: &[&str] = &[
     "INSERT INTO {t} (k, v) VALUES (3, 'three') USING TIMESTAMP 3",
 ];
 
-/// Makes the tables and what is in them.
+/// Creates and fills the tables.
 fn fill(cql: &Cql, keyspace: &str) {
     make(cql, keyspace);
     for (table, _, writes) in TABLES {
@@ -99,7 +99,7 @@ fn fill(cql: &Cql, keyspace: &str) {
     }
 }
 
-/// Makes the tables alone.
+/// Creates the tables.
 fn make(cql: &Cql, keyspace: &str) {
     cql.run(&format!("DROP KEYSPACE IF EXISTS {keyspace}"));
     cql.run(&format!(
@@ -112,7 +112,7 @@ fn make(cql: &Cql, keyspace: &str) {
     cql.run(&format!("CREATE INDEX by_v ON {keyspace}.indexed (v)"));
 }
 
-/// All rows of all tables, in the order of the ring.
+/// All rows of all tables, in token order.
 fn rows(cql: &Cql, keyspace: &str) -> Vec<(&'static str, Vec<Vec<Option<CqlValue>>>)> {
     let of = |table: &'static str| (table, cql.rows(&format!("SELECT * FROM {keyspace}.{table}")));
     TABLES.iter().map(|(table, _, _)| of(table)).collect()
@@ -123,7 +123,7 @@ fn assert_indexed(cql: &Cql, keyspace: &str) {
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
-/// A keyspace of the shared node, filled, flushed, with a snapshot.
+/// Creates a keyspace on the shared node, fills and flushes it, and takes a snapshot.
 fn snapshot(oracle: &Oracle, keyspace: &str) -> Cql {
     let cql = Cql::connect(oracle.address());
     fill(&cql, keyspace);
@@ -146,7 +146,7 @@ fn our_dump_is_sstabledumps_byte_for_byte() {
         for file in files::tables(&oracle.table_folder("files_dump", table)) {
             let flags: &[&[&str]] = match *table {
                 "deletions" => &[&[], &["-l"], &["-t"], &["-e"], &["-d"], &["-k", "1", "2"], &["-x", "0"]],
-                // Not `-d`: Cassandra's tool runs out of memory over cells of a user-defined type.
+                // Without `-d`, because Cassandra's tool runs out of memory on cells of a user-defined type.
                 "collections" => &[&[], &["-k", "1:x\\:y"]],
                 _ => &[&[]],
             };
@@ -165,7 +165,7 @@ fn our_dump_is_sstabledumps_byte_for_byte() {
     }
 }
 
-/// The figures of `sstablepartitions --csv`, by the names of ours.
+/// The columns of `sstablepartitions --csv`, by Helenus's names.
 const FIGURES: [&str; 11] = [
     "position",
     "bytes",
@@ -186,7 +186,7 @@ fn sizes_of_partitions_are_those_that_sstablepartitions_counts() {
     let cql = Cql::connect(oracle.address());
     fill(&cql, "files_partitions");
     oracle.nodetool(&["flush", "files_partitions"]);
-    // As it stands, and when all that expires has.
+    // At a time when nothing has expired, and at one when everything with a TTL has.
     for (table, at) in [("plain", "0"), ("collections", "0"), ("deletions", "0"), ("deletions", "2147483646")]
     {
         for file in files::tables(&oracle.table_folder("files_partitions", table)) {
@@ -233,7 +233,7 @@ fn a_snapshot_of_a_node_is_imported_and_answers_as_the_node_does() {
     let cql = Cql::connect(server.address());
     assert_eq!(rows(&cql, "files_import"), expected);
     assert_indexed(&cql, "files_import");
-    // Once more: the same rows twice are the same rows; counters too, for a shard is not added to itself.
+    // A second import of the same rows changes nothing. Nor do counters, because a shard is not added to itself.
     import(&["--copy-data"]);
     assert_eq!(rows(&cql, "files_import"), expected);
     cql.run("INSERT INTO files_import.plain (k, c) VALUES (77, 'written here')");
@@ -337,7 +337,7 @@ fn what_is_damaged_or_does_not_fit_is_refused_whole() {
         assert!(told.contains("nothing was imported"), "{told}");
         assert!(cql.refusal("SELECT * FROM files_damage.plain").contains("does not exist"), "{name}");
     }
-    // A table that is here, of another type.
+    // The table exists here, and a column has another type.
     cql.run("CREATE KEYSPACE files_damage WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     cql.run("CREATE TABLE files_damage.deletions (k int, a int, b int, s text static, v int, PRIMARY KEY (k, a, b))");
     let told = spoilt(&|_| {});
@@ -363,7 +363,7 @@ fn a_copy_of_a_nodes_directory_is_adopted_and_goes_on() {
     }
     fs::create_dir_all(copy.join("commitlog")).expect("a folder");
     fs::write(copy.join("commitlog/CommitLog-7-1.log"), "of the node").expect("a segment");
-    // A compaction of the node's that was cut before it was committed: what it wrote does not count.
+    // Imitates a compaction of the node that was interrupted before its commit: the files it wrote must be ignored.
     let folder = fs::read_dir(copy.join("data/files_adopt"))
         .expect("the keyspace")
         .map(|entry| entry.expect("an entry").path())
@@ -399,7 +399,7 @@ fn a_copy_of_a_nodes_directory_is_adopted_and_goes_on() {
     assert_eq!(counted, [[Some(CqlValue::Counter(scylla::value::Counter(6)))]]);
 }
 
-/// A record of Cassandra's transaction log that adds the SSTable of these files.
+/// A record of Cassandra's transaction log that adds the SSTable with these files.
 fn add_record(prefix: &str) -> String {
     // CRC32 of path, kind, time (two ints) and number of files, as `LogRecord` computes it.
     let mut bytes = prefix.as_bytes().to_vec();

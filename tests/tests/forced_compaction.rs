@@ -1,4 +1,4 @@
-//! `helenus admin forcecompact`: tombstones of the partitions that are named go though they are young, and no others.
+//! `helenus admin forcecompact` removes the young tombstones of the named partitions, and no others.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn forced_compactions_drop_young_tombstones_of_their_keys_alone() {
             }
         }
         let before = cql.rows("SELECT * FROM k.t");
-        // The third part is in memory still.
+        // The third part is still in the memtable.
         let told = server.admin(&["forcecompact", "k", "t", r"x\:y:1", r"x\:y:2"]);
         assert!(told.starts_with("compacted"), "{strategy}: {told}");
         assert_eq!(cql.rows("SELECT * FROM k.t"), before, "{strategy}");

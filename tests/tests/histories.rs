@@ -1,6 +1,7 @@
-//! Histories of concurrent clients of the real binary, over sockets, judged: one order explains all answers.
+//! Records histories of concurrent clients of the real binary, over sockets, and checks that one order of the
+//! operations explains all answers.
 //!
-//! `HISTORIES_SECONDS=3600 HISTORIES_SEED=1` is how long, and where the seeds begin.
+//! `HISTORIES_SECONDS=3600 HISTORIES_SEED=1` sets the duration and the first seed.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Reads the fields of an answer's body.
+/// Decodes the fields of an answer's body.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -46,7 +47,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The rows of an answer, of the types that histories have.
+/// The rows of an answer, with the column types that histories use.
 fn rows(reply: &Reply) -> Vec<Vec<Cell>> {
     const ROWS: i32 = 2;
     const LIST: u16 = 0x20;
@@ -86,7 +87,7 @@ fn cell(ty: u16, value: Option<&[u8]>) -> Cell {
     }
 }
 
-/// One client's part of a history.
+/// The part of one client in a history.
 fn client(address: &str, (kind, key): (Kind, i32), (number, seed): (u32, u64), recorder: &Recorder<Action>) {
     let mut raw = Raw::ready(address, 4);
     raw.run("USE h");
@@ -112,7 +113,7 @@ fn client(address: &str, (kind, key): (Kind, i32), (number, seed): (u32, u64), r
     }
 }
 
-/// Makes histories for so long. How many, and of how many operations.
+/// Makes and checks histories for `seconds`. Returns their number, and the number of operations.
 fn judge(server: &Server, seconds: u64) -> (u64, usize) {
     let first = number("HISTORIES_SEED", 1);
     let (began, mut count, mut operations) = (Instant::now(), 0, 0);

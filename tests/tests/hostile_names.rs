@@ -1,5 +1,6 @@
-//! Names and texts that others choose: of snapshots, backups, files in archives, keyspaces and tables. Whatever they are, nothing is
-//! read or written beside its place, and what is logged of them is short and does nothing to a terminal.
+//! Tests names that clients choose: of snapshots, backups, files in archives, keyspaces and tables. Whatever they are,
+//! no file outside the intended folder is read or written, and log entries about them are short and harmless to a
+//! terminal.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,7 @@ use end_to_end::raw::{ERROR, RESULT, Raw};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Pieces of which names are made.
+/// Parts from which names are composed.
 const PIECES: [&str; 20] = [
     "..",
     ".",
@@ -56,7 +57,7 @@ fn all_below(path: &Path, into: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// What stands in the server's folder beside its data, and in its data beside what it makes by itself.
+/// All paths in the server's folder, except the data that the server creates itself.
 fn places(server: &Server) -> BTreeSet<PathBuf> {
     let data = server.data();
     let mut all = BTreeSet::new();
@@ -80,7 +81,7 @@ fn start() -> (Server, Raw) {
     (server, client)
 }
 
-/// An order on the admin socket, as any program of the owner's may send it.
+/// A request on the admin socket, as any program of the same user may send it.
 fn order(server: &Server, request: &Value) -> Value {
     let mut socket = UnixStream::connect(server.data().join("admin.sock")).expect("the admin socket");
     writeln!(socket, "{request}").expect("sent");
@@ -168,7 +169,7 @@ fn names_in_a_backup_lead_nowhere() {
     assert_eq!(client.query("SELECT v FROM k.t WHERE k = 1").opcode, RESULT);
 }
 
-/// The archive with another name for one of its first files, and a right checksum.
+/// The archive with another name for one of its first files, and a correct checksum.
 fn with_a_name(archive: &[u8], name: &str, file: usize) -> Vec<u8> {
     let mut out = archive.to_vec();
     let mut at = 0;
@@ -179,7 +180,7 @@ fn with_a_name(archive: &[u8], name: &str, file: usize) -> Vec<u8> {
     }
     let head = &mut out[at..at + 512];
     head[..100].fill(0);
-    // The part of a long name before it.
+    // The field for the prefix of a long name.
     head[345..500].fill(0);
     let bytes = name.as_bytes();
     let count = bytes.len().min(100);

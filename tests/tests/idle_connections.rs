@@ -1,4 +1,4 @@
-//! Ten thousand connections that do nothing, and hundreds that do not read their answers, beside one that does.
+//! Ten thousand idle connections, and hundreds that do not read their answers, beside one active connection.
 
 use end_to_end::Server;
 use end_to_end::process::memory_kib;
@@ -7,12 +7,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const WANTED: u64 = 10_000;
 
-/// Raises what this process and the server may open as far as the system lets it; how many connections that leaves.
+/// Raises the limit of open files of this process and the server to the maximum. Returns the number of connections that
+/// it allows.
 fn connections_allowed() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
         .expect("up to the hard limit");
-    // One address gets seven eighths of what the log, files and HTTP leave: more than half of all descriptors.
+    // One address may use seven eighths of the descriptors that the log, files and HTTP leave, which is more than half
+    // of all.
     limit.maximum.map_or(WANTED, |most| WANTED.min(most / 2))
 }
 
@@ -27,7 +29,7 @@ fn ten_thousand_idle_connections_do_not_hurt_the_others() {
     busy.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     busy.run("CREATE TABLE k.t (k int PRIMARY KEY, v text)");
     let before = memory_kib(server.process_id(), "VmRSS");
-    // A third never says anything, the others are past STARTUP and have asked once.
+    // A third of them sends nothing; the others have started up and sent one request.
     let idle: Vec<Raw> = (0..count)
         .map(|number| match number % 3 {
             0 => Raw::connect(server.address(), 4),
@@ -79,7 +81,8 @@ fn clients_that_do_not_read_cost_a_bounded_part_of_what_they_asked_for() {
         asked / 1_000_000,
         grown / 1_000_000
     );
-    // A megabyte unsent and the answer that went over it, in a buffer that doubles; the rest waits as requests.
+    // Each connection holds up to a megabyte of unsent answers and the answer that exceeded it, in a buffer that
+    // doubles. The other answers wait as unprocessed requests.
     assert!(grown < CLIENTS * (2 * (1 << 20) + 4 * VALUE_BYTES as u64), "{grown} bytes");
     drop(clients);
     assert_eq!(busy.query("SELECT k FROM k.t WHERE k = 0").opcode, RESULT);

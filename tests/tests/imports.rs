@@ -1,5 +1,5 @@
-//! Directories of Cassandra nodes of several versions through the real binary: imported into a server of memory, adopted, and
-//! a server killed in the middle of an import. No Cassandra runs here: the nodes' own answers lie beside their files
+//! Imports and adopts directories of Cassandra nodes of several versions with the real binary, and kills a server
+//! during an import. No Cassandra runs here: the nodes' answers are stored beside their files
 //! (`tests/fixtures/sstables/README.md`).
 
 use std::fs;
@@ -15,7 +15,7 @@ fn node(version: &str) -> PathBuf {
     root().join("crates/cql/tests/fixtures/nodes").join(version)
 }
 
-/// What the node answered: a table and a row of it as JSON a line.
+/// The node's answers: on each line, a table and a row of it as JSON.
 fn expected(node: &Path) -> Vec<String> {
     let text = fs::read_to_string(node.join("rows.txt")).expect("the node's answers");
     text.lines().map(str::to_owned).collect()
@@ -68,7 +68,7 @@ fn a_copy_of_a_directory_of_any_version_is_adopted_and_goes_on() {
         let cql = Cql::connect(server.address());
         assert_eq!(answered(&cql, &expected), expected, "{version}");
         cql.run("INSERT INTO fx.wide (k, c) VALUES (77, 'written here')");
-        // What was not flushed is in the log, and old files and new log come together.
+        // Unflushed writes are in the log, so the old files and the new log are both needed.
         server.kill();
         server.restart();
         let cql = Cql::connect(server.address());
@@ -78,7 +78,7 @@ fn a_copy_of_a_directory_of_any_version_is_adopted_and_goes_on() {
     }
 }
 
-/// Copies of the SSTables of a table, so that there is more to import.
+/// Copies the SSTables of a table, so that there is more to import.
 fn multiply(table: &Path, copies: u32) {
     for path in files::tables(table) {
         let prefix = text(&path).strip_suffix("Data.db").expect("a data file").to_owned();
@@ -102,7 +102,7 @@ fn multiply(table: &Path, copies: u32) {
     }
 }
 
-/// How many files there are in the folders below.
+/// The number of files in a folder and its subfolders.
 fn count(folder: &Path) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries.flatten().map(|entry| if entry.path().is_dir() { count(&entry.path()) } else { 1 }).sum()
@@ -120,7 +120,7 @@ fn a_server_killed_in_the_middle_of_an_import_has_all_of_it_or_nothing() {
     let wide = folders.into_iter().find(|path| text(path).contains("/wide-")).expect("the table");
     multiply(&wide, COPIES);
     let (mut none, mut all) = (0, 0);
-    // Killed when so many files are gathered; the last ones when everything counts already.
+    // Kills the server when this number of files is gathered; the last ones after the import has been committed.
     for gathered in [1, 40, 200, 500, 900, usize::MAX, usize::MAX] {
         let mut server = Server::start();
         let mut import = Command::new(binary());
@@ -154,7 +154,7 @@ fn a_server_killed_in_the_middle_of_an_import_has_all_of_it_or_nothing() {
             none += 1;
         }
         assert_eq!(count(&folder), 0, "something is left of the import");
-        // And again, to its end.
+        // The import is repeated, to its end.
         tool(&["import", text(&data), "--data", text(&server.data())]);
         assert_eq!(answered(&Cql::connect(server.address()), &expected), expected);
     }
@@ -179,7 +179,7 @@ fn a_damaged_table_is_refused_scrubbed_and_then_taken() {
     assert!(told.contains("nothing was imported") && told.contains("nb-1-big-Data.db"), "{told}");
     let told = tool(&["sstable", "scrub", "--json", text(&file)]);
     let line: Value = serde_json::from_str(&told).expect("a line of JSON");
-    // Three small partitions in one chunk; the index has their keys.
+    // Three small partitions in one chunk. Their keys are known from the index.
     assert_eq!((line["losses"].as_u64(), line["partitions"].as_u64()), (Some(3), Some(0)), "{told}");
     let kept = Path::new(line["snapshot"].as_str().expect("a snapshot")).join("nb-1-big-Data.db");
     assert!(kept.exists() && !file.exists(), "{told}");
@@ -187,7 +187,7 @@ fn a_damaged_table_is_refused_scrubbed_and_then_taken() {
     assert!(told.contains("sound"), "{told}");
     tool(&import);
     let cql = Cql::connect(server.address());
-    // The write of the second SSTable is there; those of the first were in the damaged chunk.
+    // The row of the second SSTable is kept; those of the first were in the damaged chunk.
     assert_eq!(cql.rows("SELECT * FROM fx.indexed").len(), 1);
     assert_eq!(cql.rows("SELECT * FROM fx.wide").len(), 3);
 }

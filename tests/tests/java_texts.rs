@@ -1,4 +1,4 @@
-//! Numbers are printed, and names of time zones read, as the JDK does that Cassandra runs on.
+//! Checks that numbers are printed, and names of time zones read, as by Cassandra's JDK.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn java(args: &[&str], input: &str) -> String {
         .args(args);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("run java");
     let mut stdin = child.stdin.take().expect("its input");
-    // It reads all before it prints much.
+    // Written on another thread, because the program reads all input before it prints much.
     let input = input.to_owned();
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).expect("write to java"));
     let output = child.wait_with_output().expect("wait for java");
@@ -27,7 +27,7 @@ fn java(args: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Random bits, few digits, powers of two and of ten, and their neighbours.
+/// Random bits, numbers with few digits, powers of two and of ten, and their neighbours.
 fn double(draw: &mut Draw) -> f64 {
     let mut bits = || (draw.below(1 << 32) as u64) << 32 | draw.below(1 << 32) as u64;
     let (random, small) = (bits(), bits());
@@ -52,7 +52,7 @@ fn float(draw: &mut Draw) -> f32 {
     if value.is_finite() { value } else { 1.0 }
 }
 
-/// A list as a value of protocol 4.
+/// A serialised list, as in version 4 of the native protocol.
 fn list<const N: usize>(values: &[[u8; N]]) -> Vec<u8> {
     let mut out = (values.len() as i32).to_be_bytes().to_vec();
     for value in values {

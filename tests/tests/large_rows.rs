@@ -1,10 +1,10 @@
-//! Rows of more cells than two bytes count, under the real binary: written by one statement and by several, read, killed,
-//! replayed, flushed, compacted, handed out in Cassandra's format and taken in again, with a clean stop at the end.
+//! Tests rows of more than 65,535 cells with the real binary: written by one statement and by several, read, killed,
+//! replayed, flushed, compacted, exported in Cassandra's format and imported again, with a clean stop at the end.
 
 use end_to_end::raw::{RESULT, Raw};
 use end_to_end::{Server, tool};
 
-/// Collections: column, declared type, and whether an element has a value besides its key.
+/// The collection columns: name and type.
 const COLUMNS: &[(&str, &str)] =
     &[("m", "map<int, int>"), ("e", "set<int>"), ("l", "list<int>"), ("ms", "map<int, int> STATIC")];
 
@@ -12,7 +12,7 @@ fn ready(server: &Server) -> Raw {
     Raw::ready(server.address(), 4)
 }
 
-/// Elements from one number to another, as the protocol has a collection; a map's are pairs of the same number.
+/// A serialised collection of the numbers in a range; the entries of a map are pairs of the same number.
 fn elements(ty: &str, from: i32, to: i32) -> Vec<u8> {
     let mut out = (to - from).to_be_bytes().to_vec();
     for number in from..to {
@@ -29,12 +29,12 @@ fn run(client: &mut Raw, text: &str, value: &[u8]) {
     assert_eq!(reply.opcode, RESULT, "{text}: {:?}", reply.error());
 }
 
-/// The elements of one collection of the row `k`: the number in front of its value in the answer's last cell.
+/// The number of elements of a collection in the row `k`, read from the start of the value in the answer's last cell.
 fn count(client: &mut Raw, column: &str, k: i32) -> i32 {
     let reply = client.query(&format!("SELECT {column} FROM k.t WHERE k = {k}"));
     assert_eq!(reply.opcode, RESULT, "{column} of {k}: {:?}", reply.error());
     let size = if column.starts_with('m') { 16 } else { 8 };
-    // The value is the last of the body: its number of elements says where it begins.
+    // The value ends the body, and its start depends on its number of elements, so the matching number is searched for.
     let begins = |elements: usize| reply.body.len().checked_sub(4 + elements * size);
     let at = |start: usize| reply.body.get(start..start + 4).and_then(|bytes| bytes.first_chunk().copied());
     let fits = |elements: &usize| {
@@ -69,11 +69,11 @@ fn rows_of_more_cells_than_two_bytes_count_go_all_ways() {
     client.run(&format!("CREATE {table}"));
     for (column, ty) in COLUMNS {
         let is_static = ty.ends_with("STATIC");
-        // One statement, and one after the other.
+        // Written by one statement, then by several.
         let key = if is_static { "k" } else { "k, c" };
         let values = if is_static { "1" } else { "1, 1" };
         let insert = format!("INSERT INTO k.t ({key}, {column}) VALUES ({values}, ?)");
-        // Larger ones are over `max_mutation_size`.
+        // Larger values exceed `max_mutation_size`.
         let first = elements_each.min(400_000);
         run(&mut client, &insert, &elements(ty, 0, first));
         let place = if is_static { "k = 2" } else { "k = 2 AND c = 1" };
@@ -95,7 +95,7 @@ fn rows_of_more_cells_than_two_bytes_count_go_all_ways() {
     let data = server.data().to_str().expect("UTF-8").to_owned();
     server.admin(&["flush"]);
     check(&server, elements_each);
-    // A second SSTable with the same rows, and both made one.
+    // A second SSTable with the same rows, which is then compacted with the first.
     let mut client = ready(&server);
     run(
         &mut client,

@@ -1,5 +1,5 @@
-//! What clients cannot make the server do: work for nobody, wait longer than it is told, take more memory than it has. Memory
-//! is the process's own peak.
+//! Tests that clients cannot make the server work for disconnected clients, exceed its timeouts, or exceed its memory,
+//! which is measured as the peak of the process.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,21 +11,22 @@ use end_to_end::process::{cpu_ticks, memory_kib};
 use end_to_end::raw::{ERROR, QUERY, READY, RESULT, Raw, Reply, STARTUP, frame, query};
 use tempfile::TempDir;
 
-/// Peak of a process with a `memory_limit` of 256 MiB, KiB: the limit, a tenth of it and 32 MiB.
+/// Maximum peak of a process with a `memory_limit` of 256 MiB, in KiB: the limit, a tenth of it and 32 MiB.
 const PEAK_KIB_MAX: u64 = 313 << 10;
-/// The field of UnavailableException in the answer to execute_cql3_query: there is no room for the call.
+/// The field of UnavailableException in the answer to execute_cql3_query, which means that there is no memory for the
+/// call.
 const NO_ROOM: u8 = 2;
 const INVALID: i32 = 0x2200;
 const OVERLOADED: i32 = 0x1001;
 const READ_TIMEOUT: i32 = 0x1200;
-/// A query that passes them all takes longer than the 10 ms that are the least a timeout may be, at 60 million a second too.
+/// A query over all these rows takes longer than 10 ms, the minimum of a timeout, even at 60 million rows a second.
 const ROWS: u32 = 1_200_000;
 const ROWS_PER_BATCH: u32 = 200;
-/// Passes all rows and answers none.
+/// Reads all rows and returns none.
 const SCAN: &str = "SELECT c FROM k.t WHERE v = 'nothing' ALLOW FILTERING";
 const SCAN_BY_KEY: &str = "SELECT c FROM k.t WHERE k = 0 AND v = 'nothing' ALLOW FILTERING";
 
-/// A server with these lines of configuration.
+/// Starts a server with this configuration.
 fn start(configuration: &str) -> Server {
     start_with(configuration, &[])
 }
@@ -37,7 +38,7 @@ fn start_with(configuration: &str, arguments: &[&str]) -> Server {
     Server::start_in(folder, &[&["--config", path.to_str().expect("UTF-8")], arguments].concat())
 }
 
-/// The same with the old interface open, and where.
+/// As `start`, with Thrift RPC; also returns its address.
 fn start_with_rpc(configuration: &str) -> (Server, String) {
     let server = start_with(configuration, &["--rpc", "127.0.0.1:0"]);
     let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
@@ -50,7 +51,7 @@ fn make_table(client: &mut Raw) {
     client.run("CREATE TABLE k.t (k int, c int, v text, PRIMARY KEY (k, c))");
 }
 
-/// One partition of many small rows.
+/// Writes one partition of many small rows.
 fn fill(client: &mut Raw) {
     make_table(client);
     for batch in 0..ROWS / ROWS_PER_BATCH {
@@ -63,7 +64,7 @@ fn fill(client: &mut Raw) {
     }
 }
 
-/// Requests that a disk thread has, and that wait for one.
+/// Number of reads that disk threads run or that wait for one.
 fn reads_under_way(server: &Server) -> u64 {
     let told = server.admin(&["tpstats"]);
     let line = told.lines().find(|line| line.starts_with("ReadStage")).expect("a line of the pool");
@@ -74,7 +75,7 @@ fn reads_under_way(server: &Server) -> u64 {
 fn queries_end_when_their_client_leaves() {
     const CLIENTS: u64 = 20;
     const REQUESTS: i16 = 10;
-    // Half of it is what a connection's own thread has patience for; then the disk threads have the query, two of them, so that
+    // After half of the slow-query time, a query moves from its event loop to the disk threads. With only two of these,
     // they fall behind on any machine.
     let server = start(
         "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\nconcurrent_reads: 2\n",
@@ -85,7 +86,7 @@ fn queries_end_when_their_client_leaves() {
     let before = cpu_ticks(process);
     (0..10).for_each(|_| client.run(SCAN));
     let of_ten = (cpu_ticks(process) - before).max(1);
-    // All of them are there before one asks: a thread that is busy with queries answers no new client.
+    // All clients connect before the first query, because an event loop busy with queries answers no new client.
     let mut leaving: Vec<Raw> = (0..CLIENTS).map(|_| Raw::ready(server.address(), 4)).collect();
     let ask = |stream| frame(4, 0, stream, QUERY, &query(4, SCAN, &[]));
     let asked = (0..REQUESTS).flat_map(ask).collect::<Vec<u8>>();
@@ -107,7 +108,8 @@ fn queries_end_when_their_client_leaves() {
     only_the_next_is_logged_as_failed(&server, &mut client);
 }
 
-/// Has a query fail, and finds no other failure in the log before it. The server gives a read of one partition 10 ms.
+/// Makes a query fail, and checks that no other failure was logged before it. Reads of one partition time out after 10
+/// ms.
 fn only_the_next_is_logged_as_failed(server: &Server, client: &mut Raw) {
     let (code, text) = client.query(SCAN_BY_KEY).error();
     assert_eq!(code, READ_TIMEOUT, "{text}");
@@ -138,33 +140,33 @@ fn rpc_query(text: &str) -> Vec<u8> {
     [&(message.len() as u32).to_be_bytes()[..], &message].concat()
 }
 
-/// The answer to a framed call: the reply's fields.
+/// The fields of the reply to a framed call.
 fn rpc_reply(socket: &mut TcpStream) -> Vec<u8> {
     let mut length = [0; 4];
     socket.read_exact(&mut length).expect("an answer");
     let mut answer = vec![0; u32::from_be_bytes(length) as usize];
     socket.read_exact(&mut answer).expect("all of it");
     assert_eq!(answer[..4], [0x80, 1, 0, 2], "a reply: {}", String::from_utf8_lossy(&answer));
-    // Behind name and number.
+    // The fields follow the name and the number.
     answer.split_off(8 + 18 + 4)
 }
 
-/// The same, which must be no exception; its length.
+/// As `rpc_reply`, for a reply that must not be an exception. Returns its length.
 fn rpc_answer(socket: &mut TcpStream) -> usize {
     let fields = rpc_reply(socket);
-    // Field 0 is the result; an exception would be another.
+    // Field 0 is the result; an exception has another number.
     assert_eq!(fields[..3], [12, 0, 0], "a result: {}", String::from_utf8_lossy(&fields));
     fields.len()
 }
 
 #[test]
 fn calls_of_the_old_interface_end_when_their_client_leaves() {
-    // A connection has one call under way: many of them have many.
+    // A connection runs one call at a time, so many connections are needed.
     const CLIENTS: u64 = 160;
-    /// Bytes of calls that three of four send behind the one under way: more than the server reads meanwhile, 64 KiB, by what
-    /// the system takes for a socket that nobody reads.
+    /// Bytes of further calls that three of four clients send: the 64 KiB that the server reads meanwhile, and as much
+    /// as the system surely buffers for an unread socket.
     const BEHIND_BYTES: usize = 112 << 10;
-    // Two threads for calls that wait, beside each of those that serve.
+    // Two threads for calls that block, beside each of the threads that serve.
     let configuration = "slow_query_log_timeout: 2ms\nrange_request_timeout: 600s\nread_request_timeout: 10ms\n\
                          concurrent_reads: 2\n";
     let (server, address) = start_with_rpc(configuration);
@@ -186,14 +188,14 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
             client
         })
         .collect();
-    // One of them has its answer: the others' calls run or wait for a thread.
+    // After the first answer, the calls of the other clients are running or waiting for a thread.
     rpc_answer(&mut leaving[0]);
     let behind = rpc_query(SCAN).repeat(BEHIND_BYTES / rpc_query(SCAN).len());
     let with_more = leaving.iter_mut().enumerate().filter(|(number, _)| number % 4 != 0);
     with_more.for_each(|(_, client)| client.write_all(&behind).expect("sent"));
     let before = cpu_ticks(process);
     drop(leaving);
-    // As many as are sure to need each thread: their answers come behind whatever is left of the others' calls.
+    // Enough clients to occupy each thread, so that their answers come after the remaining calls of the others.
     let mut staying: Vec<TcpStream> = (0..8).map(|_| connect()).collect();
     for client in &mut staying {
         client.write_all(&rpc_query(SCAN)).expect("sent");
@@ -202,8 +204,8 @@ fn calls_of_the_old_interface_end_when_their_client_leaves() {
     let spent = cpu_ticks(process) - before;
     let asked = of_ten * CLIENTS / 10;
     println!("{spent} hundredths of a second after the clients left; all they had under way takes {asked}");
-    // A twentieth of it is the calls of those that stay; what ran when the others left takes as long as a busy machine needs to
-    // notice it.
+    // The calls of the staying clients are a twentieth of it. Calls that ran when their clients left end as soon as a
+    // busy machine notices it.
     assert!(spent < asked / 3, "{spent} hundredths of a second of work for nobody, of {asked}");
     only_the_next_is_logged_as_failed(&server, &mut over_cql);
 }
@@ -225,7 +227,7 @@ fn reads_take_as_long_as_the_configuration_lets_them() {
     }
 }
 
-/// A page of a SELECT of v4: its size, the number of rows, and the state that leads to the next.
+/// Runs a SELECT with paging (v4). Returns the bytes of the page, its number of rows, and the state for the next page.
 fn page(client: &mut Raw, text: &str, rows: i32, state: Option<&[u8]>) -> (usize, u32, Option<Vec<u8>>) {
     let mut body = (text.len() as u32).to_be_bytes().to_vec();
     body.extend_from_slice(text.as_bytes());
@@ -270,7 +272,7 @@ fn a_query_over_everything_comes_in_pages_or_is_refused_before_it_takes_the_memo
         .collect();
     for mut client in clients {
         let (code, text) = client.receive().expect("an answer").error();
-        // Too long for anybody, or more than there is room for while others ask for as much.
+        // Either longer than any answer may be, or more than the memory that the other requests leave.
         let named = if code == INVALID { "longer than 32 MiB" } else { "memory_limit" };
         assert!(code == INVALID || code == OVERLOADED, "{code:x}: {text}");
         assert!(text.contains(named) && text.contains("page size"), "{text}");
@@ -306,7 +308,7 @@ fn large_answers_of_the_old_interface_are_given_or_refused_within_the_memory() {
         over_cql.run(&format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, '{value}')", row % 7));
     }
     let before = memory_kib(server.process_id(), "VmHWM");
-    // All ask before one of them reads: their answers are there at once.
+    // All clients send before one of them reads, so that all answers exist at once.
     let ask_all = |text: &str| -> Vec<TcpStream> {
         let ask = |_| {
             let mut client = TcpStream::connect(&address).expect("connect");
@@ -319,7 +321,7 @@ fn large_answers_of_the_old_interface_are_given_or_refused_within_the_memory() {
         let fields = rpc_reply(&mut client);
         let text = String::from_utf8_lossy(&fields);
         assert_ne!(fields[2], 0, "{text}");
-        // An UnavailableException says that there was no room, and nothing else.
+        // UnavailableException means that there was no memory, and nothing else.
         assert!(fields[2] == NO_ROOM || text.contains("longer than 32 MiB"), "{text}");
     }
     let refused = memory_kib(server.process_id(), "VmHWM");
@@ -337,7 +339,7 @@ fn large_answers_of_the_old_interface_are_given_or_refused_within_the_memory() {
         }
     }
     assert!(answered > 0, "there is room for one");
-    // And for one after another.
+    // The same answer must also succeed repeatedly, one client at a time.
     for _ in 0..3 {
         let mut client = TcpStream::connect(&address).expect("connect");
         client.write_all(&rpc_query("SELECT * FROM k.t WHERE k = 0 LIMIT 28")).expect("sent");
@@ -412,7 +414,7 @@ fn largest_requests_by_many_are_refused_as_overload_within_the_memory_and_then_s
     assert_eq!(rows, Some(u64::from(done) + 1), "what was acknowledged is there, what was refused is not");
 }
 
-/// A client that wants to hear of overload rather than wait.
+/// A client that wants an error on overload instead of waiting.
 fn throwing(address: &str) -> Raw {
     let mut client = Raw::connect(address, 4);
     let mut body = vec![0, 2];

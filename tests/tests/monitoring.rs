@@ -1,4 +1,4 @@
-//! The HTTP port, the log and the failure policies of the real binary: scraped, read and provoked as from outside.
+//! Tests the HTTP port, the log and the failure policies of the real binary from outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,17 +12,17 @@ use end_to_end::raw::{RESULT, Raw};
 use end_to_end::{Client, Server, files, root};
 use serde_json::Value;
 
-/// How long something that the server does by itself may take.
+/// Maximum time for the server's own reactions.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The address that a start printed behind a word.
+/// The address that the server printed at its start after a key word.
 fn address_of(server: &Server, word: &str) -> String {
     let line = server.head().iter().find_map(|line| line.strip_prefix(word));
     let line = line.unwrap_or_else(|| panic!("no {word} in {:?}", server.head()));
     line.split_whitespace().next().expect("an address").to_owned()
 }
 
-/// Status and body of a GET.
+/// The status and the body of a GET.
 fn get(address: &str, path: &str) -> (u16, String) {
     ask(address, "GET", path)
 }
@@ -42,7 +42,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("not JSON ({error}): {text}"))
 }
 
-/// Waits for something that the server does by itself.
+/// Waits until a reaction of the server has happened.
 fn soon(what: &str, server: &Server, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -56,7 +56,7 @@ fn table(client: &mut Raw) {
     client.run("CREATE TABLE k.t (k int, c int, v text, PRIMARY KEY (k, c))");
 }
 
-/// A sample by its name and labels.
+/// The value of a sample with this name and these labels.
 fn sample(families: &Value, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let samples =
         families.as_array()?.iter().flat_map(|family| family["samples"].as_array().into_iter().flatten());
@@ -65,7 +65,7 @@ fn sample(families: &Value, name: &str, labels: &[(&str, &str)]) -> Option<f64> 
     found[2].as_f64()
 }
 
-/// Metrics of ours that a text names.
+/// The names of Helenus's metrics in a text.
 fn named_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let ours = words.filter(|word| word.starts_with("helenus_") || word.starts_with("process_"));
@@ -107,7 +107,7 @@ fn prometheus_reads_the_figures_and_they_are_those_of_the_requests() {
     assert_eq!(value("helenus_ready", &[]), 1.0);
     assert!(value("helenus_commitlog_sync_seconds_count", &[]) >= 1.0);
     assert!(value("helenus_table_sstables_per_read_count", &of_table) >= 1.0);
-    // Under Cassandra's names the same.
+    // The same values under Cassandra's names.
     let cassandra = |name: &str| format!("org_apache_cassandra_metrics_{name}");
     assert_eq!(value(&cassandra("table_write_latency_count"), &of_table), 51.0);
     assert_eq!(value(&cassandra("table_read_latency_count"), &of_table), 50.0);
@@ -115,7 +115,7 @@ fn prometheus_reads_the_figures_and_they_are_those_of_the_requests() {
     let quantile = [("keyspace", "k"), ("table", "t"), ("quantile", "0.99"), ("datacenter", "datacenter1")];
     assert!(value(&cassandra("table_read_latency"), &quantile) > 0.0);
     assert!(value(&cassandra("client_request_latency_count"), &[("request_type", "Write")]) >= 51.0);
-    // And what clients read in system_views.
+    // The same value in system_views, for clients.
     let mut rows = client.query(
         "SELECT count FROM system_views.local_read_latency WHERE keyspace_name = 'k' AND table_name = 't'",
     );
@@ -145,12 +145,12 @@ fn prometheus_reads_the_figures_and_they_are_those_of_the_requests() {
     assert_eq!(ask(&http, "POST", "/metrics").0, 405);
 }
 
-/// The entries of a log of JSON; each line must be one.
+/// The entries of a JSON log; each line must be one.
 fn entries(server: &Server) -> Vec<Value> {
     server.log().lines().map(json).collect()
 }
 
-/// The first entry of this kind. The log is written behind the answers, so it may take a moment.
+/// The first entry of this kind. It may come after the answer, because the log is written asynchronously.
 fn entry(server: &Server, event: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let mut found = None;
     soon(event, server, || {
@@ -196,7 +196,7 @@ fn the_log_tells_what_happens_as_json_and_slow_statements_with_what_they_touched
     server.stop();
 }
 
-/// A call of the old RPC interface, framed, and its answer.
+/// A framed call of Thrift RPC, and its answer.
 fn call(rpc: &mut TcpStream, name: &str, arguments: &[u8]) -> Vec<u8> {
     let mut message = 0x8001_0001_u32.to_be_bytes().to_vec();
     message.extend_from_slice(&(name.len() as u32).to_be_bytes());
@@ -213,7 +213,7 @@ fn call(rpc: &mut TcpStream, name: &str, arguments: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// The arguments of `execute_cql3_query`: the text, not packed, at ONE.
+/// The arguments of `execute_cql3_query`: the uncompressed text, at consistency ONE.
 fn statement(text: &str) -> Vec<u8> {
     let mut bytes = vec![11, 0, 1];
     bytes.extend_from_slice(&(text.len() as u32).to_be_bytes());
@@ -235,7 +235,7 @@ fn calls_of_the_old_interface_are_counted_and_logged_as_statements_are() {
     let (rpc, http) = (address("rpc"), address("http"));
     let mut client = Raw::ready(server.address(), 4);
     table(&mut client);
-    // 30 MB to decompress: more than a tick of the clock, however fast the machine.
+    // 30 MB to decompress take more than a tick of the clock on any machine.
     let filler = "f".repeat(10_000);
     for row in 0..3_000 {
         client.run(&format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, 'secret-{filler}')", row % 50));
@@ -272,21 +272,21 @@ fn calls_of_the_old_interface_are_counted_and_logged_as_statements_are() {
     assert!(!server.log().contains("secret"), "no value is logged: {}", server.log());
 }
 
-/// The data of the table's first SSTable.
+/// The Data.db of the table's first SSTable.
 fn data_file(server: &Server) -> PathBuf {
     let folders = fs::read_dir(server.tables().join("k")).expect("the keyspace's folder");
     let folder = folders.map(|folder| folder.expect("an entry").path()).next().expect("the table's");
     files::tables(&folder).first().expect("an SSTable").clone()
 }
 
-/// Has the system forget what it keeps of the table's data, so that a read waits for the disk.
+/// Drops the table's data from the system's page cache, so that a read waits for the disk.
 fn forget_pages(server: &Server) {
     let file = format!("if={}", data_file(server).display());
     let dd = Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]).status();
     assert!(dd.expect("dd is there").success());
 }
 
-/// Turns a byte of the table's data.
+/// Flips a bit of the table's data.
 fn damage(server: &Server) {
     let path = data_file(server);
     let mut bytes = fs::read(&path).expect("its data");

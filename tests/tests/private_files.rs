@@ -1,5 +1,5 @@
-//! What the binary writes is its owner's alone, whatever the umask, and goes through no link that somebody else has put in its
-//! place. Umasks, names and places are drawn.
+//! Tests that the files of the binary are accessible by their owner only, whatever the umask, and that it follows no
+//! link that another user has put in the place of a file. Umasks, names and paths are random.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn folder() -> TempDir {
     TempDir::with_prefix("helenus-private-").expect("a temporary directory")
 }
 
-/// Every file and folder below, itself too, but for what a link leads to.
+/// Collects a path and everything below it, without following links.
 fn all_below(path: &Path, into: &mut Vec<PathBuf>) {
     into.push(path.to_owned());
     if fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
@@ -48,7 +48,7 @@ fn fill(server: &Server) {
     server.admin(&["flush", "k", "t"]);
 }
 
-/// A tool of the binary by a shell with this umask.
+/// Runs a tool of the binary in a shell with this umask.
 fn tool_under(umask: &str, arguments: &[&str], home: &Path) {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(binary()).args(arguments);
@@ -60,7 +60,7 @@ fn tool_under(umask: &str, arguments: &[&str], home: &Path) {
 fn data_log_snapshots_backups_and_exports_are_their_owners_alone() {
     let mut draw = Draw::new("umasks", 30);
     for round in 0..rounds(3) {
-        // All rights to all, none to anybody, and what lies between.
+        // All rights to all users, none to anybody, and random masks.
         let umask = match round {
             0 => "000".to_owned(),
             1 => "777".to_owned(),
@@ -87,7 +87,7 @@ fn data_log_snapshots_backups_and_exports_are_their_owners_alone() {
             tool_under(&umask, &[&["export", &at(target)], more, &from[..]].concat(), out.path());
             assert!(assert_private(Path::new(&at(target)), &what) > 5);
         }
-        // And what a restore unpacks and writes.
+        // Also the files that a restore unpacks and writes.
         let restored = Server::start_after(&format!("umask {umask}"), folder(), &[]);
         let to = restored.data();
         let to = to.to_str().expect("UTF-8");
@@ -103,7 +103,7 @@ fn a_directory_that_others_could_enter_is_closed_to_them() {
         let folder = folder();
         let data = folder.path().join("data");
         fs::create_dir(&data).expect("a folder");
-        // A tmpfs that was just mounted has the sticky bit as well.
+        // A new tmpfs also has the sticky bit.
         let mode = 0o700 | draw.below(0o100) as u32 | if draw.below(2) == 0 { 0o1000 } else { 0 };
         fs::set_permissions(&data, fs::Permissions::from_mode(mode)).expect("a mode");
         let server = Server::start_in(folder, &[]);
@@ -129,7 +129,7 @@ fn a_directory_that_others_prepare_is_not_used() {
     }
 }
 
-/// Content and mode of every file below.
+/// Content and mode of every file below a folder.
 fn state(of: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut all = Vec::new();
     all_below(of, &mut all);
@@ -141,7 +141,7 @@ fn state(of: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     all.into_iter().map(file).collect()
 }
 
-/// Starts a server on a directory in which links stand, and ends it if it started.
+/// Starts a server on a directory that contains links, and stops it if it started.
 fn start_on(data: &Path) -> String {
     let mut child = Command::new("timeout")
         .args(["-s", "TERM", "2"])
@@ -176,7 +176,7 @@ fn no_link_in_the_place_of_a_file_of_ours_leads_anywhere() {
             fs::write(victim.join(name), format!("the content of {name}, which nobody may touch"))
                 .expect("a file");
         }
-        // In a directory that was never used, or in one with data where any file may have a link in its place.
+        // Either an unused directory, or one with data, where any file may be replaced by a link.
         let is_fresh = round % 2 == 0;
         let mut names: Vec<PathBuf> = WELL_KNOWN.iter().map(PathBuf::from).collect();
         let mut server = None;
@@ -197,11 +197,11 @@ fn no_link_in_the_place_of_a_file_of_ours_leads_anywhere() {
             fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
             let target = match draw.below(4) {
                 0 => victim.clone(),
-                // One that is not there: a server that followed the link would make it.
+                // A target that does not exist: a server that followed the link would create it.
                 1 => victim.join("made"),
                 _ => victim.join(draw.one(&["one", "two"])),
             };
-            // It may be there, or be a folder.
+            // The path may exist already, also as a folder.
             let _removed = fs::remove_file(&path);
             if symlink(&target, &path).is_ok() {
                 replaced.push((name, target));

@@ -1,4 +1,4 @@
-//! `helenus profile` end to end: small rows in process and over CQL, its files, and answers that are not right.
+//! Tests `helenus profile` end to end: small rows in process and over CQL, its files, and incorrect answers.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -15,7 +15,7 @@ fn profile(args: &[&str]) -> Output {
     Command::new(end_to_end::binary()).arg("profile").args(args).output().expect("run helenus profile")
 }
 
-/// Runs a profile that must succeed; its standard output.
+/// Runs a profile that must succeed, and returns its standard output.
 fn measured(args: &[&str]) -> String {
     let output = profile(args);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -23,7 +23,7 @@ fn measured(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Runs one that must fail; its message.
+/// Runs a profile that must fail, and returns its message.
 fn refused(args: &[&str]) -> String {
     let output = profile(args);
     assert!(!output.status.success(), "helenus profile {args:?} succeeded");
@@ -39,7 +39,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The results must have every case on every row, with figures that can be.
+/// Checks that the results have every case on every row, with plausible values.
 fn check(results: &Value, is_probed: bool) {
     let cases = results["cases"].as_array().expect("cases");
     assert_eq!(cases.len(), 18 * ROWS.len());

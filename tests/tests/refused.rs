@@ -1,5 +1,5 @@
-//! A commit log whose writes or syncs fail under the real binary, by strace's injection: what is refused is not read, not
-//! while the server runs and not after a restart. Skipped where strace is missing or may not attach.
+//! Makes writes or syncs of the commit log fail under the real binary, by strace's injection: a refused write is not
+//! read, neither while the server runs nor after a restart. Skipped if strace is missing or may not attach.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use end_to_end::Server;
 use end_to_end::raw::{RESULT, Raw};
 
-/// How long strace may take to attach to all threads.
+/// Maximum time for strace to attach to all threads.
 const ATTACH_MAX: Duration = Duration::from_secs(20);
 
-/// strace at work; it lets go of the server when dropped.
+/// A running strace; it detaches from the server when dropped.
 struct Injection(Child);
 
 impl Injection {
-    /// Lets these calls of the server fail. `None` where that cannot be done.
+    /// Makes these system calls of the server fail. `None` if that is impossible.
     fn begin(server: &Server, calls: &str) -> Option<Self> {
         let process = server.process_id().to_string();
         let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error=EIO"));
@@ -50,7 +50,7 @@ fn is_traced(process: u32) -> bool {
     })
 }
 
-/// What a SELECT of a row says: its bytes without those that describe them, or the error.
+/// The value of a row read by SELECT, or the error.
 fn row(client: &mut Raw, key: i32) -> Result<i32, (i32, String)> {
     let reply = client.query(&format!("SELECT v FROM k.t WHERE k = {key}"));
     if reply.opcode != RESULT {

@@ -1,12 +1,12 @@
-//! Random tables, all the way round: Cassandra writes, Helenus imports, compacts and exports, Cassandra loads and verifies, and
-//! the rows are the same at every station.
+//! Sends random tables through all steps: Cassandra writes, Helenus imports, compacts and exports, Cassandra loads and
+//! verifies. The rows must be the same at every step.
 //!
-//! The seed is printed. By command, longer or another run, and every target of an export instead of one drawn from the seed:
+//! The seed is printed. To run longer or with another seed, and with every target of an export instead of a random one:
 //!
 //!     ROUND_TRIPS=40 ROUND_TRIP_SEED=7 ROUND_TRIP_TARGETS=all cargo xtask e2e --test round_trips
 //!
-//! `COMPACTIONS=N` compares Data.db of N tables after Cassandra's own compaction and ours, byte for byte
-//! (docs/formats/compaction.md); some in each run of the tests.
+//! `COMPACTIONS=N` compares Data.db of N tables, byte for byte, after Cassandra's own compaction and after Helenus's
+//! (docs/formats/compaction.md). A normal run compares a few.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use end_to_end::{Cql, Oracle, Server, files, offline, tool};
 use tempfile::TempDir;
 
 const TARGETS: [&str; 4] = ["cassandra-5-bti", "cassandra-5", "cassandra-4", "scylla"];
-/// Statements drawn a table; about half of them are writes, and some of these are refused.
+/// Number of random statements for a table. About half of them are writes, and some of these are refused.
 const STATEMENTS: usize = 300;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -35,7 +35,7 @@ fn make_keyspace(cql: &Cql, keyspace: &str) {
     ));
 }
 
-/// Makes random tables and writes into them, with flushes in between. `more` is added to the options of each.
+/// Creates random tables and writes into them, with flushes in between. `more` is added to the options of each table.
 fn fill(
     oracle: &Oracle,
     cql: &Cql,
@@ -50,7 +50,7 @@ fn fill(
         let made = table(draw, &format!("{keyspace}.t{number}"));
         for create in &made.create {
             if create.starts_with("CREATE INDEX") {
-                // Some are refused on purpose.
+                // Some statements are invalid on purpose.
                 let _refused = cql.try_run(create);
                 continue;
             }
@@ -66,7 +66,7 @@ fn fill(
                 let Action::Run(run) = statement(draw, table) else { continue };
                 let is_write = ["INSERT", "UPDATE", "DELETE", "BEGIN"].contains(&run.verb().as_ref());
                 if is_write && run.bound.is_empty() {
-                    // Many are invalid on purpose, or by chance.
+                    // Many statements are invalid, on purpose or by chance.
                     let _refused = cql.try_run(&run.text);
                 }
             }
@@ -76,7 +76,7 @@ fn fill(
     tables
 }
 
-/// All rows of all tables as text: NaN is no more equal to itself than it must be.
+/// All rows of all tables as text, so that NaN compares as equal.
 fn rows(cql: &Cql, tables: &[GeneratedTable]) -> Vec<String> {
     let of = |table: &GeneratedTable| {
         let rows = cql.rows(&format!("SELECT * FROM {}", table.name));
@@ -140,7 +140,7 @@ fn random_tables_go_all_the_way_round_and_come_back_as_they_were() {
     theirs.run(&format!("DROP KEYSPACE {keyspace}"));
 }
 
-/// The one Data.db of a table's folder.
+/// The only Data.db of a table's folder, if there is one.
 fn data_of(folder: &Path) -> Option<PathBuf> {
     let found = files::tables(folder);
     assert!(found.len() < 2, "{found:?}");
@@ -151,7 +151,7 @@ fn data_of(folder: &Path) -> Option<PathBuf> {
 fn a_compaction_of_cassandras_and_ours_make_the_same_bytes() {
     let count = setting("COMPACTIONS", 4);
     let seed = setting("ROUND_TRIP_SEED", 20_261_122);
-    // A node keeps snapshots of tables that were dropped, and an import would take them too.
+    // The keyspace has a new name, because a node keeps snapshots of dropped tables, which an import would take too.
     let keyspace = format!("compacted_{seed}_{}", std::process::id());
     let oracle = Oracle::shared();
     let theirs = Cql::connect(oracle.address());
@@ -190,7 +190,7 @@ fn a_compaction_of_cassandras_and_ours_make_the_same_bytes() {
         println!("  {}", table.create.join("; "));
     }
     println!("seed {seed}: {equal} of {compared} tables are equal byte for byte");
-    // Of a table whose rows are all gone, either may have no file.
+    // For a table without rows, either side may have no file.
     assert!(compared * 2 > count, "only {compared} of {count} tables have rows");
     assert_eq!(equal, compared, "seed {seed}");
     theirs.run(&format!("DROP KEYSPACE {keyspace}"));

@@ -1,4 +1,4 @@
-//! The old RPC interface: real clients of it, the scripts of the old texts, and what no client sends.
+//! Tests Thrift RPC: real clients, the scripts of the old texts, and malformed calls.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use helenus_wire::thrift::{
 };
 use serde_json::Value;
 
-/// A server with the interface, and where it serves it.
+/// Starts a server with Thrift RPC, and returns its address.
 fn server() -> (Server, String) {
     let server = Server::start_with(&["--rpc", "127.0.0.1:0"]);
     let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
@@ -75,8 +75,8 @@ fn the_old_command_line_client_runs_the_texts_scripts_and_a_session_as_on_cassan
     assert_eq!(printed.lines().count(), expected.lines().count(), "{printed}");
 }
 
-/// What cassandra-cli prints without what no two runs have in common: ids, times, addresses, and the default length of
-/// chunks, which grew between versions.
+/// The output of cassandra-cli without the parts that differ between runs: ids, times, addresses, and the default
+/// length of chunks, which has grown between versions.
 fn comparable(printed: &str) -> String {
     let is_id = |word: &str| word.len() == 36 && word.bytes().filter(|byte| *byte == b'-').count() == 4;
     let mut lines: Vec<String> = Vec::new();
@@ -211,7 +211,7 @@ fn an_unknown_call_and_missing_arguments_are_answered_with_the_protocols_own_exc
     }
 }
 
-/// A connection that sends calls as bytes and takes answers as bytes.
+/// A connection that sends and receives encoded calls.
 struct Calls(TcpStream);
 
 impl Calls {
@@ -221,7 +221,7 @@ impl Calls {
         Calls(socket)
     }
 
-    /// The whole answer to a call, which is no exception.
+    /// The complete answer to a call, which must not be an exception.
     fn answer<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
         let mut message = Vec::new();
         let at = begin_call(method, 1, &mut message);
@@ -232,7 +232,7 @@ impl Calls {
         self.0.read_exact(&mut length).expect("a frame");
         let mut answer = vec![0; u32::from_be_bytes(length) as usize];
         self.0.read_exact(&mut answer).expect("its message");
-        // A reply, its name and number, and a struct whose first field is 0, the result, or nothing.
+        // A reply, its name and number, and a struct that is empty or begins with field 0, the result.
         let result = &answer[12 + method.name().len()..];
         let is_result = answer[3] == 2 && (result == [0] || result[1..3] == [0, 0]);
         assert!(is_result, "{method:?}: {}", String::from_utf8_lossy(&answer));
@@ -240,10 +240,10 @@ impl Calls {
     }
 }
 
-/// Columns of a row in the families of the next test.
+/// Number of columns of a row in the families of the next test.
 const COLUMNS: i64 = 700;
 
-/// Rows with columns of all kinds in each family, most of them plain.
+/// Writes rows with columns of all kinds in each family, most of them plain.
 fn fill_families(cql: &Cql, calls: &mut Calls) {
     cql.run("CREATE KEYSPACE doors WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     for (family, columns) in [
@@ -294,7 +294,7 @@ fn fill_families(cql: &Cql, calls: &mut Calls) {
     }
 }
 
-/// Every answer about those families, and about a row that is not there.
+/// The answers to all queries about these families, including those for a missing row.
 fn asked(calls: &mut Calls) -> Vec<(String, Vec<u8>)> {
     let composite: [&[u8]; 2] = [b"\0\x04n005\0", b"\0\x04n040\x01"];
     let ranges: [[&[u8]; 2]; 4] = [[b"", b""], [b"n0050", b"n0400"], [b"n0400", b"n0050"], [b"n0301", b""]];

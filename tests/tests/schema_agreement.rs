@@ -1,5 +1,5 @@
-//! `helenus shell` after a change of the schema: it waits until the nodes of the cluster agree. The cluster is a real server behind
-//! a relay that answers for its peer.
+//! Tests that `helenus shell` waits after a schema change until the nodes of the cluster agree. The cluster is a real
+//! server behind a relay, which answers for a second node.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use end_to_end::{Cql, Server, binary};
 use tempfile::TempDir;
 
 const KEYSPACE: &str = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
-/// v4: its frames stand by themselves.
+/// v4, because its frames are not wrapped in segments.
 const VERSION: u8 = 4;
 
-/// A frame as it came; none when its sender has gone.
+/// A frame as received; `None` if its sender is gone.
 fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut whole = vec![0; 9];
     stream.read_exact(&mut whole).ok()?;
@@ -26,7 +26,7 @@ fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Rows with one uuid, the version of the peer's schema.
+/// An answer with one row and one uuid: the schema version of the peer.
 fn peers(stream_id: i16, version: [u8; 16]) -> Vec<u8> {
     let mut body = 2_i32.to_be_bytes().to_vec();
     body.extend_from_slice(&1_i32.to_be_bytes());
@@ -42,8 +42,8 @@ fn peers(stream_id: i16, version: [u8; 16]) -> Vec<u8> {
     frame(VERSION | 0x80, 0, stream_id, 8, &body)
 }
 
-/// Relays to `server`. Questions after the peer's schema version are answered here: the first `others` with one of its own, the
-/// later ones with the server's. Returns the address and how often it was asked.
+/// Relays to `server`, but answers the queries for the peer's schema version: the first `others` with a different
+/// version, later ones with the server's. Returns the address and the count of these queries.
 fn relay(server: &str, others: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address").to_string();
@@ -77,7 +77,7 @@ fn relay(server: &str, others: usize) -> (String, Arc<AtomicUsize>) {
     (address, asked)
 }
 
-/// What the shell printed on standard error, and how long it took.
+/// The shell's standard error, and the time it took.
 fn shell(address: &str, statement: &str) -> (String, Duration) {
     let folder = TempDir::with_prefix("helenus-agreement-").expect("a temporary directory");
     let mut command = Command::new(binary());

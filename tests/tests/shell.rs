@@ -1,4 +1,4 @@
-//! `helenus shell`: what it prints beside cqlsh, at a terminal, and moving tables to files and back.
+//! Tests `helenus shell`: its output compared with cqlsh, its use at a terminal, and COPY of tables to files and back.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use end_to_end::{Client, Oracle, Server, Terminal, binary, root};
 use tempfile::TempDir;
 
-/// `helenus shell ADDRESS ARGS`, in a folder, with an input.
+/// Runs `helenus shell ADDRESS ARGS` in a folder, with an input.
 fn shell_in(folder: &Path, address: &str, args: &[&str], input: &str) -> Output {
     let given = folder.join("input");
     fs::write(&given, input).expect("the input");
@@ -17,7 +17,7 @@ fn shell_in(folder: &Path, address: &str, args: &[&str], input: &str) -> Output 
     command.output().expect("run helenus shell")
 }
 
-/// What it printed; it must succeed.
+/// Runs a shell that must succeed, and returns its output.
 fn printed(address: &str, args: &[&str]) -> String {
     let folder = TempDir::with_prefix("helenus-shell-").expect("a temporary directory");
     let output = shell_in(folder.path(), address, args, "");
@@ -26,7 +26,7 @@ fn printed(address: &str, args: &[&str]) -> String {
     text
 }
 
-/// Lines without blanks at their ends, and without cqlsh's word on its version.
+/// The lines without trailing blanks and without cqlsh's warning about its version.
 fn comparable(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with("WARNING: cqlsh was built against"));
     lines.map(|line| line.trim_end().to_owned()).collect()
@@ -103,7 +103,7 @@ fn a_person_types_completes_pages_and_leaves() {
     terminal.expect("Connected to");
     terminal.expect("Use HELP for help.");
     terminal.expect("helenus> ");
-    // Several lines make one statement.
+    // A statement of several lines.
     terminal.line("CREATE KEYSPACE feed");
     terminal.line("WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};");
     terminal.expect("helenus> ");
@@ -111,7 +111,7 @@ fn a_person_types_completes_pages_and_leaves() {
     terminal.expect("helenus:feed> ");
     terminal.line("CREATE TABLE timeline (user text, at int, event text, PRIMARY KEY (user, at));");
     terminal.expect("helenus:feed> ");
-    // TAB: keywords, tables, columns.
+    // TAB completes keywords, tables and columns.
     terminal.keys("ins\tinto tim\t(user, at, ev\t) VALUES ('foo', 1, 'login');\r");
     terminal.expect("insert into timeline (user, at, event)");
     terminal.expect("helenus:feed> ");
@@ -119,7 +119,7 @@ fn a_person_types_completes_pages_and_leaves() {
     terminal.expect(" foo |  1 | login");
     terminal.expect("(1 rows)");
     assert!(terminal.raw().contains("\x1b[0;1;31muser\x1b[0m"), "a key's name is red");
-    // An error does not end it; the arrow brings the last statement back.
+    // An error does not end the shell; the up arrow recalls the last statement.
     terminal.line("SELECT nothing FROM timeline;");
     terminal.expect("InvalidRequest: Error from server: code=2200");
     terminal.expect("helenus:feed> ");
@@ -157,7 +157,7 @@ fn a_person_types_completes_pages_and_leaves() {
     terminal.line("SELECT at FROM timeline LIMIT 1;");
     terminal.line("CAPTURE OFF");
     terminal.line("LOGIN nobody 'a secret'");
-    // Ctrl-C drops what is typed, Ctrl-D leaves.
+    // Ctrl-C discards the typed line, Ctrl-D ends the shell.
     terminal.line("CONSISTENCY");
     terminal.expect("Current consistency level is ONE.");
     terminal.expect("helenus:feed> ");
@@ -190,7 +190,7 @@ fn tables_go_to_files_and_come_back() {
     };
     done(&["-e", MAKE], "");
     let mut rows = String::new();
-    // An empty text is none without quotes, and one with them.
+    // An empty field is a null without quotes, and an empty text with quotes.
     for at in 0..3_000 {
         let body = ["plain", "a, b", "say \\\"x\\\"", "two\nlines", "back\\\\slash", ""][at % 6];
         rows.push_str(&format!("s{},{at},\"{body}\",\"{{'a', 'it''s {at}'}}\"\n", at % 7));
@@ -218,7 +218,7 @@ fn tables_go_to_files_and_come_back() {
         assert!(back.contains("3000 rows imported"), "{out}: {back}");
         assert!(all("events") == before, "{out}: the rows are the same");
     }
-    // What is wrong goes to a file, the rest into the table.
+    // Invalid rows go to the error file, the others into the table.
     done(&["-e", "TRUNCATE k.events"], "");
     let input = "COPY k.events (source, at, body) FROM STDIN WITH ERRFILE = 'wrong.csv';\na,1,x\n,2,no key\nb,never,y\nc,3\nd,4,z\n\\.\nSELECT count(*) FROM k.events;\n";
     let (code, out, errors) = run(&[], input);
@@ -239,7 +239,7 @@ fn tables_go_to_files_and_come_back() {
     assert_eq!(lines, ["a,x", "d,z"]);
 }
 
-/// `helenus shell ARGS` of a user whose home is `home`: whether it succeeded, and what it printed on both outputs.
+/// Runs `helenus shell ARGS` for a user whose home is `home`. Returns whether it succeeded, and both outputs.
 fn of_user(home: &Path, args: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(binary());
     command.arg("shell").args(args).current_dir(home).env("HOME", home);
@@ -265,7 +265,7 @@ fn the_file_of_cqlshs_defaults_is_read_and_flags_win_over_it() {
         ),
     )
     .expect("the file");
-    // Without the file's keyspace it cannot be made.
+    // The table can only be created without the file, because its keyspace does not exist yet.
     let (made, _, errors) = of_user(home.path(), &["--cqlshrc", "/dev/null", host, port, "-e", MAKE]);
     assert!(made, "{errors}");
     let run = |text: &str| {
@@ -284,7 +284,7 @@ fn the_file_of_cqlshs_defaults_is_read_and_flags_win_over_it() {
     );
     let (_, coloured, _) = of_user(home.path(), &["-e", "SELECT f FROM t"]);
     assert!(coloured.contains('\u{1b}'), "{coloured:?}");
-    // Counters go out, and back in as what is added to them.
+    // COPY TO writes counter values; COPY FROM adds them to the counters.
     run("COPY counts TO 'counts.csv'");
     let csv = fs::read_to_string(home.path().join("counts.csv")).expect("the file");
     let mut lines: Vec<&str> = csv.lines().collect();
@@ -295,13 +295,13 @@ fn the_file_of_cqlshs_defaults_is_read_and_flags_win_over_it() {
     run("COPY again FROM 'counts.csv' WITH HEADER = true");
     let twice = run("SELECT * FROM again");
     assert!(twice.contains(" 1 | 14") && twice.contains(" 2 | -4"), "{twice}");
-    // CONFIGFILE takes the place of the file.
+    // CONFIGFILE replaces the user's file.
     fs::write(home.path().join("other"), "[copy]\nDELIMITER = ;\n").expect("another file");
     run("COPY counts TO 'other.csv' WITH CONFIGFILE = 'other'");
     let csv = fs::read_to_string(home.path().join("other.csv")).expect("the file");
     assert!(csv.contains("1;7") && !csv.contains("k;n"), "{csv}");
 
-    // What is not there says so, and what to do.
+    // An unsupported feature is refused with advice.
     let refused = |args: &[&str]| {
         let (done, _, errors) = of_user(home.path(), args);
         assert!(!done);

@@ -1,4 +1,5 @@
-//! `helenus stress` end to end: every interface, a fixed rate, files of statements, results and pages, what a person sees.
+//! Tests `helenus stress` end to end: every interface, a fixed rate, files of statements, results and pages, and the
+//! display at a terminal.
 
 use std::process::{Command, Output};
 
@@ -6,7 +7,7 @@ use end_to_end::{Cql, Server, Terminal};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A server with the old interface, and where it serves it.
+/// Starts a server with Thrift RPC, and returns its address.
 fn server() -> (Server, String) {
     let server = Server::start_with(&["--rpc", "127.0.0.1:0"]);
     let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
@@ -18,7 +19,7 @@ fn stress(args: &[&str]) -> Output {
     Command::new(end_to_end::binary()).arg("stress").args(args).output().expect("run helenus stress")
 }
 
-/// Runs one that must succeed; its standard output. Nothing else is written where nobody looks.
+/// Runs a stress that must succeed, and returns its standard output. No progress may be written to a pipe.
 fn done(args: &[&str]) -> String {
     let output = stress(args);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -32,7 +33,7 @@ fn figures(args: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Runs one that must fail; its message and exit code.
+/// Runs a stress that must fail, and returns its message and exit code.
 fn refused(args: &[&str]) -> (String, Option<i32>) {
     let output = stress(args);
     assert!(!output.status.success(), "helenus stress {args:?} succeeded");
@@ -94,7 +95,7 @@ fn a_fixed_rate_is_kept_and_counts_from_when_requests_were_due() {
     let door = ["--host", server.address(), "--rows", "1000"];
     let told = figures(&[&["insert", "--fresh", "--rate", "500", "--operations", "300"], &door[..]].concat());
     assert_eq!((&told["operations"], &told["rate"]["asked_per_s"]), (&300.into(), &500.0.into()), "{told}");
-    // 300 requests at 500 a second are sent in 0.6 s, on no machine in less.
+    // 300 requests at 500 a second take at least 0.6 s on any machine.
     assert!(told["seconds"].as_f64() >= Some(0.598), "{told}");
     assert!(told["service_us"]["p50"].as_f64() <= told["latency_us"]["p50"].as_f64(), "{told}");
     assert_eq!(
@@ -151,7 +152,7 @@ fn a_file_of_statements_runs_by_its_weights_and_its_mistakes_have_lines() {
     }
     let (text, _) = refused(&["run", &shop, "--rpc", &rpc]);
     assert!(text.contains("`stress run` goes over CQL prepared, not over RPC"), "{text}");
-    // An answer with other rows than the file says is wrong.
+    // An answer with another number of rows than the file demands is incorrect.
     let file = write("g.toml", &SHOP.replace("weight = 2", "weight = 2\nrows = 7"));
     let (text, code) = refused(&[&["run", &file, "--operations", "60"], &door[..]].concat());
     assert!(text.contains("answers were not right") && code == Some(1), "{text}");

@@ -1,5 +1,5 @@
-//! The system keyspaces of the real binary beside Cassandra's: the same tables, estimates that are true, and what operators
-//! change there stays changed.
+//! Compares the system keyspaces of the real binary with Cassandra's: the same tables, correct estimates, and
+//! persistent changes by operators.
 
 use end_to_end::{Cql, Oracle, Server};
 use scylla::value::CqlValue;
@@ -26,7 +26,7 @@ fn tables_and_columns_are_those_of_cassandra() {
             }
             assert_eq!(found.len(), expected.len(), "{select}");
         }
-        // Each can be read; what one machine has nothing of is empty.
+        // Each table is readable; those about several nodes are empty.
         let select =
             format!("SELECT table_name FROM system_schema.tables WHERE keyspace_name = '{keyspace}'");
         for row in ours.rows(&select) {
@@ -66,7 +66,8 @@ fn estimates_add_up_to_what_is_on_disk() {
         let Some(Some(CqlValue::BigInt(bytes))) = size.first() else { panic!("a size: {size:?}") };
         assert!((500..1000).contains(bytes), "{bytes} bytes for a value of 500");
     }
-    // One node has every range: as many of each kind, and half of the ring has about half of the partitions.
+    // One node owns every range: there are equally many of each kind, and half of the ring has about half of the
+    // partitions.
     for kind in ["primary", "local_primary"] {
         let select = format!(
             "SELECT partitions_count FROM system.table_estimates {of_table} AND range_type = '{kind}'"
@@ -126,7 +127,7 @@ fn what_operators_change_of_system_keyspaces_stays_changed_and_the_rest_is_refus
     let replication =
         cql.rows("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = 'system_auth'");
     assert!(format!("{replication:?}").contains("NetworkTopologyStrategy"), "{replication:?}");
-    // Rows of the replicated ones are anybody's, as in Cassandra without an authorizer.
+    // Any user may write to the replicated keyspaces, as in Cassandra without an authorizer.
     cql.run("INSERT INTO system_distributed.partition_denylist (ks_name, table_name, key) VALUES ('a', 'b', 0x00)");
     assert_eq!(cql.rows("SELECT * FROM system_distributed.partition_denylist").len(), 1);
     cql.run("TRUNCATE system_distributed.partition_denylist");

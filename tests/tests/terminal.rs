@@ -1,4 +1,4 @@
-//! The tools of an administrator as a person at a terminal sees them.
+//! Tests the administrator's tools at a terminal.
 
 use end_to_end::{Cql, Server, Terminal, binary, files, root, tool};
 use std::fs;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const KEYSPACE: &str = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 
-/// A table of two SSTables with some megabytes that do not compress.
+/// Creates a table of two SSTables with some megabytes of incompressible data.
 fn filled(server: &Server) -> Cql {
     let cql = Cql::connect(server.address());
     cql.run(&format!("CREATE KEYSPACE shop {KEYSPACE}"));
@@ -24,7 +24,7 @@ fn filled(server: &Server) -> Cql {
     cql
 }
 
-/// `helenus admin VERB` of a server, on a terminal.
+/// Runs `helenus admin VERB` for a server, on a terminal.
 fn admin(server: &Server, args: &[&str]) -> Terminal {
     let data = server.data();
     let mut words = vec!["admin"];
@@ -41,7 +41,7 @@ fn a_compaction_shows_how_far_it_is_and_then_what_came_of_it() {
     let mut terminal = admin(&server, &["compact", "shop", "orders"]);
     terminal.expect("shop.orders  major of 2 SSTables, ");
     terminal.expect(" % of ");
-    // Somebody else looks meanwhile.
+    // A second client asks meanwhile.
     let told = server.admin(&["compactionstats", "-H"]);
     assert!(told.contains("Major compaction") && told.contains("active compaction remaining time"), "{told}");
     server.admin(&["setcompactionthroughput", "0"]);
@@ -74,7 +74,7 @@ fn tables_and_errors_stand_on_a_terminal_as_in_a_pipe() {
         let (shown, code) = admin(&server, args).end();
         assert_eq!((shown, code), (server.admin(args), 0), "{args:?}");
     }
-    // What changes from one moment to the next.
+    // Its other values change between two runs, so only the first lines are compared.
     let (shown, code) = admin(&server, &["tablestats", "-H", "shop.orders"]).end();
     assert!(code == 0 && shown.contains("\t\tTable: orders\n\t\tSSTable count: 2\n"), "{shown}");
     let failed = |args: &[&str]| {
@@ -85,14 +85,14 @@ fn tables_and_errors_stand_on_a_terminal_as_in_a_pipe() {
     assert_eq!((said.as_str(), code), ("helenus: Unknown tables: [order] in keyspace: shop", 1));
     let (said, code) = failed(&["repair"]);
     assert!(code == 1 && said.starts_with("helenus: ") && said.lines().count() <= 2, "{said}");
-    // A slip of the finger: what was meant is said, in the terminal's colours, and the exit code is that of a wrong use.
+    // For a misspelled verb, the message suggests the right one, coloured, and the exit code is that of wrong usage.
     let mut terminal = admin(&server, &["tablestat"]);
     terminal.expect("similar subcommand");
     assert!(terminal.raw().contains("\u{1b}["), "{:?}", terminal.raw());
     assert_eq!(terminal.end().1, 2);
 }
 
-/// A copy of the tables of a Cassandra 4.1.
+/// Copies the tables of a Cassandra 4.1 node.
 fn node(folder: &Path) {
     files::copy_all(&root().join("crates/cql/tests/fixtures/nodes/nb/data"), folder);
 }
@@ -176,6 +176,6 @@ fn help_fits_a_terminal_and_ends_with_examples() {
         assert_eq!(code, 0, "{command}");
         assert!(rest.contains(&format!("helenus {command}")), "{command}: {rest}");
     }
-    // Nobody looks at a pipe: no colours there.
+    // Output to a pipe has no colours.
     assert!(!tool(&["admin", "--help"]).contains('\u{1b}'));
 }

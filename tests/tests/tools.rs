@@ -1,19 +1,19 @@
-//! Cassandra's own tools on the files of the binary: sstabledump prints what Cassandra's own file of the same writes
-//! holds, sstableverify finds no fault, and a node that imports the files answers as we do.
+//! Runs Cassandra's own tools on the files of the binary: sstabledump prints the same as for Cassandra's file of the
+//! same writes, sstableverify finds no fault, and a node that imports the files gives the same answers.
 
 use end_to_end::{Cql, Oracle, Server, files, offline};
 
-/// One table and what is written into it. Every write carries its timestamp, so that two servers store the same.
+/// A table and its writes. Every write has a timestamp, so that two servers store the same.
 struct Example {
     table: &'static str,
-    /// Columns and options, as after `CREATE TABLE name`.
+    /// The columns and options, as written after `CREATE TABLE name`.
     definition: &'static str,
     writes: fn(&str) -> Vec<String>,
 }
 
 const KEYSPACE: &str = "tools";
 
-/// One example a table: what is different about its files.
+/// One example for each feature of the files.
 const EXAMPLES: &[Example] = &[
     Example {
         table: "plain",
@@ -33,7 +33,7 @@ const EXAMPLES: &[Example] = &[
         definition: "(k text, c text, v text, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)",
         writes: one_wide_partition,
     },
-    // Cassandra takes our extension with the schema and any granularity with the file.
+    // Cassandra accepts Helenus's extension in the schema, and any granularity in the file.
     Example {
         table: "fine",
         definition: "(k text, c text, v text, PRIMARY KEY (k, c)) \
@@ -134,7 +134,7 @@ const EXAMPLES: &[Example] = &[
     },
 ];
 
-/// 3,000 rows of 100 bytes: several blocks, so the partition has an index of its rows.
+/// 3,000 rows of 100 bytes, which make several blocks, so that the partition has a row index.
 fn one_wide_partition(table: &str) -> Vec<String> {
     let row = |i: i32| {
         let value = format!("{i:04}").repeat(20);
@@ -151,7 +151,7 @@ fn many_partitions(table: &str) -> Vec<String> {
         .collect()
 }
 
-/// Makes and fills every table of the examples on the server at `address`.
+/// Creates and fills the tables of all examples on the server at `address`.
 fn fill(address: &str) -> Cql {
     let cql = Cql::connect(address);
     cql.run(&format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"));
@@ -202,7 +202,7 @@ fn cassandra_dumps_verifies_imports_and_answers_what_we_wrote() {
         dumps.push((folder, dumped));
     }
 
-    // The same writes once more: what is compacted of both is what each was, and Cassandra's tools take it as well.
+    // The same writes again: the compacted result equals each of the two inputs, and Cassandra's tools accept it too.
     for Example { table, writes, .. } in EXAMPLES {
         writes(&format!("{KEYSPACE}.{table}")).iter().for_each(|write| ours.run(write));
     }

@@ -1,4 +1,4 @@
-//! Compaction: what goes and what stays, what interrupts it, and what readers and restarts see of it.
+//! Compaction: what is purged and what stays, what interrupts it, and what readers and restarts see of it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::*;
 
-/// A moment long after every deletion of the tests, which take their local time from their timestamp.
+/// A time long after every deletion of the tests, whose local deletion times are their timestamps.
 const NOW_US: i64 = 1_700_000_000_000_000;
 
 fn started(seed: u64, change: impl FnOnce(&mut helenus_engine::DatabaseOptions)) -> (Machine, Arc<Database>) {
@@ -53,7 +53,7 @@ fn files_of(machine: &Machine) -> Vec<PathBuf> {
     disk.list(&folder).unwrap()
 }
 
-/// The compacted table's bytes as they stand in the folder: whether a value is still somewhere.
+/// Whether any file of the table still contains a value.
 fn on_disk(machine: &Machine, value: &str) -> bool {
     let disk = machine.host().disk;
     files_of(machine).iter().any(|path| {
@@ -64,7 +64,7 @@ fn on_disk(machine: &Machine, value: &str) -> bool {
     })
 }
 
-/// The only key's row from an SSTable that has no other.
+/// The rows of partition `a`.
 fn rows(database: &Database) -> Vec<(i32, String)> {
     rows_of(database, "t", "a")
 }
@@ -111,14 +111,14 @@ fn a_tombstone_goes_once_it_is_older_than_the_grace() {
 
 #[test]
 fn a_tombstone_stays_while_anything_as_old_may_be_elsewhere() {
-    // In the memtable.
+    // An equally old row is in the memtable.
     let (machine, database) = by_hand(3);
     write(&database, "a", |w, _| w.delete_row(1, 20));
     flush(&database);
     write(&database, "a", |w, t| w.insert(t, 1, "late", 20));
     compact(&database);
     assert_eq!((rows(&database), status(&database).sstables), (vec![], 1));
-    // In another partition of it, which does not matter.
+    // An equally old row is in another partition of the memtable, which does not matter.
     machine.end_tasks();
     let (machine, database) = by_hand(4);
     write(&database, "a", |w, _| w.delete_row(1, 20));
@@ -126,7 +126,7 @@ fn a_tombstone_stays_while_anything_as_old_may_be_elsewhere() {
     write(&database, "b", |w, t| w.insert(t, 1, "late", 20));
     compact(&database);
     assert_eq!(status(&database).sstables, 0, "nothing is left to keep");
-    // In the same partition, but newer.
+    // The row in the same partition is newer.
     write(&database, "a", |w, _| w.delete_row(1, 30));
     flush(&database);
     write(&database, "a", |w, t| w.insert(t, 1, "newer", 40));
@@ -152,7 +152,7 @@ fn a_tombstone_stays_while_an_sstable_cannot_be_read() {
     assert_eq!(status(&database).sstables, 1, "the other cannot be read");
     compact(&database);
     assert_eq!(status(&database).sstables, 1, "what deletes rows of it is kept");
-    // Once it is mended, the row is still deleted.
+    // After the repair, the row is still deleted.
     let mended = damaged.crash_image(Survives::EverythingWritten);
     damaged.end_tasks();
     mended.flip_bit(index, size - 1, 1).unwrap();
@@ -164,7 +164,7 @@ fn a_tombstone_stays_while_an_sstable_cannot_be_read() {
 #[test]
 fn a_purged_delete_stays_deleted_after_replay() {
     let (machine, database) = by_hand(5);
-    // The delete is older in the log than what it hides: replayed from between the two, the row would come back.
+    // The delete comes before the hidden row in the log: a replay from between the two would bring the row back.
     write(&database, "a", |w, _| w.delete_row(1, 20));
     flush(&database);
     write(&database, "a", |w, t| w.insert(t, 1, "hidden", 10).insert(t, 2, "there", 30));
@@ -217,7 +217,7 @@ fn a_reader_goes_on_with_the_files_it_began_with() {
     machine.end_tasks();
 }
 
-/// Begins a compaction of two SSTables of many rows and stops in the midst of it.
+/// Begins a compaction of two SSTables with many rows and stops in the middle.
 fn midway(machine: &Machine, database: &Database) -> Arc<helenus_engine::CompactionRequest> {
     for from in [0, 5000] {
         for c in (from..from + 5000).step_by(100) {
@@ -366,11 +366,11 @@ fn a_damaged_sstable_is_told_and_left_alone() {
     let failure = database.status().compaction_failure.unwrap();
     assert!(failure.contains("corrupt table") && failure.contains("Data.db"), "{failure}");
     assert_eq!(status(&database).sstables, 4);
-    // Once the pause is over it is not tried again: three are too few.
+    // After the pause it is not tried again, because three SSTables are too few.
     machine.advance(20_000_000_000);
     machine.run_until_idle();
     assert_eq!((status(&database).sstables, status(&database).pending_compactions), (4, 0));
-    // The others can be compacted.
+    // The other SSTables can be compacted on request.
     compact(&database);
     assert_eq!(status(&database).sstables, 2);
     machine.end_tasks();

@@ -1,4 +1,4 @@
-//! Counters in the engine: every update counts once, whoever else counts, whatever is flushed, merged or lost.
+//! Counters in the engine: every update counts exactly once, with concurrent updates, flushes, compactions and crashes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -153,7 +153,7 @@ fn an_acknowledged_update_counts_once_after_a_cut_at_every_sync() {
         let after = open(&image.host());
         let found = totals(&after, "k").get(&0).copied().unwrap_or_default();
         assert!((least..=most).contains(&found.0) && found.1 == found.0 * 2, "{found:?} of {least}..={most}");
-        // Whatever was there goes on from there.
+        // Counting continues from the recovered value.
         count(&after, "k", 0, (1, 2)).wait().unwrap();
         assert_eq!(totals(&after, "k")[&0], (found.0 + 1, found.1 + 2));
         after.close().unwrap();
@@ -177,7 +177,7 @@ fn shards_of_other_servers_stay_and_are_summed() {
     create(&database, vec![counters("n", 7)]);
     let table = table_of(&database, "n");
     count(&database, "k", 0, (5, 0)).wait().unwrap();
-    // As a file from another server brings it.
+    // A counter context as in a file from another server.
     let foreign = |clock, number| counter_context::global([3; 16], clock, number);
     for (clock, number, expected) in [(10, 100, 105), (9, 50, 105), (11, 7, 12)] {
         let changes = row(&table, 0, &[("v", &foreign(clock, number))], 1);

@@ -1,10 +1,12 @@
-//! A machine cut off before and after every sync of a run of random operations, and every such machine opened again.
+//! Crashes a machine before and after every sync of a run of random operations, and opens every resulting machine
+//! again.
 //!
-//! The operations are numbered. A reopened database must be in the state after one of them: at least the last that was
-//! acknowledged (in `periodic` mode, where a power cut may take what was acknowledged, the last that waited for a sync
-//! of its own), at most the last that was begun. That one state says it all: what was acknowledged is there, what was
-//! not is there whole or not at all, mutations of several partitions and tables too, truncated tables stay empty, and
-//! tables and rows are of the same moment. `CRASH_RUNS` and `CRASH_SEED` run more and longer, or another.
+//! The operations are numbered. A reopened database must be in the state after one of them: at least the last
+//! acknowledged one (in `periodic` mode, where a power failure may lose acknowledged operations, the last one that
+//! waited for its own sync), at most the last one that began. This single check covers everything: acknowledged
+//! operations are there; others are there completely or not at all, even mutations of several partitions and tables;
+//! truncated tables stay empty; and tables and rows are from the same moment. `CRASH_RUNS` sets the number of runs,
+//! `CRASH_SEED` their seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -23,18 +25,18 @@ use support::{create, table_of};
 
 const KEYS: &[&str] = &["a", "b", "c", "d"];
 
-/// What must be there after a number of operations.
+/// The content that the database must have after a number of operations.
 #[derive(Clone)]
 struct State {
     judges: Vec<Judge>,
-    /// The greatest server timestamp in it.
+    /// The greatest server timestamp in the content.
     server_us: i64,
 }
 
-/// How far a run has come; shared with the watcher of its syncs.
+/// The progress of a run, shared with the watcher of its syncs.
 #[derive(Default)]
 struct Track {
-    /// State after each operation begun, and before the first.
+    /// The state before the first operation, and after each one that began.
     states: Vec<State>,
     /// Operation and ticket of each write.
     tickets: Vec<(usize, Arc<Ticket>)>,
@@ -82,13 +84,13 @@ fn options(mode: SyncMode) -> DatabaseOptions {
     let mut options = DatabaseOptions::new("/db");
     options.sync = Some(mode);
     options.segment_bytes = 16 << 10;
-    // What is deleted goes at the next compaction: runs whose timestamps are out of order keep it (see `Run::purges`).
+    // The next compaction purges deleted data. Runs whose timestamps are out of order keep it (see `Run::purges`).
     options.compaction.purge.grace_s = 0;
     options.compaction.bytes_per_s = 0;
     options
 }
 
-/// The same, where tombstones are kept.
+/// The same options, but tombstones are kept.
 fn keeping(mode: SyncMode) -> DatabaseOptions {
     let mut options = options(mode);
     options.compaction.purge.grace_s = i64::MAX / 4;
@@ -104,7 +106,8 @@ struct Run {
     server_us: i64,
     next_table: u128,
     mode: SyncMode,
-    /// Whether compactions purge; then every timestamp is the server's, so that nothing older comes after a tombstone.
+    /// Whether compactions purge. Then every timestamp is the server's, so that nothing older is written after a
+    /// tombstone.
     purges: bool,
 }
 
@@ -129,7 +132,7 @@ impl Run {
         Run { machine, database, random, track, judges, server_us: 0, next_table: 0x20, mode, purges }
     }
 
-    /// Counts an operation as begun, with the state it leads to. Returns its number.
+    /// Records that an operation begins, with the state after it. Returns its number.
     fn begin(&mut self) -> usize {
         let mut track = self.track.lock();
         track.states.push(State { judges: self.judges.clone(), server_us: self.server_us });
@@ -149,7 +152,7 @@ impl Run {
             5..13 => self.flush(),
             13..16 => self.compact(),
             16..30 => {
-                // As a client does that has one request at a time.
+                // Like a client with one request at a time.
                 if !self.track.lock().tickets.is_empty() {
                     self.wait();
                 }
@@ -163,7 +166,7 @@ impl Run {
     }
 
     fn wait(&self) {
-        // The lock must be free while it waits: the watcher of the syncs takes it.
+        // The lock must be free during the wait, because the watcher of the syncs takes it.
         let ticket = self.track.lock().tickets.last().map(|(_, ticket)| ticket.clone());
         ticket.unwrap().wait().unwrap();
     }
@@ -290,7 +293,7 @@ fn check(database: &Database, states: &[State], allowed: (usize, usize), what: &
     let found = content(database);
     let now_s = database.now_s();
     let (least, greatest) = allowed;
-    // Several operations may lead to the same content: the last one is the one to judge timestamps by.
+    // Several operations may lead to the same content.
     let fits = |op: &usize| expected(&states[*op], now_s) == found;
     if let Some(op) = (least..=greatest).find(fits) {
         return op;
@@ -316,9 +319,10 @@ fn check(database: &Database, states: &[State], allowed: (usize, usize), what: &
     panic!("{text}");
 }
 
-/// Opens a machine after a crash and checks it; then cuts it again.
+/// Opens a machine after a crash, checks it, and crashes it again.
 ///
-/// `again` says whether to go deeper, and the least operation that a power cut during the recovery must leave.
+/// `again` is `None` at the last level; otherwise it is the least operation that must survive a power failure during
+/// the recovery.
 fn recover(
     machine: &Machine,
     mode: SyncMode,
@@ -344,7 +348,7 @@ fn recover(
     assert!(next_us > server_us, "{what}: server timestamp {next_us} after {server_us}");
     machine.stop_watching();
     if let Some(least) = again {
-        // What is acknowledged now survives the next power cut, though the last one left unsynced bytes.
+        // A write acknowledged now survives the next power failure, although the last one left unsynced bytes.
         if let Some(judge) = states[op].judges.first() {
             let mut after = states[op].clone();
             let row = Change::Row {
@@ -386,7 +390,7 @@ fn recover(
     machine.end_tasks();
 }
 
-/// Runs operations, then opens what a crash leaves at each sync: one of three images of it, or all if `thorough`.
+/// Runs operations, then opens what a crash leaves at each sync: one of three images, or all of them if `thorough`.
 fn run(seed: u64, mode: SyncMode, operations: usize, thorough: bool) -> usize {
     let mut run = Run::new(seed, mode);
     for _ in 0..operations {

@@ -1,5 +1,5 @@
-//! Calls of the disk that fail, a full disk, a medium that forgets: what is refused, what goes on, and that nothing
-//! wrong is ever answered.
+//! Failing calls of the disk, a full disk, a medium that loses data: checks what is refused, what goes on, and that no
+//! answer is ever wrong.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -48,7 +48,7 @@ fn put(database: &Database, name: &str, key: &str, c: i32, v: &str, at: i64) -> 
     database.write(&Mutation { updates: vec![update] })?.wait()
 }
 
-/// All rows of a table by key and clustering; the error of the read if it fails.
+/// All rows of a table by key and clustering, or the error of the read.
 fn all(database: &Database, name: &str) -> Result<BTreeMap<(String, i32), String>, Error> {
     let mut whole = command(database, name, "");
     whole.partitions = helenus_engine::read::Partitions::Range(helenus_engine::read::KeyRange::all());
@@ -59,11 +59,11 @@ fn all(database: &Database, name: &str) -> Result<BTreeMap<(String, i32), String
     Ok(rows.rows.into_iter().map(|(key, _, c, v)| ((key, c), v.unwrap_or_default())).collect())
 }
 
-/// A database in which every row is either acknowledged or was refused; what is refused may be there or not.
+/// The expected rows. A write is either acknowledged, or refused; a refused write may be there or not.
 #[derive(Default)]
 struct Ledger {
     acknowledged: BTreeMap<(String, i32), String>,
-    /// Refused since the last acknowledged value of the row.
+    /// Refused values since the last acknowledged value of the row.
     doubtful: BTreeMap<(String, i32), Vec<Option<String>>>,
     clock: i64,
 }
@@ -111,7 +111,7 @@ impl Ledger {
     }
 }
 
-/// One run: operations with a fault somewhere, then none, then a restart.
+/// One run: operations with a fault at some call, then operations without faults, then a restart.
 fn run_with_fault(seed: u64, call: Call, nth: u64, lasting: bool) {
     let what = format!("seed {seed}, {call:?} number {nth}, lasting: {lasting}");
     let machine = Machine::new(seed);
@@ -145,7 +145,7 @@ fn run_with_fault(seed: u64, call: Call, nth: u64, lasting: bool) {
     }
     match all(&database, "t") {
         Ok(found) => ledger.check(&found, &format!("{what}, at the end")),
-        // Refused writes are in memory alone, and nobody is told of them.
+        // Refused writes are only in memory, and are not returned.
         Err(error) => assert!(matches!(error, Error::Unlogged { .. }), "{what}: {error}"),
     }
     assert_eq!(all(&database, "other").unwrap().len(), 1, "{what}");
@@ -246,7 +246,7 @@ fn a_failed_sync_of_the_log_is_final_until_a_restart() {
         put(&database, "t", "b", 1, "safe", 1).unwrap();
         machine.fail(Fault::new(Call::Sync, 1, ErrorKind::Other).on("/commitlog/"));
         for c in 2..5 {
-            // The first meets the failed sync, the others a log that says so: no later sync makes it good.
+            // The first write meets the failed sync, the others a log that has failed: no later sync repairs it.
             let error = put(&database, "t", "a", c, "lost", 1).unwrap_err();
             assert!(matches!(error, Error::LogFailed { .. }), "{error}");
             assert!(error.to_string().contains("until a restart"), "{error}");
@@ -304,7 +304,7 @@ fn size(machine: &Machine, path: &str) -> u64 {
     machine.host().disk.open(Path::new(path)).unwrap().size().unwrap()
 }
 
-/// Whether an error is damage of this file, with a place.
+/// Whether an error reports damage of this file with an offset.
 fn is_damage_of(error: &Error, path: &str) -> bool {
     match error {
         Error::Table(damage) => is_damage(damage, path),
@@ -338,7 +338,7 @@ fn a_flipped_bit_gives_damage_with_its_place_or_the_right_rows_and_other_tables_
             let (offset, bit) = (random.next() % size(&base, &path), random.below(8) as u8);
             let what = format!("{path} at byte {offset}, bit {bit}");
             let component = path.rsplit('-').next().unwrap().to_string();
-            // Flipped before the table is opened.
+            // The bit is flipped before the table is opened.
             let cut = base.crash();
             cut.flip_bit(Path::new(&path), offset, bit).unwrap();
             match try_open(&cut) {
@@ -348,7 +348,7 @@ fn a_flipped_bit_gives_damage_with_its_place_or_the_right_rows_and_other_tables_
                 }
             }
             cut.end_tasks();
-            // Flipped while it is open, before anything is in the cache.
+            // The bit is flipped while the table is open, before anything is in the cache.
             let cut = base.crash();
             let database = try_open(&cut).unwrap();
             cut.flip_bit(Path::new(&path), offset, bit).unwrap();
@@ -391,7 +391,7 @@ fn check_damaged(
     assert_eq!(all(database, "other").unwrap().len(), 1, "{what}: another table suffers");
     put(database, "t", "z", 1, "new", 5).unwrap();
     assert_eq!(rows_of(database, "other", "k").len(), 1);
-    // A flush beside it throws nothing away that could not be read.
+    // A flush of the same table removes no unreadable SSTable.
     let disk = &database.host().disk;
     let before = disk.exists(Path::new(path));
     database.flush_all().unwrap();
@@ -461,7 +461,7 @@ fn a_damaged_log_is_refused_with_segment_and_offset_unless_told_to_skip() {
         file.read_exact_at(&mut bytes, 0).unwrap();
         bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
     };
-    // Behind those with records there may be some that were made ahead, with a head alone.
+    // After the segments with records there may be prepared ones, which have only a header.
     let has_records = |segment: &Path| end_of(segment) > 64;
     let segments: Vec<_> = segments
         .into_iter()
@@ -478,13 +478,14 @@ fn a_damaged_log_is_refused_with_segment_and_offset_unless_told_to_skip() {
             match try_open(&cut) {
                 Err(Error::LogDamaged { path, offset: told, .. }) => {
                     assert_eq!(&path, segment);
-                    // The start of the record; the one that describes the system's tables is long.
+                    // The reported offset is the start of the record; the record that defines the system tables is
+                    // long.
                     assert!(told <= offset, "told {told}, flipped {offset}");
                     refused += 1;
                 }
                 Err(error) => panic!("{error}"),
                 Ok(database) => {
-                    // Only the last records, behind which nothing proves that they were ever whole.
+                    // Only damage of the last records: nothing after them proves that they were ever complete.
                     assert_eq!(index, segments.len() - 1, "byte {offset} of {}", segment.display());
                     assert!(all(&database, "t").unwrap().len() >= 55);
                 }
@@ -496,7 +497,7 @@ fn a_damaged_log_is_refused_with_segment_and_offset_unless_told_to_skip() {
             options.skip_damaged_log = true;
             let (database, report) = Database::open(again.host(), options).unwrap();
             assert!(report.skipped.iter().all(|(path, _)| path == segment), "{report:?}");
-            // The first segments hold the table itself.
+            // The first segments contain the definition of the table.
             if database.schema().table("ks", "t").is_some() {
                 let left = all(&database, "t").unwrap();
                 assert!(left.len() >= 60 - 25, "{}", left.len());

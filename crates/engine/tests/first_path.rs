@@ -1,5 +1,5 @@
-//! The first complete path: a table is created, rows are written, read, flushed, read again, and read after a restart
-//! and after a crash.
+//! The basic path: a table is created; rows are written, read, flushed, read again, and read after a restart and after
+//! a crash.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -32,7 +32,7 @@ fn rows_are_there_from_memory_from_disk_and_after_restarts() {
     let empty = run(&database, &command(&database, "t", "only-static")).empty;
     assert_eq!(empty, [("only-static".to_string(), Some("s".to_string()))]);
 
-    // The process dies: what was handed to the system survives, and the log is replayed.
+    // The process dies: what the system has synced survives, and the log is replayed.
     let after = machine.crash_image(Survives::OnlySynced);
     machine.end_tasks();
     drop(database);

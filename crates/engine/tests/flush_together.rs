@@ -1,5 +1,5 @@
-//! Many tables are flushed together: their syncs meet, a cut between any two of them loses nothing, and a call that fails costs
-//! at most the flush of its table.
+//! Many tables are flushed together: they share syncs, a crash between any two of these loses nothing, and a failing
+//! call costs at most the flush of its table.
 //!
 //! Longer, or with another seed: `FLUSH_RUNS=300 FLUSH_SEED=9 cargo test -p helenus-engine --test flush_together`.
 
@@ -16,19 +16,19 @@ use std::sync::{Arc, Mutex};
 use support::random::{Random, from_environment};
 use support::*;
 
-/// What changes names or bytes: the next sync has something to do.
+/// Calls that change names or bytes, so that the next sync has something to do.
 const CHANGES: [Call; 7] =
     [Call::Create, Call::Write, Call::SetSize, Call::Rename, Call::Remove, Call::CreateDir, Call::Link];
-/// Steps of a flush of one group of tables that end with syncs: folders, the log, ADD, files, COMMIT, transaction logs gone, the
-/// log's record, segments.
+/// Steps with syncs in the flush of one group of tables: folders, the log, ADD, files, COMMIT, removal of transaction
+/// logs, the log's record, segments.
 const STEPS: u64 = 8;
 const GROUP: u64 = 32;
-/// Those of closing the log, of a segment that is made, and of a flush of what the first one left.
+/// Further syncs: of closing the log, of a new segment, and of a flush of what the first one left.
 const BESIDES: u64 = 12;
 
 type Rows = BTreeMap<String, Vec<(i32, String)>>;
 
-/// A database of some tables with some rows each, some of them on the disk already.
+/// A database of some tables with some rows each, some of which are on the disk already.
 fn filled(random: &mut Random, tables: usize) -> (Machine, Arc<Database>, Rows) {
     let machine = Machine::new(random.next());
     let database = open(&machine.host());
@@ -57,7 +57,7 @@ fn assert_rows(database: &Database, rows: &Rows, what: &str) {
     }
 }
 
-/// Counts syncs that have something to do: each is a commit of the file system's journal.
+/// Counts the syncs that have something to do: each is a commit of the file system's journal.
 fn count_commits(machine: &Machine) -> Arc<AtomicU64> {
     let commits = Arc::new(AtomicU64::new(0));
     let (counted, seen, watched) = (commits.clone(), AtomicU64::new(0), machine.clone());
@@ -140,7 +140,7 @@ fn a_call_that_fails_costs_no_row_and_the_next_flush_does_the_rest() {
         assert!(flushed.is_ok() || machine.faults_struck() > 0, "{what}: {flushed:?}");
         machine.clear_faults();
         assert_rows(&database, &rows, &what);
-        // A sync of the log that failed is final until the restart.
+        // A failed sync of the log is final until the restart.
         let flushed = database.flush_all();
         let is_log = flushed.as_ref().is_err_and(|error| error.to_string().contains("until a restart"));
         assert!(flushed.is_ok() || is_log, "{what}: {flushed:?}");

@@ -1,5 +1,5 @@
-//! Memtables that were flushed and are still held by a read: the flusher comes to rest although their memory is in use, and
-//! writes go on when the read lets go of them.
+//! Flushed memtables that a read still holds: the flusher stops although their memory is in use, and writes go on when
+//! the read releases them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use support::*;
 
 const MEMTABLE_BYTES: usize = 12 << 20;
-/// More steps of background work than any of it needs here.
+/// More steps than any background work in this test needs.
 const STEPS_MAX: usize = 2000;
 
 fn write(database: &Database, (from, to): (i32, i32)) {
@@ -22,7 +22,7 @@ fn write(database: &Database, (from, to): (i32, i32)) {
 }
 
 fn rest(machine: &Machine) {
-    // The flusher looks ten times a second.
+    // The flusher checks ten times a second.
     machine.advance(200_000_000);
     assert!((0..STEPS_MAX).any(|_| !machine.step()), "background work goes on for ever");
 }
@@ -41,7 +41,7 @@ fn the_flusher_rests_while_reads_hold_flushed_memtables() {
         }
         database.flush_all().unwrap();
         rest(&machine);
-        // What comes next is written beside what the read holds.
+        // The next writes go to memory beside the memtable that the read holds.
         for row in 0..10 {
             write(&database, (first + row, first + row + 1));
             rest(&machine);

@@ -1,7 +1,8 @@
-//! Random writes, deletions, TTLs, flushes, compactions, truncates, restarts and crashes over tables whose indexes come
-//! and go: what a search through an index finds is what reading the table and testing each row finds, page by page.
+//! Random writes, deletions, TTLs, flushes, compactions, truncates, restarts and crashes over tables whose indexes are
+//! created and dropped. A search through an index must find, page by page, what a read of the whole table with a test
+//! of each row finds.
 //!
-//! `INDEX_RUNS` and `INDEX_SEED` run more, or one.
+//! `INDEX_RUNS` sets the number of runs, `INDEX_SEED` selects one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -33,7 +34,7 @@ const INDEXES: &[(&str, &str, bool)] = &[
     ("on_entries", "entries(m)", false),
 ];
 
-/// A row found: its partition and clustering.
+/// A found row: its partition key and clustering.
 type Found = (Vec<u8>, Vec<Vec<u8>>);
 
 struct Run {
@@ -66,13 +67,13 @@ fn change_indexes(database: &Database, change: impl FnOnce(&mut Table, i64)) {
     changed.map_err(|_| "the schema changes").unwrap().1.wait().unwrap();
 }
 
-/// Takes the rows that have what is asked for.
+/// Collects the rows that match the search.
 struct Finder<'a> {
     table: &'a Table,
     name: &'a str,
     value: &'a [u8],
     path: &'a [u8],
-    /// The row must have a value at or after `value`, not equal to it.
+    /// Whether the row must have a value equal to or greater than `value`, instead of an equal one.
     is_range: bool,
     now_s: i64,
     key: Vec<u8>,
@@ -136,7 +137,7 @@ impl Run {
         self.database.as_ref().unwrap()
     }
 
-    /// Makes or drops an index, if the table has its column.
+    /// Creates or drops an index, if the table has its column.
     fn toggle(&self, (name, target, is_sai): (&str, &str, bool)) {
         let column = target.trim_end_matches(')').rsplit('(').next().unwrap();
         if table_of(self.database(), "t").column(column).is_none() {
@@ -170,7 +171,7 @@ impl Run {
         self.database = Some(Database::open(self.machine.host(), options(self.seed)).unwrap().0);
     }
 
-    /// Looks for a value that is there, or for one that is not.
+    /// Searches for a value that may or may not be there.
     fn find(&self, random: &mut Random) {
         let database = self.database();
         let table = table_of(database, "t");
@@ -256,7 +257,7 @@ impl Run {
                 let mut changes: Vec<Timed> = (0..count).map(|_| maker.change()).collect();
                 for timed in &mut changes {
                     *clock_us += 10;
-                    // Old ones among them where nothing is purged, but no two alike: see `observe` on ties.
+                    // Runs that purge nothing include old timestamps, but no two are equal: see `observe` on ties.
                     let is_late = !self.seed.is_multiple_of(2) && random.chance(50);
                     let late_us = if is_late { random.below(300) as i64 * 10 + 5 } else { 0 };
                     timed.timestamp_us = *clock_us - late_us;

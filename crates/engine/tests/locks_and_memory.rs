@@ -1,5 +1,5 @@
-//! A request that waits for a partition lock while it holds memory, and the request that has the lock and waits for memory:
-//! the first gives its memory back and begins again, so that both come to their end long before any deadline.
+//! One request holds memory and waits for a partition lock; another has the lock and waits for memory. The first
+//! releases its memory and starts again, so that both finish long before any deadline.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -20,8 +20,8 @@ fn partition(database: &Database) -> [(TableId, Token); 1] {
     [(table_of(database, "t").id, Token::of_key(b"a"))]
 }
 
-/// Serves a request as a thread that may wait does: from its start again whenever it has to give way. Returns how often it
-/// began.
+/// Serves a request as a thread that may wait does: starts it again whenever it must give way. Returns the number of
+/// starts.
 fn served(mut attempt: impl FnMut() -> Result<(), Error>) -> u32 {
     let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
     let mut begun = 0;
@@ -36,7 +36,7 @@ fn served(mut attempt: impl FnMut() -> Result<(), Error>) -> u32 {
 
 #[test]
 fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
-    // Whoever has waited longer than this is refused, and `served` panics.
+    // A request that waits longer than this is refused, and `served` panics.
     set_limits(Split { shared: 8 * MIB, one_more: MIB }, Duration::from_secs(3600));
     let database = open(&memory::host());
     create(&database, vec![table("t", 7, false)]);
@@ -49,7 +49,7 @@ fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
                     let locked = database.turn(partition(&database).into_iter(), true)?;
                     if !std::mem::replace(&mut is_met, true) {
                         has_lock.wait();
-                        // The other has its memory now.
+                        // The other request has its memory now.
                         has_lock.wait();
                     }
                     grow((second * MIB) as usize)?;

@@ -1,4 +1,4 @@
-//! Segments of the commit log that are used again: what they held before is no part of the log.
+//! Reused segments of the commit log: their old content is not part of the log.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -42,7 +42,7 @@ fn segments_used_again_replay_what_they_hold_now_and_nothing_else() {
         let rows = (round * 1000, round * 1000 + 700);
         write(&database, rows);
         expected.extend((rows.0..rows.1).map(|c| (c, format!("v{c}"))));
-        // In the middle of segments that held other rows before: the process dies, or the machine is cut.
+        // The process dies, or the machine loses power, in the middle of segments that contained other rows before.
         for survives in [Survives::EverythingWritten, Survives::OnlySynced, Survives::Torn { seed: 5 }] {
             let after = machine.crash_image(survives);
             let again = open_small(&after);

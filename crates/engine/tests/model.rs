@@ -1,7 +1,8 @@
-//! Random operations against the judge: writes with ties of timestamps, deletions of every kind, TTLs, flushes,
+//! Random operations, compared with the judge: writes with equal timestamps, deletions of every kind, TTLs, flushes,
 //! compactions, restarts, truncates; reads by names and slices, in both directions, with limits and pages.
 //!
-//! A failing run is cut down to the operations it needs and printed. `MODEL_RUNS` and `MODEL_SEED` run more, or one.
+//! A failing run is reduced to the operations it needs and printed. `MODEL_RUNS` sets the number of runs, `MODEL_SEED`
+//! selects one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -22,7 +23,7 @@ const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "a\0"];
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Table, key and changes of each partition; one mutation.
+    /// One mutation: table, key and changes of each partition.
     Write(Vec<(usize, Vec<u8>, Vec<Timed>)>),
     Read(usize, Ask),
     Flush(usize),
@@ -65,7 +66,7 @@ fn shapes(random: &mut Random) -> Vec<Shape> {
     names.map(shape).to_vec()
 }
 
-/// Whether compactions purge; then timestamps only grow, so that nothing older comes after a tombstone.
+/// Whether compactions purge. Then timestamps only grow, so that nothing older is written after a tombstone.
 fn purges(seed: u64) -> bool {
     seed.is_multiple_of(2)
 }
@@ -106,7 +107,7 @@ fn operations(random: &mut Random, shapes: &[Shape], count: usize, seed: u64) ->
         .collect()
 }
 
-/// A database with its judges.
+/// A database and its judges.
 struct Run {
     seed: u64,
     machine: Machine,
@@ -210,7 +211,7 @@ impl Drop for Run {
     }
 }
 
-/// Runs operations, then compares everything; the panic's text if it fails.
+/// Runs operations, then compares everything. Returns the panic's text if this fails.
 fn run(seed: u64, shapes: &[Shape], ops: &[Op]) -> Result<(), String> {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let mut run = Run::new(seed, shapes);
@@ -229,7 +230,7 @@ fn run(seed: u64, shapes: &[Shape], ops: &[Op]) -> Result<(), String> {
     })
 }
 
-/// Leaves out operations, then changes of writes, as long as it still fails.
+/// Removes operations, then changes of writes, as long as the run still fails.
 fn shrink(seed: u64, shapes: &[Shape], mut ops: Vec<Op>) -> Vec<Op> {
     let mut size = ops.len() / 2;
     while size > 0 {
@@ -274,7 +275,7 @@ fn shrink(seed: u64, shapes: &[Shape], mut ops: Vec<Op>) -> Vec<Op> {
     ops
 }
 
-/// A table of two rows, whose map has any number of elements.
+/// A table of two rows whose map has any number of elements.
 fn large_shape(random: &mut Random) -> Shape {
     Shape {
         name: "t0",
@@ -290,7 +291,7 @@ fn large_shape(random: &mut Random) -> Shape {
     }
 }
 
-/// Operations on one partition of it: few, each of many elements, and a write of many deletions of ranges.
+/// A few operations on one partition of this table, each with many elements, and a write with many range deletions.
 fn large_operations(random: &mut Random, shape: &Shape) -> Vec<Op> {
     let keys = &KEYS[..1];
     let mut ops = Vec::new();
@@ -313,7 +314,7 @@ fn large_operations(random: &mut Random, shape: &Shape) -> Vec<Op> {
     ops
 }
 
-/// As the test below, with rows of more cells than two bytes count. `MODEL_LARGE_RUNS` runs more.
+/// Like the test below, with rows of more cells than two bytes can count. `MODEL_LARGE_RUNS` sets the number of runs.
 #[test]
 fn rows_of_any_number_of_cells_are_read_flushed_compacted_and_replayed() {
     let runs = from_environment("MODEL_LARGE_RUNS", 3);

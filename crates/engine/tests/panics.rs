@@ -1,6 +1,6 @@
-//! A panic costs the work that it happens in: a flush, a compaction or a read, at a drawn call of the disk, forward of which
-//! everything goes on. Other tables are written and read, the table is marked until its work goes well, its memtable and its
-//! records in the log stay, and after a crash all rows are there. `PANIC_RUNS` and `PANIC_SEED` run more, or others.
+//! A panic ends only the operation in which it happens: a flush, a compaction or a read, at a random call of the disk.
+//! Other tables are written and read, the table is marked until its operation succeeds, its memtable and its log
+//! records stay, and after a crash all rows are there. `PANIC_RUNS` sets the number of runs, `PANIC_SEED` their seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -28,7 +28,7 @@ const CALLS: &[Call] = &[
     Call::List,
 ];
 
-/// Without a cache, so that reads come to the files.
+/// Opens the database without a cache, so that reads reach the files.
 fn open(machine: &Machine) -> Arc<Database> {
     support::open_with(&machine.host(), |options| options.memory.cache = 0)
 }
@@ -36,7 +36,7 @@ fn open(machine: &Machine) -> Arc<Database> {
 struct Run {
     machine: Machine,
     database: Arc<Database>,
-    /// The rows of `t`, and as many of `other`.
+    /// The rows of `t`; `other` has as many.
     rows: Vec<(i32, String)>,
 }
 
@@ -65,7 +65,7 @@ impl Run {
         assert_eq!(rows_of(&self.database, "t", "key"), self.rows);
     }
 
-    /// A fault of files of `t` that panics.
+    /// Sets a random fault that panics, in the files of `t`.
     fn draw(&self, random: &mut Random) {
         let (call, nth) = (*random.pick(CALLS), 1 + random.below(6) as u64);
         self.machine.fail(Fault::new(call, nth, Other).on("/ks/t-").panicking());
@@ -127,13 +127,13 @@ fn go(seed: u64, seen: &mut [usize; 4]) {
             run.crash();
             run.check();
         }
-        // What failed goes well the next time.
+        // The failed operation succeeds the next time.
         run.database.flush_all().unwrap();
         run.database.compact(vec![t, other]).wait().unwrap();
         assert_eq!(run.failures()[..2], [None, None], "{what}");
         run.check();
     }
-    // A stop with a flush that panics says what is not written, and the next start has it.
+    // A shutdown whose flush panics reports the unflushed table, and the next start has its rows.
     run.write(5);
     run.machine.fail(Fault::new(Call::Create, 1, Other).on("/ks/t-").lasting().panicking());
     let told = run.database.close().unwrap_err().to_string();
@@ -163,7 +163,7 @@ fn a_table_whose_flush_panics_does_not_keep_others_from_being_written_in_the_bac
     let database = support::open_with(&machine.host(), |options| options.memory.memtables = 4 << 20);
     create(&database, vec![table("t", 1, false), table("other", 2, false)]);
     machine.fail(Fault::new(Call::Create, 1, Other).on("/ks/t-").lasting().panicking());
-    // The waits for memory are of no interest here.
+    // This test ignores waits for memory.
     let write = |from: i32| {
         for c in from..from + 1500 {
             for name in ["t", "other"] {

@@ -1,5 +1,5 @@
-//! The read path's promises: where pages end, what stays cached, that a first try never waits, and that the memory one
-//! read leaves for the next carries nothing of it.
+//! Guarantees of the read path: where pages end, what stays cached, that a read that may not block never waits, and
+//! that the memory reused by the next read carries no data over.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -67,7 +67,7 @@ fn a_page_over_garbage_ends_by_its_tombstones_and_the_pages_together_give_the_wh
         }
         assert_eq!(pages, [(0, 10_000), (0, 10_000), (1, 5_000)], "flushed {flushed}");
         assert_eq!(rows.rows.len(), 1);
-        // Who asks for no pages gets everything.
+        // A read without pages returns everything.
         command.page_rows = None;
         command.resume = None;
         let end = read(&database, &command, WAITS, &mut Rows::default()).0.unwrap();
@@ -77,7 +77,7 @@ fn a_page_over_garbage_ends_by_its_tombstones_and_the_pages_together_give_the_wh
     machine.end_tasks();
 }
 
-/// Full after so many rows.
+/// A sink that is full after `room` rows.
 struct Small {
     rows: Rows,
     room: usize,
@@ -178,7 +178,7 @@ fn a_row_by_name_has_its_chunk_decompressed_up_to_it_and_longer_ones_are_read_wh
         });
         create(&database, vec![table("t", 1, false)]);
         let t = table_of(&database, "t");
-        // Some behind the few kilobytes that are foreseen, some longer than a chunk.
+        // Some rows end after the few kilobytes that a read expects to need, and some are longer than a chunk.
         let value = |c: i32| format!("{c} is the row of {}", "x".repeat((c * c % 311 * 70) as usize));
         let write = |writes: Write, c| writes.insert(&t, c, &value(c), 10);
         (0..300).fold(Write::default(), write).to(&database, "t", "a").wait().unwrap();
@@ -223,21 +223,21 @@ fn a_first_try_never_waits_and_the_second_reads_only_what_the_first_missed() {
         slice.filter = Arc::new(ClusteringFilter::Slices(vec![bounds]));
         slice
     };
-    // In the page cache: the try reads the file without waiting.
+    // The data is in the page cache: a read that may not block reads the file without waiting.
     let (end, probe) = read(&database, &slice(100), TRIES, &mut Rows::default());
     assert_eq!(end.unwrap(), ReadEnd::Complete);
     assert!(probe.touched.blocks_read > 0);
-    // Nowhere in memory: compressed chunks are refused as index pages are.
+    // The data is not in memory: reads of compressed chunks are refused like those of index pages.
     machine.set_cold_reads(100);
     let refused = read(&database, &slice(4000), TRIES, &mut Rows::default()).0;
     assert!(matches!(refused, Err(Error::WouldBlock)));
     let mut rows = Rows::default();
     let (end, waited) = read(&database, &slice(4000), WAITS, &mut rows);
     assert_eq!((end.unwrap(), rows.rows.len()), (ReadEnd::Complete, 100));
-    // The index was read by the first slice already and stays.
+    // The first slice has read the index, which stays cached.
     assert_eq!(waited.touched.index_pages_read, 0);
     assert!(waited.touched.blocks_read > 0);
-    // From then on a try finds it in the block cache.
+    // From then on, a read that may not block finds the data in the block cache.
     let (end, probe) = read(&database, &slice(4000), TRIES, &mut Rows::default());
     assert_eq!((end.unwrap(), probe.touched.blocks_read), (ReadEnd::Complete, 0));
     machine.set_cold_reads(0);
@@ -256,8 +256,8 @@ fn memory_that_a_read_leaves_carries_nothing_into_the_next() {
     database.flush(t.id).unwrap();
     Write::default().delete_range(10, 290, 20).to(&database, "t", "a").wait().unwrap();
     load(&database, &d, "a", 50, "other");
-    // A merge of memtable and SSTable under a range deletion and a static row, then a memtable alone, then a partition
-    // that is not there, then a refusal in the middle.
+    // A merge of memtable and SSTable with a range deletion and a static row, then a memtable alone, then a missing
+    // partition, then a failure in the middle.
     for _ in 0..3 {
         assert_eq!(rows_of(&database, "t", "a").len(), 10 + 9);
         let rows = run(&database, &command(&database, "d", "a"));
@@ -283,7 +283,7 @@ fn one_row(database: &Database, table: &Arc<Table>, c: i32) -> ReadCommand {
     one
 }
 
-/// The values of `v` that a read of one row gives, SSTables asked for it, and left out as older than the row.
+/// The values of `v` that a read of one row returns, the SSTables it read, and those it skipped as older than the row.
 fn row_and_sstables(database: &Database, command: &ReadCommand) -> (Vec<Option<String>>, u64, u64) {
     let mut rows = Rows::default();
     let (end, probe) = read(database, command, WAITS, &mut rows);
@@ -307,7 +307,7 @@ fn a_row_whose_newest_cells_are_all_there_asks_no_older_sstable() {
         write.to(&database, "t", "a").wait().unwrap();
         database.flush(t.id).unwrap();
     };
-    // Row 1 is written over twice, 2 is written over in part, 3 is deleted, 4 is as old as what lies behind it.
+    // Row 1 is overwritten twice, row 2 in part, row 3 is deleted, and row 4 is as old as the data in older SSTables.
     for (timestamp_us, v) in [(10, "oldest"), (20, "old")] {
         let rows = (1..=4).map(|c| whole(&t, c, v, timestamp_us));
         rows.for_each(|row| row.to(&database, "t", "a").wait().unwrap());
@@ -330,14 +330,14 @@ fn a_row_whose_newest_cells_are_all_there_asks_no_older_sstable() {
     let only_v = Some(t.column("v").unwrap().id).into_iter().collect();
     let only_v = ReadCommand { columns: Some(only_v), ..one_row(&database, &t, 2) };
     assert_eq!(row_and_sstables(&database, &only_v), (new(), 1, 2), "w is not asked for");
-    // A static column is asked for and stands in the oldest alone.
+    // A static column is requested, and only the oldest SSTable may contain it.
     let with_static = ReadCommand { statics: true, ..one_row(&database, &t, 1) };
     assert_eq!(row_and_sstables(&database, &with_static), (new(), 3, 0));
-    // Memory has the row: no SSTable is asked.
+    // The memtable has the row: no SSTable is read.
     whole(&t, 1, "newest", 40).to(&database, "t", "a").wait().unwrap();
     let newest = vec![Some("newest".to_owned())];
     assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 1)), (newest.clone(), 0, 3));
-    // Nothing is known of a row behind a range deletion; the SSTable after it has all.
+    // A row after a range tombstone marker counts as unknown; the newest SSTable determines it.
     Write::default().delete_range(0, 3, 5).to(&database, "t", "a").wait().unwrap();
     assert_eq!(row_and_sstables(&database, &one_row(&database, &t, 1)), (newest, 1, 2));
     database.close().unwrap();
@@ -350,7 +350,8 @@ fn a_row_that_only_expired_or_deleted_cells_are_known_of_is_looked_for_further_d
     let database = open(&machine.host());
     create(&database, vec![table("t", 1, false)]);
     let t = table_of(&database, "t");
-    // The marker is old, and of a third column nothing is known: that the row is alive stands in the older SSTable.
+    // The newer SSTable has neither the row marker nor the third column: only the older one shows that the row is
+    // alive.
     Write::default().insert(&t, 1, "old", 10).to(&database, "t", "a").wait().unwrap();
     database.flush(t.id).unwrap();
     let unset = ["v", "w"].iter().fold(Write::default(), |write, column| write.unset(&t, (1, column), 20));
@@ -368,7 +369,7 @@ fn a_range_deletion_before_1970_is_kept_in_a_wide_partition_and_found_again() {
     let database = open(&machine.host());
     create(&database, vec![table("t", 1, false)]);
     let t = table_of(&database, "t");
-    // Row 1999 is older than the deletion, all others are newer; the row index has many blocks.
+    // Row 1999 is older than the deletion, all others are newer. The row index has many blocks.
     load(&database, &t, "a", 1_999, &"x".repeat(200));
     Write::default().insert(&t, 1_999, "hidden", -10).to(&database, "t", "a").wait().unwrap();
     Write::default().delete_range(100, 3_000, -5).to(&database, "t", "a").wait().unwrap();
@@ -393,7 +394,7 @@ fn a_limited_slice_has_chunks_decompressed_as_far_as_it_goes_and_comes_back_to_n
             options.dir = format!("/cache-{cache}").into();
         });
         create(&database, vec![table("even", 1, false), table("odd", 1, false)]);
-        // Rows of one size, and rows of which the mean says nothing.
+        // Rows of equal size, and rows whose mean size says nothing about a single row.
         let even = |c: i32| format!("{c:>40}");
         let odd = |c: i32| format!("{c} is the row of {}", "x".repeat((c * c % 311 * 30) as usize));
         for (name, value) in [("even", &even as &dyn Fn(i32) -> String), ("odd", &odd)] {
@@ -444,7 +445,7 @@ fn names_near_each_other_are_found_whatever_lies_between_them() {
     let database = open(&machine.host());
     create(&database, vec![table("t", 1, false)]);
     let t = table_of(&database, "t");
-    // Every third is missing; ranges and rows are deleted.
+    // Every third row is missing; ranges and rows are deleted.
     let is_there = |c: i32| c % 3 != 1 && !(700..760).contains(&c) && c != 1200 && c != 1500;
     let write = |writes: Write, c| if c % 3 == 1 { writes } else { writes.insert(&t, c, "value", 10) };
     let all = (0..3000).fold(Write::default(), write);
@@ -458,7 +459,7 @@ fn names_near_each_other_are_found_whatever_lies_between_them() {
     for step in [1, 2, 5, 40, 333] {
         for from in (0..2900).step_by(37) {
             for reversed in [false, true] {
-                // Near ones, then one far off, then near ones again.
+                // Rows near each other, then some far away.
                 let names = (0..20).map(|at| from + at * step).chain([2950, 2951, 2953]);
                 let mut names: Vec<i32> = names.filter(|c| *c < 3000).collect();
                 names.sort_unstable();
@@ -482,8 +483,8 @@ fn names_near_each_other_are_found_whatever_lies_between_them() {
     machine.end_tasks();
 }
 
-/// A partition of 4,000 rows with deleted ranges that begin and end anywhere, a static row and a deletion of all that was
-/// before, in one SSTable.
+/// A partition of 4,000 rows in one SSTable, with range deletions at arbitrary positions, a static row, and an older
+/// partition deletion.
 fn wide_with_deletions(database: &Database, name: &str) {
     let t = table_of(database, name);
     Write::default().delete_partition(3).to(database, name, "a").wait().unwrap();
@@ -496,11 +497,11 @@ fn wide_with_deletions(database: &Database, name: &str) {
         Write::default().delete_range(c, c + 75, 20).to(database, name, "a").wait().unwrap();
     }
     database.flush(t.id).unwrap();
-    // Hidden by the deletion in the SSTable, which a read has from there.
+    // This row is hidden by the partition deletion, which a read must take from the SSTable.
     Write::default().insert(&t, 5_000, "deleted", 2).to(database, name, "a").wait().unwrap();
 }
 
-/// Slices and names of that partition, in both directions, with the static row and without.
+/// Reads of slices and names of that partition, in both directions, with and without the static row.
 fn many_reads(database: &Database, name: &str) -> Vec<ReadCommand> {
     let t = table_of(database, name);
     let mut asked = Vec::new();
@@ -534,7 +535,7 @@ fn many_reads(database: &Database, name: &str) -> Vec<ReadCommand> {
 #[test]
 fn a_partition_whose_row_index_is_in_memory_gives_the_same_rows() {
     let machine = Machine::new(6);
-    // Without memory for it, every read walks the trie.
+    // Without memory for the row index, every read walks the trie.
     let [without, with] = [0, 64 << 20].map(|cache| {
         let database = open_with(&machine.host(), |options| {
             options.memory.cache = cache;

@@ -1,6 +1,7 @@
-//! What is logged can be applied, flushed and replayed: changes of every kind, drawn, half of them with bytes that no statement
-//! writes. The engine refuses each of them before its record is written, or keeps it for good: it is read, replayed after a
-//! crash, flushed, compacted and read again. `STORABLE_RUNS` and `STORABLE_SEED` run more, or others.
+//! Every logged change can be applied, flushed and replayed. The changes are random and of every kind, half of them
+//! with bytes that no statement writes. The engine either refuses a change before its record is written, or keeps it:
+//! it is read, replayed after a crash, flushed, compacted and read again. `STORABLE_RUNS` sets the number of runs,
+//! `STORABLE_SEED` their seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -18,7 +19,7 @@ use support::random::{Random, from_environment};
 use support::{create, table_of};
 use uuid::Uuid;
 
-/// A table with one of several clusterings: types whose values all have an order, and those of which some have none.
+/// A table with a random clustering: types whose byte strings all have an order, and types for which some have none.
 fn shape(random: &mut Random) -> Table {
     let text = || Arc::new(CqlType::Text);
     let clustering = [
@@ -64,7 +65,7 @@ fn deletion(random: &mut Random) -> DeletionTime {
     DeletionTime { timestamp_us: 1 + random.below(9) as i64, local_s: 1_700_000_000 }
 }
 
-/// Changes as statements make them; the cells of a column in the order of their paths.
+/// Random changes as statements make them, with the cells of a column in the order of their paths.
 fn drawn(table: &Table, random: &mut Random) -> Changes {
     let mut changes = Changes::default();
     for _ in 0..1 + random.below(3) {
@@ -119,7 +120,7 @@ fn cell(table: &Table, column: &str, random: &mut Random) -> Cell {
     }
 }
 
-/// The same changes with some bytes that are others, twice there, or gone.
+/// The same changes with some bytes changed, duplicated or removed.
 fn spoilt(changes: &Changes, random: &mut Random) -> Changes {
     let mut bytes = changes.as_bytes().to_vec();
     for _ in 0..1 + random.below(3) {

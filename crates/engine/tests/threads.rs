@@ -1,5 +1,5 @@
-//! Threads of the machine's own beside each other: writers, readers, flushes, compactions, new tables. Each reader finds what
-//! was acknowledged before it began, and of each writer's rows no later one without the earlier. What a sanitizer looks at.
+//! Real threads at the same time: writers, readers, flushes, compactions, new tables. Each reader must find what was
+//! acknowledged before it began, and none of a writer's rows without the earlier ones. Sanitizers run this test.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -16,14 +16,14 @@ const WRITERS: usize = 3;
 const READERS: usize = 2;
 const ROWS: i32 = 400;
 
-/// How many rows of each writer are acknowledged.
+/// The number of acknowledged rows of each writer.
 type Acknowledged = [AtomicI32; WRITERS];
 
 fn key(writer: usize) -> String {
     format!("writer {writer}")
 }
 
-/// Writes rows in their order, each waited for.
+/// Writes rows in order, and waits for each.
 fn write(database: &Database, writer: usize, acknowledged: &Acknowledged) {
     let t = table_of(database, "t");
     for c in 0..ROWS {
@@ -59,7 +59,7 @@ fn read(database: &Database, acknowledged: &Acknowledged, ended: &AtomicBool) {
     }
 }
 
-/// Flushes, compacts and makes tables until the writers have ended.
+/// Flushes, compacts and creates tables until the writers have ended.
 fn upkeep(database: &Database, ended: &AtomicBool) {
     let id = table_of(database, "t").id;
     let mut round = 0;
@@ -90,7 +90,7 @@ fn reads_beside_writes_flushes_compactions_and_new_tables_show_all_that_is_ackno
         let writers: Vec<_> =
             (0..WRITERS).map(|writer| scope.spawn(move || write(database, writer, acknowledged))).collect();
         let written: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        // Also when one of them has failed: the others end by it.
+        // Set even if a writer has failed, so that the other threads end.
         ended.store(true, Ordering::Release);
         written.into_iter().for_each(|one| one.unwrap());
     });

@@ -1,5 +1,5 @@
-//! Records of the log whose checksum is right and whose content no table could keep: refused by segment and offset, passed over
-//! when told to, and no concern of the tables that are flushed beyond them.
+//! Log records with a valid checksum that no table can store: they are refused with segment and offset, skipped if the
+//! options say so, and ignored for tables that are flushed beyond them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -19,7 +19,7 @@ use support::random::{Random, from_environment};
 use support::*;
 use uuid::Uuid;
 
-/// Bytes of a segment's head, and those before a record's content: `docs/formats/commitlog.md`.
+/// Bytes of a segment's header, and of a record's header: `docs/formats/commitlog.md`.
 const SEGMENT_HEAD: usize = 20;
 const RECORD_HEAD: usize = 8;
 const MUTATION: u8 = 1;
@@ -36,7 +36,7 @@ fn put(database: &Database, name: &str, c: i32, v: &str) {
     database.write(&Mutation { updates: vec![update] }).unwrap().wait().unwrap();
 }
 
-/// The clustering of the rows of a table.
+/// The clustering values of a table's rows.
 fn present(database: &Database, name: &str) -> Vec<i32> {
     rows_of(database, name, "key").into_iter().map(|(c, _)| c).collect()
 }
@@ -45,14 +45,14 @@ fn number(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
 
-/// A segment as it stands on the disk.
+/// A segment as it is on the disk.
 struct Segment {
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
 impl Segment {
-    /// The one of the log that has this text in it.
+    /// The segment of the log that contains this text.
     fn with(machine: &Machine, text: &str) -> Segment {
         let disk = machine.host().disk;
         let paths: Vec<PathBuf> = disk.list(Path::new("/db/commitlog")).unwrap();
@@ -70,7 +70,7 @@ impl Segment {
         self.bytes[range].windows(text.len()).any(|found| found == text.as_bytes())
     }
 
-    /// Where the record that has this text in it begins, and where it ends.
+    /// The begin and the end of the record that contains this text.
     fn record(&self, text: &str) -> (usize, usize) {
         let mut at = SEGMENT_HEAD;
         loop {
@@ -82,7 +82,7 @@ impl Segment {
         }
     }
 
-    /// Gives a record other content, with a checksum that is right, on the medium itself.
+    /// Changes the content of a record on the medium itself, with a valid checksum.
     fn rewrite(&self, machine: &Machine, (begin, end): (usize, usize), change: impl FnOnce(&mut [u8])) {
         let mut after = self.bytes[begin..end].to_vec();
         change(&mut after[RECORD_HEAD..]);
@@ -100,14 +100,14 @@ impl Segment {
     }
 }
 
-/// Where the kind of a mutation's first change stands in its record: behind the count, the table's id, and the key.
+/// The offset of the kind of a mutation's first change in its record: after the count, the table's id, and the key.
 fn first_change(content: &[u8]) -> usize {
     assert_eq!(content[0], MUTATION);
     let key = 1 + 4 + 16;
     key + 4 + number(content, key) + 4
 }
 
-/// A machine with two tables, each of four rows, in the log alone.
+/// A machine with two tables of four rows each, which are only in the log.
 fn written() -> Machine {
     let machine = Machine::new(1);
     let database = open(&machine.host());
@@ -123,8 +123,8 @@ fn written() -> Machine {
 
 #[test]
 fn a_record_that_no_table_could_keep_is_refused_by_segment_and_offset_unless_told_to_skip() {
-    // The row becomes another kind of change, which its bytes are not: a deletion of the partition, a static row, a deletion of a
-    // range, and what is no kind at all.
+    // The row's kind changes to one that does not match its bytes: a partition deletion, a static row, a range
+    // deletion, and an unknown kind.
     for kind in [1, 2, 4, 9] {
         let base = written();
         let segment = Segment::with(&base, "text of 2");
@@ -155,7 +155,7 @@ fn a_record_that_no_table_could_keep_is_refused_by_segment_and_offset_unless_tol
         assert_eq!((report.skipped.len(), report.unappliable), (0, vec![*found.clone()]), "kind {kind}");
         assert_eq!(present(&database, "t"), [0, 1, 3], "kind {kind}: the rows before and behind it");
         assert_eq!(present(&database, "other"), [0, 1, 2, 3], "kind {kind}: another table");
-        // Once the table is flushed beyond it nobody needs to be told again.
+        // Once the table is flushed beyond the record, it is not reported again.
         database.flush_all().unwrap();
         drop(database);
         skipping.end_tasks();
@@ -172,7 +172,7 @@ fn a_record_that_no_table_could_keep_is_refused_by_segment_and_offset_unless_tol
 fn a_record_of_a_schema_table_that_cannot_be_kept_is_refused_likewise() {
     let base = written();
     let segment = Segment::with(&base, "text of 2");
-    // What the schema's own tables got for the new ones, applied before the others are known.
+    // The rows of the new tables in the schema tables, which are applied before the new tables are known.
     let record = segment.record("SimpleStrategy");
     segment.rewrite(&base, record, |content| {
         let at = first_change(content);
@@ -197,8 +197,8 @@ fn table_with_map() -> Table {
     Table::new(("ks", "m"), TableId(Uuid::from_u128(3)), columns)
 }
 
-/// A row of a map of so many elements, byte for byte as earlier versions logged it: their count of cells had two bytes, and
-/// had wrapped.
+/// A row with a map of this number of elements, byte for byte as earlier versions logged it: their count of cells had
+/// two bytes and had overflowed.
 fn row_as_logged(table: &Table, elements: usize) -> Vec<u8> {
     const LIVENESS: u8 = 1;
     const SAME_TIMESTAMP_AND_PATH: u8 = 1 | 8;
@@ -218,7 +218,7 @@ fn row_as_logged(table: &Table, elements: usize) -> Vec<u8> {
     changes
 }
 
-/// Counts the cells of the rows that it is given.
+/// Counts the cells of each row.
 #[derive(Default)]
 struct Cells(Vec<usize>);
 
@@ -267,7 +267,7 @@ fn a_row_of_more_cells_than_its_count_says_is_applied_as_earlier_versions_logged
         assert_eq!(cells(&database), [elements], "replayed");
         database.flush_all().unwrap();
         assert_eq!(cells(&database), [elements], "flushed");
-        // A row that lacks its last cell is no row, whatever its count says.
+        // A row without its last cell is invalid, whatever its count is.
         let mut short = row_as_logged(&table_of(&database, "m"), elements);
         let (cell, content) = (13, short.len() - 5 - 13);
         short.truncate(short.len() - cell);

@@ -38,7 +38,7 @@ fn data_files(host: &Host) -> Vec<Descriptor> {
     data.map(|(descriptor, _)| descriptor).collect()
 }
 
-/// Puts an SSTable of this version in the place of the only one.
+/// Replaces the only SSTable by one of this version.
 fn replace(host: &Host, schema: &Arc<Table>, version: Version) {
     let folder = folder(host);
     let [own] = data_files(host)[..] else { panic!("one SSTable was written") };

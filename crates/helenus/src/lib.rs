@@ -30,9 +30,9 @@
 //! assert_eq!((probe.rows, probe.memtables, probe.touched.blocks_read), (1, 1, 0));
 //! # Ok::<(), helenus::Error>(())
 //! ```
+//!
 //! The library has no runtime of its own: calls block until they are done. A write returns when it is as safe as the
 //! sync mode demands. Only one process can have a directory open.
-//! the sync mode says. One process opens a directory at a time.
 
 mod database;
 mod error;

@@ -1,4 +1,4 @@
-//! A message comes in, its answer is appended: which call it is, and what its failures become.
+//! Decodes a message, dispatches its call, and appends the answer, also for failures.
 
 use crate::error::{Result, RpcError};
 use crate::node::Node;
@@ -21,39 +21,40 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a message from which on its room is asked for on the account of memory.
+/// Messages of this size or more are charged to the memory account.
 pub const LARGE_MESSAGE_BYTES: usize = 256 << 10;
 
-/// The interface over a database.
+/// The Thrift RPC interface of a database.
 pub struct Rpc {
     backend: Arc<LocalBackend>,
     pub(crate) node: Node,
     pub(crate) prepared: PreparedStatements,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 pub enum Done {
-    /// Its answer is written, and may leave.
+    /// The answer is written and can be sent.
     Answered,
-    /// Likewise, and it is an exception.
+    /// The answer is written and can be sent; it is an exception.
     Refused(Refused),
-    /// Its answer is written, and may leave once the ticket is ready; if it never is, `Rpc::not_written` answers instead.
+    /// The answer is written and can be sent once the ticket is ready. If the ticket fails, `Rpc::not_written` writes
+    /// the answer instead.
     Held(Call, Ticket),
-    /// It needs the disk: nothing is written; call it again where it may block.
+    /// The call needs the disk. Nothing was written; call again where blocking is allowed.
     WouldBlock,
-    /// Its client has gone (`Manner::cancelled`): nothing is written, and nothing has failed.
+    /// The client is gone (`Manner::cancelled`). Nothing was written, and it is not a failure.
     Cancelled,
 }
 
-/// What a call left in the answer.
+/// The state of the answer after a call.
 pub(crate) enum Left {
-    /// Its result, whole.
+    /// The complete result.
     Result,
-    /// Its result, true once the ticket is ready.
+    /// A result that is valid once the ticket is ready.
     Promise(Ticket),
 }
 
-/// A call at work: where its answer goes, and what it may do.
+/// The context of a call: the session, the limits of its execution, and the buffer of its answer.
 pub(crate) struct Work<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) manner: Manner<'a>,
@@ -61,29 +62,29 @@ pub(crate) struct Work<'a> {
     pub(crate) out: &'a mut Vec<u8>,
 }
 
-/// How a call is done.
+/// How a call may be executed.
 #[derive(Clone, Copy, Default)]
 pub struct Manner<'a> {
-    /// Whether it may wait for the disk.
+    /// Whether the call may wait for the disk.
     pub may_block: bool,
-    /// What counts what it touches, if somebody watches; a call that is traced has one of its own.
+    /// Counts the work of the call, if it is observed. A traced call has a probe of its own.
     pub probe: Option<&'a Mutex<Probe>>,
-    /// Set when its client has gone: what it reads is for nobody then, and ends.
+    /// Set when the client is gone; the call's reads then end early.
     pub cancelled: Option<&'a AtomicBool>,
 }
 
 impl<'a> Manner<'a> {
-    /// What a read may do.
+    /// The engine's parameters of a read.
     pub(crate) fn read(self) -> ReadRequest<'a> {
         ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
     }
 
-    /// Puts a long statement off to where the call may wait: to read it takes time by its bytes.
+    /// Defers a long statement until the call may block, because parsing takes time in proportion to its bytes.
     pub(crate) fn check_length(self, bytes: usize) -> Result<()> {
         if !self.may_block && bytes > ANALYSED_AT_ONCE_BYTES { Err(RpcError::WouldBlock) } else { Ok(()) }
     }
 
-    /// Ends a call of many short reads, none of which takes long enough to be asked.
+    /// Ends a cancelled call. For calls of many reads, each too short to check for itself.
     pub(crate) fn go_on(self) -> Result<()> {
         match self.cancelled {
             Some(cancelled) if cancelled.load(Ordering::Relaxed) => {
@@ -93,7 +94,7 @@ impl<'a> Manner<'a> {
         }
     }
 
-    /// Notes what was written.
+    /// Counts a write in the probe.
     pub(crate) fn wrote(self, mutation: &Mutation) {
         if let Some(probe) = self.probe {
             probe.lock().count_write(mutation);
@@ -101,13 +102,13 @@ impl<'a> Manner<'a> {
     }
 }
 
-/// Longest message that a listener's thread answers by itself.
+/// Maximum bytes of a message that is handled on the listener's thread.
 const MESSAGE_AT_ONCE_BYTES: usize = 1 << 20;
 
-/// The same of changes, of which each is looked at: some thousand.
+/// The same maximum for batches, whose mutations are handled one by one: several thousand of them.
 const CHANGES_AT_ONCE_BYTES: usize = 128 << 10;
 
-/// Whether a call takes long by what is known of it before it is read: its bytes, or that it shows the schema.
+/// Whether a call takes long, by what is known before it is decoded: its bytes, or that it describes the schema.
 fn is_long(method: Method, bytes: usize) -> bool {
     match method {
         Method::BatchMutate | Method::AtomicBatchMutate => bytes > CHANGES_AT_ONCE_BYTES,
@@ -117,7 +118,7 @@ fn is_long(method: Method, bytes: usize) -> bool {
 }
 
 impl Rpc {
-    /// Over a backend; `node` is what clients are told of this server.
+    /// Creates the interface. `node` is the description of this server for clients.
     pub fn new(backend: Arc<LocalBackend>, node: Node) -> Rpc {
         Rpc { backend, node, prepared: PreparedStatements::default() }
     }
@@ -126,15 +127,15 @@ impl Rpc {
         &self.backend
     }
 
-    /// The database.
+    /// The database that the calls use.
     pub fn database(&self) -> &Database {
         self.backend.database()
     }
 
-    /// Answers a message. The answer goes to the end of `out`.
+    /// Answers a message. The answer is appended to `out`.
     ///
     /// # Errors
-    /// When the bytes are no message at all: the connection is to end.
+    /// The bytes are not a message: the connection must be closed.
     pub fn call(
         &self,
         message: &Message<'_>,
@@ -163,13 +164,13 @@ impl Rpc {
         let manner = Manner { probe: probe.as_ref().or(manner.probe), ..manner };
         let mut work = Work { session, manner, reply, out };
         let arguments = reader.clone();
-        // A write packs its values, and the log has a record of them.
+        // A write copies its values once to pack them and once into the log's record.
         let has_room = if message.bytes.len() >= LARGE_MESSAGE_BYTES {
             account::grow(2 * message.bytes.len())
         } else {
             Ok(())
         };
-        // The panic hook has told what happened: here one call fails, and its connection goes on.
+        // A panic fails only this call, and the connection stays open. The panic hook has logged it.
         let done = contain(|| match has_room {
             Ok(()) if is_long(method, message.bytes.len()) && !manner.may_block => Err(RpcError::WouldBlock),
             Ok(()) => self.dispatch(method, &mut reader, &mut work),
@@ -179,7 +180,7 @@ impl Rpc {
             .unwrap_or_else(|_| Err(RpcError::Internal("a bug; the server's log has its place".to_owned())));
         if let (Some(traced), Some(probe)) = (traced, probe) {
             match done {
-                // It is called again where it may block.
+                // The call runs again where it may block, and is traced then.
                 Err(RpcError::WouldBlock) => session.traced_next = Some(traced.session),
                 _ => self.keep_trace(&traced, (method, arguments), session.client, &probe.into_inner()),
             }
@@ -212,15 +213,15 @@ impl Rpc {
         }
     }
 
-    /// The answer to a call whose ticket never became ready.
+    /// Writes the answer to a call whose ticket failed.
     pub fn not_written(&self, call: Call, out: &mut Vec<u8>) {
         Reply::begin(call, out).exception(&Exception::TimedOut, out);
     }
 
-    /// Hands what has been written so far to the operating system; once for all calls that came together.
+    /// Hands the written log records to the operating system. Called once for all calls that arrived together.
     ///
     /// # Errors
-    /// When the log has failed; tickets say so too.
+    /// The log has failed; the tickets report it too.
     pub fn write_out(&self) -> std::result::Result<(), helenus_engine::Error> {
         self.database().write_out()
     }

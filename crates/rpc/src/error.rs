@@ -1,26 +1,26 @@
-//! What can go wrong with a call, and which of the interface's exceptions tells it.
+//! The errors of a call, and the exceptions that clients get for them.
 
 use helenus_cql::CqlError;
 use helenus_engine::Error as EngineError;
 use helenus_model::types::TypeError;
 use helenus_wire::thrift::{Exception, ThriftError};
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RpcError {
-    /// It needs the disk: run it again where it may block. Nothing was written.
+    /// The call needs the disk. Nothing was written; run it again where blocking is allowed.
     #[error("the call needs the disk")]
     WouldBlock,
-    /// Its client has gone: there is nobody to answer.
+    /// The client is gone, so there is no answer.
     #[error("nobody waits for the answer any more")]
     Cancelled,
-    /// The interface's own exceptions.
+    /// An exception of the interface.
     #[error("{}", text_of(.0))]
     Thrown(Exception),
-    /// Its arguments cannot be read.
+    /// The arguments cannot be decoded.
     #[error(transparent)]
     Arguments(#[from] ThriftError),
-    /// The server failed.
+    /// An internal error.
     #[error("{0}")]
     Internal(String),
 }
@@ -36,7 +36,7 @@ fn text_of(exception: &Exception) -> String {
 
 pub(crate) type Result<T> = std::result::Result<T, RpcError>;
 
-/// `InvalidRequestException` with this `why`.
+/// An `InvalidRequestException` with the text `why`.
 pub(crate) fn invalid<T>(why: impl Into<String>) -> Result<T> {
     Err(RpcError::Thrown(Exception::InvalidRequest(why.into())))
 }
@@ -54,7 +54,7 @@ impl From<EngineError> for RpcError {
 }
 
 impl From<CqlError> for RpcError {
-    /// As `ThriftConversion`: what is wrong with a request is invalid, a failure of a replica counts as a timeout.
+    /// As `ThriftConversion`: errors of a request become invalid requests, failures of a replica become timeouts.
     fn from(error: CqlError) -> RpcError {
         let text = error.to_string();
         RpcError::Thrown(match error {

@@ -1,4 +1,4 @@
-//! A column family: how a table looks through the interface.
+//! A column family: the view of a table through Thrift RPC.
 //!
 //! | family | table | a column is |
 //! |---|---|---|
@@ -7,7 +7,8 @@
 //! | static | compact, neither | declared: a cell of the static row; any other: a row, as in a dynamic one |
 //! | super | `super` | an entry of a map in the row of its super column, or a declared column of that row |
 //!
-//! Source: `LegacyLayout`, `CompactTables`, `CFMetaData` of Cassandra 3.11. Tables that are not compact are CQL's alone.
+//! Source: `LegacyLayout`, `CompactTables`, `CFMetaData` of Cassandra 3.11. Only CQL can use tables that are not
+//! compact.
 
 use crate::error::{Result, RpcError, invalid};
 use crate::name::Comparator;
@@ -17,7 +18,7 @@ use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{CqlType, parse_text};
 use std::sync::Arc;
 
-/// Name of the map that holds a super column's undeclared columns (`SuperColumnCompatibility`).
+/// The name of the map that holds a super column's undeclared columns (`SuperColumnCompatibility`).
 pub(crate) const SUPER_COLUMN_MAP: &str = "";
 
 /// The kinds of families.
@@ -32,42 +33,42 @@ pub(crate) enum Shape {
 /// A declared column.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
-    /// Its name's bytes.
+    /// The serialised name.
     pub(crate) name: Vec<u8>,
-    /// The ordered position that a row of this name would have.
+    /// The byte-comparable position that a row with this name would have.
     pub(crate) position: Vec<u8>,
     pub(crate) column: ColumnId,
     pub(crate) ty: CqlType,
 }
 
-/// A table as the interface sees it.
+/// The RPC view of a table.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) table: Arc<Table>,
     pub(crate) shape: Shape,
-    /// Compares the names of columns; in a super family those within a super column.
+    /// The comparator of column names; in a super family, of those within a super column.
     pub(crate) comparator: Comparator,
-    /// Compares the names of super columns; `None` in families without.
+    /// The comparator of super column names; `None` if the family has no super columns.
     pub(crate) super_comparator: Option<Comparator>,
     /// The column that holds the values of undeclared columns.
     pub(crate) value: ColumnId,
     /// The type of those values.
     pub(crate) value_type: CqlType,
-    /// Declared columns, by the order of their names.
+    /// The declared columns, ordered by name.
     pub(crate) declared: Vec<Declared>,
     pub(crate) counts: bool,
 }
 
-/// Whether the interface shows a table.
+/// Whether a table is visible through RPC.
 pub(crate) fn is_shown(table: &Table) -> bool {
     table.is_compact()
 }
 
 impl Family {
-    /// Looks at a table.
+    /// The view of a table.
     ///
     /// # Errors
-    /// `InvalidRequest` for one that only CQL can serve.
+    /// `InvalidRequest` for a table that only CQL can use.
     pub(crate) fn new(table: &Arc<Table>) -> Result<Family> {
         let has = |flag: &str| table.flags.iter().any(|found| found == flag);
         let shape = match () {
@@ -135,17 +136,18 @@ impl Family {
         self.declared = declared;
     }
 
-    /// The declared column of a name.
+    /// The declared column with this name.
     pub(crate) fn declared(&self, name: &[u8]) -> Option<&Declared> {
         self.declared.iter().find(|declared| declared.name == name)
     }
 
-    /// The type of the values under a name.
+    /// The type of the value of the column `name`.
     pub(crate) fn type_of(&self, name: &[u8]) -> &CqlType {
         self.declared(name).map_or(&self.value_type, |declared| &declared.ty)
     }
 
-    /// The comparator of the names that a call gives: in a super family those of super columns, unless it is within one.
+    /// The comparator of the names in a call. In a super family, these are names of super columns unless the call names
+    /// one.
     pub(crate) fn comparator_within(&self, super_column: Option<&[u8]>) -> &Comparator {
         match (&self.super_comparator, super_column) {
             (Some(comparator), None) => comparator,
@@ -153,13 +155,13 @@ impl Family {
         }
     }
 
-    /// Whether a name is that of a super column.
+    /// Whether the family has super columns.
     pub(crate) fn is_super(&self) -> bool {
         self.shape == Shape::Super
     }
 }
 
-/// The bytes that a declared column's name stands for: it is kept as text.
+/// The serialised name of a declared column, whose name is kept as text.
 pub(crate) fn declared_name(comparator: &CqlType, column: &Column) -> Option<Vec<u8>> {
     parse_text(comparator, &column.name).ok()
 }

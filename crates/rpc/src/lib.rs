@@ -1,11 +1,12 @@
-//! The old RPC interface over the same tables as CQL: what a call means, without a socket.
+//! The Thrift RPC interface, over the same tables as CQL: the meaning of each call, without sockets.
 //!
-//! A call becomes a `ReadCommand` or a `Mutation` of the engine, as a prepared statement does, and its answer is written
-//! straight from the rows into the message. The words are the old ones here and in `wire::thrift`, and nowhere below: a
-//! column family is a table, a row a partition, a column one row of it (`family` says how).
+//! A call becomes a `ReadCommand` or a `Mutation` of the engine, as a prepared statement does, and its answer is
+//! written directly from the rows into the message. Only this crate and `wire::thrift` use the old words: a column
+//! family is a table, a row is a partition, a column is one row of it (`family` defines the mapping).
 //!
-//! Rules and texts are Cassandra 3.11's (`CassandraServer`, `ThriftValidation`, `ThriftConversion`, `LegacyLayout`), the last
-//! that had the interface; those of the first CQL dialect are Cassandra 2.1's (`org.apache.cassandra.cql`).
+//! Rules and texts are those of Cassandra 3.11 (`CassandraServer`, `ThriftValidation`, `ThriftConversion`,
+//! `LegacyLayout`), the last version with this interface. Those of CQL 2 are Cassandra 2.1's
+//! (`org.apache.cassandra.cql`).
 
 mod calls;
 mod error;

@@ -1,8 +1,8 @@
-//! Names of columns: plain values, or composites made of several.
+//! Column names: plain values, or composites of several components.
 //!
 //! ```text
 //! composite: for each component  length u16, bytes, end of component i8
-//! end of component: 0; in a bound, 1 for "after all that begin so", -1 for "before them"
+//! end of component: 0; in a bound, 1 for "after all names with this prefix", -1 for "before them"
 //! ```
 //! Source: `CompositeType`, `AbstractCompositeType`, `LegacyLayout.decodeBound`.
 
@@ -13,19 +13,19 @@ use helenus_model::types::{
     CqlType, ParsedClass, composite_class_name, parse_class_name, parse_text, to_cql_literal,
 };
 
-/// Longest name (`LegacyLayout.MAX_CELL_NAME_LENGTH`).
+/// Maximum bytes of a name (`LegacyLayout.MAX_CELL_NAME_LENGTH`).
 pub(crate) const NAME_BYTES_MAX: usize = 65_535;
 
-/// How names are compared: a type and whether it is turned round, or several in turn.
+/// The order of names: a type, possibly reversed, or several types in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparator {
-    /// One type.
+    /// A single type, and whether it is reversed.
     Plain(CqlType, bool),
-    /// One component after the other.
+    /// The types of the components.
     Composite(Vec<(CqlType, bool)>),
 }
 
-/// Clustering values of a name. One is the rule, and needs no memory of its own.
+/// The clustering values of a name. A single one, the usual case, needs no allocation.
 pub(crate) enum Values<'a> {
     One(&'a [u8]),
     Several(Vec<Option<&'a [u8]>>),
@@ -42,10 +42,11 @@ impl<'a> Values<'a> {
 }
 
 impl Comparator {
-    /// By its Java name, as definitions give it: `AsciiType(reversed=true)`, `CompositeType(UTF8Type,LongType)`.
+    /// The comparator of a Java class name, as in definitions: `AsciiType(reversed=true)`,
+    /// `CompositeType(UTF8Type,LongType)`.
     ///
     /// # Errors
-    /// What is wrong with the name.
+    /// The problem with the class name.
     pub fn of_class(name: &str) -> std::result::Result<Comparator, String> {
         match parse_class_name(name).map_err(|error| error.to_string())? {
             ParsedClass::Plain { ty, reversed } => Ok(Comparator::Plain(ty, reversed)),
@@ -53,25 +54,25 @@ impl Comparator {
         }
     }
 
-    /// The bytes of a name or value that a text stands for.
+    /// Parses a text into a serialised name or value.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem with the text.
     pub fn bytes_of(&self, text: &str) -> std::result::Result<Vec<u8>, String> {
         self.parse(text).map_err(|error| error.to_string())
     }
 
-    /// A name or value as text.
+    /// Formats a serialised name or value as text.
     pub fn text_of(&self, bytes: &[u8]) -> String {
         self.text(bytes)
     }
 
-    /// That of a composite family.
+    /// The comparator of a composite family.
     pub(crate) fn composite(clustering: &[Column]) -> Comparator {
         Comparator::Composite(clustering.iter().map(|column| (column.ty.clone(), column.reversed)).collect())
     }
 
-    /// Its Java name, as the describing calls give it.
+    /// The Java class name, as in the answers of the describing calls.
     pub(crate) fn class_name(&self) -> String {
         match self {
             Comparator::Plain(ty, reversed) => ty.class_name_ordered(*reversed),
@@ -79,10 +80,10 @@ impl Comparator {
         }
     }
 
-    /// Whether the bytes are a name of it.
+    /// Checks that the bytes are a valid name.
     ///
     /// # Errors
-    /// `InvalidRequest` with what is wrong.
+    /// `InvalidRequest` with the problem.
     pub(crate) fn validate(&self, name: &[u8]) -> Result<()> {
         match self {
             Comparator::Plain(ty, _) => Ok(ty.validate(name)?),
@@ -117,7 +118,7 @@ impl Comparator {
         }
     }
 
-    /// Appends the ordered position of the row that a validated name stands for.
+    /// Appends the byte-comparable position of the row with this validated name.
     pub(crate) fn put_position(&self, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
             Comparator::Plain(ty, reversed) => {
@@ -128,7 +129,8 @@ impl Comparator {
         Ok(())
     }
 
-    /// The values and the side of one end of a slice; no values: the end of the row.
+    /// The values of one end of a slice, and whether the bound is before the rows that match them. No values: the end
+    /// of the row.
     pub(crate) fn bound<'n>(&self, name: &'n [u8], is_start: bool) -> Result<(Vec<Option<&'n [u8]>>, bool)> {
         if name.is_empty() {
             return Ok((Vec::new(), is_start));
@@ -142,14 +144,14 @@ impl Comparator {
             return Ok((values, end <= 0));
         }
         if end == 0 && values.len() < types.len() {
-            // Up to the name itself, and to nothing that is longer (CASSANDRA-12423).
+            // The bound is after this exact name and before all longer names (CASSANDRA-12423).
             values.push(Some(&[]));
             return Ok((values, true));
         }
         Ok((values, end < 0))
     }
 
-    /// Appends one end of a slice as an ordered position.
+    /// Appends one end of a slice as a byte-comparable position.
     pub(crate) fn put_bound(&self, name: &[u8], is_start: bool, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Comparator::Plain(ty, reversed) => {
@@ -164,7 +166,7 @@ impl Comparator {
         Ok(())
     }
 
-    /// A name as text: `getString` of its type.
+    /// Formats a name as text: `getString` of its type.
     pub(crate) fn text(&self, name: &[u8]) -> String {
         match self {
             Comparator::Plain(ty, _) => value_text(ty, name),
@@ -187,10 +189,10 @@ impl Comparator {
         }
     }
 
-    /// The name that a text stands for: `fromString` of its type.
+    /// Parses a text into a name: `fromString` of its type.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem with the text.
     pub(crate) fn parse(&self, text: &str) -> Result<Vec<u8>> {
         let types = match self {
             Comparator::Plain(ty, _) => return Ok(parse_text(ty, text)?),
@@ -216,7 +218,7 @@ impl Comparator {
     }
 }
 
-/// Bytes around a component of a composite: its length before it, its end behind it.
+/// Bytes of a composite's component besides its value: the length before it and the end-of-component byte after it.
 pub(crate) const COMPONENT_BYTES: usize = 3;
 
 /// Appends a component of a composite.
@@ -226,13 +228,13 @@ pub(crate) fn put_component(value: &[u8], out: &mut Vec<u8>) {
     out.push(0);
 }
 
-/// A component as it stands in a name.
+/// A component of a name.
 struct Part<'a> {
     bytes: &'a [u8],
     end: i8,
 }
 
-/// Takes a composite apart (`AbstractCompositeType.validate`).
+/// Splits a composite into components (`AbstractCompositeType.validate`).
 fn split(name: &[u8]) -> Result<Vec<Part<'_>>> {
     let mut rest = name;
     let mut parts: Vec<Part<'_>> = Vec::new();
@@ -274,7 +276,7 @@ fn split_text(text: &str) -> Vec<String> {
     parts
 }
 
-/// A value as text: `getString` of its type, which is hexadecimal digits for bytes.
+/// Formats a value as text: `getString` of its type, which is hexadecimal for blobs.
 pub(crate) fn value_text(ty: &CqlType, bytes: &[u8]) -> String {
     match ty {
         CqlType::Text | CqlType::Ascii => String::from_utf8_lossy(bytes).into_owned(),

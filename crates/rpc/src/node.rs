@@ -1,8 +1,8 @@
-//! What the describing calls say of this server.
+//! The description of this server in the answers of describing calls.
 
 use std::net::IpAddr;
 
-/// This server, as clients of the interface are told of it.
+/// The description of this server for clients.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The cluster's name.
@@ -11,6 +11,6 @@ pub struct Node {
     pub datacenter: String,
     /// Its rack.
     pub rack: String,
-    /// Where clients connect to.
+    /// The address that clients connect to.
     pub address: IpAddr,
 }

@@ -1,14 +1,14 @@
-//! Prepared statements by the numbers that clients are given for them: one list for all connections, as in Cassandra.
+//! Prepared statements by the numbers that clients get for them. All connections share one list, as in Cassandra.
 
 use helenus_cql::backend::StatementId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Statements kept at most; all go when there are more, and their clients prepare them again.
+/// Maximum number of statements. If there are more, all are dropped, and clients must prepare again.
 const STATEMENTS_MAX: usize = 10_000;
 
-/// Numbers given out.
+/// The statements by number.
 #[derive(Default)]
 pub(crate) struct PreparedStatements {
     cql3: Mutex<HashMap<i32, StatementId>>,
@@ -16,7 +16,7 @@ pub(crate) struct PreparedStatements {
 }
 
 impl PreparedStatements {
-    /// A number for a statement of CQL 3; the same for the same statement.
+    /// A number for a CQL 3 statement; equal statements get the same number.
     pub(crate) fn keep(&self, id: StatementId) -> i32 {
         let [a, b, c, d, ..] = id;
         let number = i32::from_be_bytes([a, b, c, d]);
@@ -28,7 +28,7 @@ impl PreparedStatements {
         self.cql3.lock().get(&number).copied()
     }
 
-    /// A number for a statement of the first dialect: its text's, as Java's `hashCode` has it.
+    /// A number for a CQL 2 statement: the `hashCode` of its text in Java.
     pub(crate) fn keep_first(&self, text: &str) -> i32 {
         let number =
             text.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));

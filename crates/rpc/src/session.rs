@@ -1,4 +1,4 @@
-//! What a connection remembers between its calls.
+//! The state of a connection between its calls.
 
 use crate::family::Family;
 use helenus_cql::backend::Identity;
@@ -8,32 +8,32 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// One client's state.
+/// The state of one client.
 #[derive(Default)]
 pub struct Session {
-    /// What `set_keyspace` or USE chose.
+    /// The keyspace that `set_keyspace` or USE has chosen.
     pub(crate) keyspace: Option<Arc<str>>,
-    /// Who asks.
+    /// The identity of the client.
     pub(crate) identity: Identity,
-    /// From where.
+    /// The address of the client.
     pub(crate) client: Option<SocketAddr>,
-    /// The session under which the next call is traced.
+    /// The trace session of the next call, if it is to be traced.
     pub(crate) traced_next: Option<Uuid>,
-    /// Column families in use, as they are in `families_of`.
+    /// The column families used so far, from `families_of`.
     families: HashMap<Box<str>, Arc<Family>>,
-    /// The one used last, which is mostly the one used next.
+    /// The family used last, which is usually used next.
     latest: Option<Arc<Family>>,
-    /// Epoch of the schema that `families` are of.
+    /// The schema epoch that `families` belong to.
     families_epoch: u64,
 }
 
 impl Session {
-    /// That of a client at an address.
+    /// The session of a client with this address.
     pub fn of_client(client: Option<SocketAddr>) -> Session {
         Session { client, ..Session::default() }
     }
 
-    /// A column family of the keyspace in use that was looked up before, under the schema of this epoch.
+    /// A cached column family of the keyspace in use, if the cache has this schema epoch.
     #[inline]
     pub(crate) fn known(&mut self, epoch: u64, name: &str) -> Option<Arc<Family>> {
         if self.families_epoch != epoch {
@@ -46,7 +46,7 @@ impl Session {
         self.latest.clone()
     }
 
-    /// Keeps a column family of the keyspace in use.
+    /// Caches a column family of the keyspace in use.
     pub(crate) fn keep(&mut self, schema: &Schema, family: &Arc<Family>) {
         if self.families_epoch != schema.epoch {
             self.forget();
@@ -55,7 +55,7 @@ impl Session {
         self.families.insert((&*family.table.name).into(), family.clone());
     }
 
-    /// Chooses a keyspace.
+    /// Sets the keyspace.
     pub(crate) fn use_keyspace(&mut self, keyspace: &str) {
         self.keyspace = Some(keyspace.into());
         self.forget();

@@ -1,7 +1,8 @@
-//! Calls that `trace_next_query` has asked to be traced: counted by a probe, and kept in `system_traces` as CQL's are.
+//! Traces calls as requested by `trace_next_query`: a probe counts their work, and `system_traces` stores it, as for
+//! CQL.
 //!
-//! The session's id goes out with the answer to trace_next_query, before there is a session; it is there once the next call
-//! on data has been answered, under the call's name, with the parameters that Cassandra's `CassandraServer` notes.
+//! The answer to trace_next_query contains the id of a session that does not exist yet. It exists once the next call on
+//! data has been answered. It has the call's name, and the parameters that Cassandra's `CassandraServer` records.
 
 use crate::calls::Rpc;
 use crate::session::Session;
@@ -20,7 +21,7 @@ pub(crate) struct Traced {
     started_ns: u64,
 }
 
-/// Begins the trace of a call, if it is the one that is to be traced.
+/// Begins the trace of a call, if one was requested and the call can be traced.
 #[inline]
 pub(crate) fn begin(method: Method, session: &mut Session, database: &Database) -> Option<Traced> {
     let id = session.traced_next?;
@@ -32,7 +33,7 @@ pub(crate) fn begin(method: Method, session: &mut Session, database: &Database) 
     Some(Traced { session: id, started_us: clock.wall_us(), started_ns: clock.monotonic_ns() })
 }
 
-/// Whether a call is about data: the others leave the wish for a trace as it is.
+/// Whether a call is about data. Other calls leave the request for a trace pending.
 fn is_traced(method: Method) -> bool {
     matches!(
         method,
@@ -61,7 +62,7 @@ fn is_traced(method: Method) -> bool {
 }
 
 impl Rpc {
-    /// Keeps the trace of a call that has been answered.
+    /// Stores the trace of an answered call.
     pub(crate) fn keep_trace(
         &self,
         traced: &Traced,
@@ -80,12 +81,12 @@ impl Rpc {
             duration_us: (now_ns.saturating_sub(traced.started_ns) / 1000).max(1) as i64,
             probe,
         };
-        // The call itself is answered; that its trace could not be kept shows as a trace that is not there.
+        // An error does not affect the call, which is already answered; the trace is missing then.
         let _kept = self.backend().record_trace(&trace);
     }
 }
 
-/// What came with the commonest calls. Arguments that cannot be read have been refused already.
+/// The parameters of the most common calls. Undecodable arguments were refused before.
 fn parameters(method: Method, mut reader: Reader<'_>) -> Vec<(&'static str, String)> {
     let reader = &mut reader;
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

@@ -1,4 +1,5 @@
-//! What is looked at before a call does anything: families, keys, names, ranges, values (`ThriftValidation`).
+//! Validates the arguments of calls before they have an effect: families, keys, names, ranges, values
+//! (`ThriftValidation`).
 
 use crate::calls::Rpc;
 use crate::error::{Result, invalid};
@@ -11,17 +12,17 @@ use helenus_model::schema::Table;
 use helenus_wire::thrift::{Column, ConsistencyLevel, SlicePredicate, SliceRange};
 use std::sync::Arc;
 
-/// Longest row key (`FBUtilities.MAX_UNSIGNED_SHORT`).
+/// Maximum bytes of a row key (`FBUtilities.MAX_UNSIGNED_SHORT`).
 const KEY_BYTES_MAX: usize = 65_535;
 
-/// Longest TTL: 20 years of 365 days (`Attributes.MAX_TTL`).
+/// Maximum TTL: 20 years of 365 days (`Attributes.MAX_TTL`).
 const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
-/// Latest moment of expiry that files can hold, seconds (`Cell.MAX_DELETION_TIME`).
+/// The latest expiry time that files can hold, in seconds (`Cell.MAX_DELETION_TIME`).
 const EXPIRY_SECONDS_MAX: i64 = u32::MAX as i64 - 2;
 
 impl Rpc {
-    /// A column family of the session's keyspace.
+    /// Looks up a column family of the session's keyspace.
     pub(crate) fn family(&self, session: &mut Session, name: &str) -> Result<Arc<Family>> {
         if let Some(family) = session.known(self.database().schema_epoch(), name) {
             return Ok(family);
@@ -42,7 +43,7 @@ impl Rpc {
         Ok(family)
     }
 
-    /// A column family that counts, or one that does not.
+    /// Looks up a column family that must have counters (`counts`) or must have none.
     pub(crate) fn family_that(&self, session: &mut Session, name: &str, counts: bool) -> Result<Arc<Family>> {
         let family = self.family(session, name)?;
         check_counts(&family, counts)?;
@@ -60,7 +61,7 @@ pub(crate) fn session_keyspace(session: &Session) -> Result<Arc<str>> {
     }
 }
 
-/// Refuses counters where there are none, and plain columns where there are counters.
+/// Refuses counters in a plain family, and plain columns in a counter family.
 pub(crate) fn check_counts(family: &Family, counts: bool) -> Result<()> {
     match (family.counts, counts) {
         (true, false) => invalid(format!("invalid operation for commutative table {}", family.table.name)),
@@ -88,7 +89,7 @@ pub(crate) fn check_key(table: &Table, key: &[u8]) -> Result<()> {
     }
 }
 
-/// Checks that a call names a super column only where there are some.
+/// Checks that a call names a super column only in a super family.
 pub(crate) fn check_parent(family: &Family, super_column: Option<&[u8]>) -> Result<()> {
     let Some(name) = super_column else { return Ok(()) };
     if !family.is_super() {
@@ -97,7 +98,7 @@ pub(crate) fn check_parent(family: &Family, super_column: Option<&[u8]>) -> Resu
     check_name(family, None, name)
 }
 
-/// Checks a column's name, or, without `super_column` in a super family, a super column's.
+/// Checks the name of a column, or, in a super family without `super_column`, of a super column.
 pub(crate) fn check_name(family: &Family, super_column: Option<&[u8]>, name: &[u8]) -> Result<()> {
     if let Some(of) = super_column {
         if of.len() > NAME_BYTES_MAX {
@@ -122,7 +123,7 @@ pub(crate) fn check_name(family: &Family, super_column: Option<&[u8]>, name: &[u
     family.comparator_within(super_column).validate(name)
 }
 
-/// Checks a column's path; a column is wanted unless a whole super column may be meant.
+/// Checks the path of a column. In a super family the column may be missing, which means the whole super column.
 pub(crate) fn check_path(family: &Family, super_column: Option<&[u8]>, column: Option<&[u8]>) -> Result<()> {
     let name = &family.table.name;
     if family.is_super() {
@@ -140,7 +141,7 @@ pub(crate) fn check_path(family: &Family, super_column: Option<&[u8]>, column: O
     super_column.map_or(Ok(()), |super_column| check_name(family, None, super_column))
 }
 
-/// Checks the path of what is removed: all of it but the family may be missing.
+/// Checks the path of a removal, of which only the family is required.
 pub(crate) fn check_removed(
     family: &Family,
     super_column: Option<&[u8]>,
@@ -162,7 +163,7 @@ pub(crate) fn check_removed(
     super_column.map_or(Ok(()), |super_column| check_name(family, None, super_column))
 }
 
-/// Checks which columns a read wants.
+/// Validates the predicate of a read.
 pub(crate) fn check_predicate(
     family: &Family,
     super_column: Option<&[u8]>,
@@ -182,7 +183,7 @@ pub(crate) fn check_predicate(
     }
 }
 
-/// Checks a range of columns. Returns it as ordered positions.
+/// Validates a range of columns, and returns it as byte-comparable positions.
 pub(crate) fn check_range(
     family: &Family,
     super_column: Option<&[u8]>,
@@ -212,7 +213,7 @@ pub(crate) fn check_range(
     Ok(slice)
 }
 
-/// Checks a column that is written: its TTL, value and timestamp. Its name is known to be right.
+/// Validates the TTL, value and timestamp of a written column. Its name must be validated already.
 pub(crate) fn check_column<'c>(
     family: &Family,
     super_column: Option<&[u8]>,
@@ -238,7 +239,7 @@ pub(crate) fn check_column<'c>(
     Ok((value, timestamp_us, ttl_s))
 }
 
-/// The TTL of a column that is written, seconds; 0 for none.
+/// The TTL of a written column, in seconds; 0 for none.
 fn checked_ttl(table: &Table, given: Option<i32>, now_s: i64) -> Result<i32> {
     let default_s = table.options.default_time_to_live_s;
     let (ttl_s, which) = match given {
@@ -258,7 +259,7 @@ fn checked_ttl(table: &Table, given: Option<i32>, now_s: i64) -> Result<i32> {
     Ok(ttl_s)
 }
 
-/// Checks the level of a read.
+/// Validates the consistency level of a read.
 pub(crate) fn check_read_level(level: ConsistencyLevel) -> Result<()> {
     match level {
         ConsistencyLevel::Any => invalid("ANY ConsistencyLevel is only supported for writes"),
@@ -266,7 +267,7 @@ pub(crate) fn check_read_level(level: ConsistencyLevel) -> Result<()> {
     }
 }
 
-/// Checks the level of a write; one of counters has fewer.
+/// Validates the consistency level of a write; counters allow fewer levels.
 pub(crate) fn check_write_level(level: ConsistencyLevel, counts: Option<&Table>) -> Result<()> {
     match (level, counts) {
         (ConsistencyLevel::Any, Some(table)) => {

@@ -1,4 +1,4 @@
-//! Calls and refusals in words, for logs and counters.
+//! Describes calls and exceptions in words, for logs and counters.
 
 use crate::calls::Rpc;
 use crate::session::Session;
@@ -8,33 +8,33 @@ use helenus_wire::thrift::{
 };
 use std::collections::BTreeSet;
 
-/// An exception that a client was sent. That something is not there (`NotFoundException`) is an answer and none of them.
+/// An exception sent to a client. `NotFoundException` is a normal answer and not counted here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Which one.
+    /// The kind of exception.
     pub kind: RefusedKind,
-    /// Why; it may quote values of the client's.
+    /// The text, which may quote the client's values.
     pub text: String,
 }
 
-/// The exceptions of the interface, and those of its protocol.
+/// The exceptions of the interface and of the Thrift protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedKind {
-    /// The request is not valid.
+    /// The request is invalid.
     InvalidRequest,
     /// The server is too busy.
     Unavailable,
-    /// It did not come through in time.
+    /// The operation did not finish in time.
     TimedOut,
-    /// Nobody who may log in.
+    /// The login was refused.
     Authentication,
-    /// Somebody who may not do this.
+    /// The client lacks the permission.
     Authorization,
-    /// There is no such call.
+    /// The method does not exist.
     UnknownMethod,
-    /// The message was no call.
+    /// The message is not a call.
     InvalidMessageType,
-    /// Arguments that cannot be read.
+    /// The arguments cannot be decoded.
     Protocol,
     /// The server failed.
     Internal,
@@ -54,7 +54,7 @@ impl RefusedKind {
         RefusedKind::Internal,
     ];
 
-    /// The name that clients know: the interface's, or that of a kind of Thrift's `TApplicationException`.
+    /// The exception's name for clients: that of the interface, or of a kind of Thrift's `TApplicationException`.
     pub fn name(self) -> &'static str {
         match self {
             RefusedKind::InvalidRequest => "InvalidRequestException",
@@ -69,7 +69,7 @@ impl RefusedKind {
         }
     }
 
-    /// Whether the server failed, and not the client.
+    /// Whether the failure is the server's rather than the client's.
     pub fn is_servers(self) -> bool {
         matches!(self, RefusedKind::Unavailable | RefusedKind::TimedOut | RefusedKind::Internal)
     }
@@ -99,19 +99,19 @@ impl Refused {
     }
 }
 
-/// A call as a log shows it.
+/// A call in the form that logs show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallWords {
-    /// Whether `text` is a statement of CQL: with its literals.
+    /// Whether `text` is a CQL statement, with its literals.
     pub is_statement: bool,
-    /// The statement; or the call's name and the column families that it is about.
+    /// The statement; for other calls, the method's name and the column families.
     pub text: String,
-    /// The key of a call on one row, in hexadecimal digits.
+    /// The key of a call on one row, in hexadecimal.
     pub key: Option<String>,
 }
 
 impl Rpc {
-    /// What a message asked for. Bytes that are no call are said to be none.
+    /// Describes the call of a message, or states that the message is not a call.
     #[cold]
     pub fn words(&self, message: &Message<'_>, session: &Session) -> CallWords {
         let mut reader = Reader::new(message.bytes);

@@ -1,4 +1,4 @@
-//! Reads the only table of a folder and writes the same content into another, for Cassandra's tools to judge:
+//! Reads the only table of a folder and writes the same content into another, for checks with Cassandra's tools:
 //! `rewrite FROM TO [ROW_INDEX_BLOCK_BYTES [VERSION]]`.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]

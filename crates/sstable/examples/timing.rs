@@ -1,5 +1,5 @@
-//! How fast rows are written, scanned and sliced: `cargo run --release --example timing [ROWS [ROW_INDEX_BLOCK_BYTES]]`. Prints rows a second and
-//! microseconds a slice.
+//! Measures how fast rows are written, scanned and sliced: `cargo run --release --example timing [ROWS
+//! [ROW_INDEX_BLOCK_BYTES]]`. Prints rows per second and microseconds per slice.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -28,13 +28,13 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Seconds this thread has run on a processor: other work on the machine does not count.
+/// Seconds that this thread has run on a processor, so that other work on the machine does not count.
 fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Keeps everything.
+/// A cache that keeps everything.
 #[derive(Default)]
 struct Everything(Mutex<HashMap<(u64, u64), Block>>);
 

@@ -1,7 +1,7 @@
-//! Components of real tables: read from Cassandra 5.0.6's files, written back to the same bytes.
+//! Tests that components of Cassandra 5.0.6's files are read and written back to the same bytes.
 //!
-//! The tables of `fixtures/cassandra-5.0.6-da` were flushed by a node after `make.py` there had filled them; all
-//! but `wide` and `many` hold the same 40 rows, differently compressed.
+//! The tables of `fixtures/cassandra-5.0.6-da` were filled by the `make.py` there and flushed by a node. All but `wide`
+//! and `many` have the same 40 rows, with different compression.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -83,7 +83,7 @@ fn file_of(host: &Host, name: &str, bytes: &[u8], cache: Arc<dyn BlockCache>) ->
     BlockFile::new(file, &path, (1, 4096), None, cache).unwrap()
 }
 
-/// Where a chunk begins.
+/// The position of a chunk in the data.
 fn chunk(blocks: &DataBlocks, number: u64) -> u64 {
     number * blocks.block_bytes() as u64
 }
@@ -113,7 +113,7 @@ fn info_bytes(info: &CompressionInfo) -> Vec<u8> {
     out
 }
 
-/// Writes the data in uneven pieces; the file's bytes and what stands beside it.
+/// Writes the data in uneven pieces. Returns the file's bytes, and the content of the other components.
 fn write_data(data: &[u8], params: &CompressionParams) -> (Vec<u8>, WrittenData) {
     let host = memory::host();
     let path = Path::new("/data");
@@ -312,7 +312,7 @@ fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do
     assert_eq!((cx.touched.blocks_read, cx.touched.blocks_cached), (2, 2));
 }
 
-/// Keeps all, and has blocks found where they were last seen.
+/// A cache that keeps everything, and whose blocks are also found by hints.
 #[derive(Default)]
 struct KeepAllInPool(KeepAll, BlockPool);
 
@@ -365,7 +365,7 @@ fn statistics_of_cassandra_are_read_and_written_back_byte_for_byte() {
 fn statistics_say_what_was_written() {
     let wide = Statistics::read(STATISTICS[6].1, Version::Da, Path::new("wide")).unwrap();
     let stats = &wide.stats;
-    // Writing a whole map deletes the one before, a microsecond earlier.
+    // Writing a whole map deletes the old one, with a timestamp a microsecond earlier.
     assert_eq!(stats.timestamp_us_min, 1_699_999_999_999_999);
     assert_eq!(stats.timestamp_us_max, 1_700_000_000_000_100);
     assert_eq!((stats.ttl_s_min, stats.ttl_s_max), (0, 3_000_000));

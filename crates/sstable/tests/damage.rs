@@ -1,6 +1,8 @@
-//! Every component cut short and with flipped bits: a table with our page checksums answers with an error or rightly, never
-//! with a wrong row or without one; any other neither panics nor goes on for ever, and what `verify` passes reads rightly as far as
-//! the version has checksums. Tables of ours in every version that is written, and of every Cassandra that a fixture is from.
+//! Tests tables whose components are cut short or have flipped bits.
+//!
+//! A table with our page checksums gives the right rows or an error, never a wrong row, and never misses one. Other
+//! tables neither panic nor loop, and a table that `verify` passes gives the right rows, as far as its version has
+//! checksums. The tables are our own in every version that is written, and fixtures of every Cassandra version.
 //!
 //!     FLIPS=2000 FLIP_SEED=7 cargo test --release -p helenus-sstable --test damage -- --nocapture
 
@@ -25,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads a damaged table in every way. What it yields must be right up to an error.
+/// Reads a damaged table in every way. The rows before an error must be right.
 fn check(sound: &Sound, table: &Arc<SsTable>, what: &str) {
     let (lines, end) = scanned(table);
     assert!(sound.lines.starts_with(&lines), "{what}: a scan yields other rows");
@@ -45,7 +47,7 @@ fn check(sound: &Sound, table: &Arc<SsTable>, what: &str) {
     }
 }
 
-/// Errors tell the file.
+/// Checks that an error names the file.
 fn assert_named(error: &Error, what: &str) {
     let is_named = match error {
         Error::Corrupt { file, .. } | Error::Io { file, .. } | Error::Unsupported { file, .. } => {
@@ -92,7 +94,7 @@ fn verify_finds_an_index_that_leads_elsewhere() {
         let sound = write(version, false, false);
         let name = sound.descriptor.file_name(Component::Index);
         let (_, index) = sound.files.iter().find(|(file, _)| *file == name).unwrap();
-        // The first entry: length, key of four bytes, then where the partition is.
+        // The first entry: length, key of four bytes, position of the partition.
         let mut damaged = index.clone();
         damaged[6] ^= 1;
         let host = memory::host();
@@ -102,7 +104,7 @@ fn verify_finds_an_index_that_leads_elsewhere() {
     }
 }
 
-/// The rows of wide partitions by slices that begin at every so many rows, in both directions.
+/// The rows of wide partitions, read by slices that begin at every 37th row, in both directions.
 fn sliced(sound: &Sound, table: &Arc<SsTable>) -> Vec<Vec<String>> {
     let mut cx = render::cx();
     let mut all = Vec::new();
@@ -151,17 +153,17 @@ fn a_table_that_verify_passes_answers_rightly_whatever_is_wrong_with_its_indexes
     }
 }
 
-/// A table of a Cassandra, in memory.
+/// A table written by Cassandra, in memory.
 struct Foreign {
     what: String,
     descriptor: Descriptor,
     schema: Arc<Table>,
     files: Vec<(String, Vec<u8>)>,
-    /// What it holds.
+    /// Its content, one element on each line.
     lines: Vec<String>,
 }
 
-/// The tables of every version that Cassandras wrote, with our page checksums or as they came.
+/// Tables of every version that Cassandra wrote, with our page checksums or without.
 fn foreign(page_checksums: bool) -> Vec<Foreign> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let list = |folder: &Path| -> Vec<PathBuf> {
@@ -170,7 +172,7 @@ fn foreign(page_checksums: bool) -> Vec<Foreign> {
     };
     let mut folders: Vec<PathBuf> =
         list(&root.join("versions")).iter().flat_map(|version| list(version)).collect();
-    // The last version, whose fixtures are older than that folder.
+    // The fixtures of the last version are not in that folder.
     folders.extend(["simple", "mixed", "wide", "types", "counts"].map(|name| root.join(name)));
     folders.sort();
     let from = real::host();
@@ -232,7 +234,8 @@ fn taken_over_from_any_cassandra_every_damage_is_an_error_or_does_not_matter() {
     println!("{count} damages of tables with page checksums: each an error, or the right rows");
 }
 
-/// What came of damages of one component: refused by reading or by `verify`, passed with the right rows, passed with others.
+/// The results of damages of one component: refused by a read or by `verify`, passed with the right rows, passed with
+/// others.
 #[derive(Default)]
 struct Fates {
     damages: u64,
@@ -259,7 +262,7 @@ fn as_it_came_from_any_cassandra_what_verify_passes_is_right_where_there_are_che
             if lines == foreign.lines {
                 return fate.right += 1;
             }
-            // Before `na` nothing guards Statistics.db, to whose header all times in rows are differences.
+            // Before `na` Statistics.db has no checksum, and its header contains the bases of all times in rows.
             let is_unguarded = component == "Statistics.db" && !version.has_statistics_checksums();
             assert!(is_unguarded, "{} {what}: verify passes other rows", foreign.what);
             fate.wrong += 1;

@@ -1,4 +1,5 @@
-//! Files in which rows hold nothing but cells of a dropped column: they are sound, though reading shows none of these rows.
+//! Tests files with rows that contain only cells of a dropped column. The files are sound, although reads do not return
+//! these rows.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -24,7 +25,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows of each partition: how many, and which of them have more than the column that goes.
+/// For each partition: the number of rows, and those that also have a column that is not dropped.
 const PARTITIONS: [(i32, Range<i32>); 6] =
     [(400, 0..0), (400, 150..160), (400, 0..1), (400, 399..400), (1, 0..0), (3, 1..2)];
 
@@ -68,7 +69,7 @@ fn write(host: &Host, version: Version) -> (Arc<Table>, Descriptor) {
     for (key, (rows, shown)) in partitions {
         writer.begin_partition(&key.bytes, &key.hash, DeletionTime::LIVE, None).unwrap();
         for number in 0..*rows {
-            // A range deletion over rows of both kinds: blocks that begin in it say so.
+            // A range deletion over rows of both kinds, which is open at the start of some index blocks.
             if *rows == 400 && (number == 50 || number == 300) {
                 writer.add(Unfiltered::Marker(sound::marker(&table, number).view())).unwrap();
             }
@@ -87,7 +88,7 @@ fn verify(host: &Host, schema: Table, descriptor: Descriptor) -> Verified {
     let (lines, end) = sound::scanned(&table);
     end.unwrap();
     let verified = table.verify(&*host.disk, Path::new(FOLDER)).unwrap();
-    // What is counted is what a scan shows: partitions, rows and markers.
+    // `verify` counts what a scan returns: partitions, rows and markers.
     assert_eq!(lines.len() as u64, verified.partitions + verified.rows + verified.markers);
     verified
 }
@@ -109,7 +110,7 @@ fn rows_of_a_dropped_column_alone_are_no_damage() {
         };
         let mut dropped = (*table).clone();
         dropped.dropped.insert(column.name.clone(), drop);
-        // Back under its name: what was written before the drop stays hidden.
+        // A column with this name exists again: cells from before the drop stay hidden.
         let back = verify(&host, dropped.clone(), descriptor);
         dropped.regulars.retain(|of| of.id != column.id);
         let gone = verify(&host, dropped, descriptor);

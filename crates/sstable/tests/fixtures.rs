@@ -1,4 +1,4 @@
-//! Files of Cassandra 5.0.6 read here: every element as Cassandra itself reads it.
+//! Tests that every element of Cassandra 5.0.6's files is read as by Cassandra itself.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -61,7 +61,7 @@ fn a_dropped_column_is_passed_over_and_rows_of_it_alone_are_gone() {
     let expected: String = expected.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
     assert_same(&render::dump(&table), &expected, "dropped");
 
-    // A column of that name again: what was written up to the drop stays away.
+    // A column with this name exists again: cells from before the drop stay hidden.
     let mut again = column.clone();
     again.id = ColumnId(9);
     schema.regulars.push(again);

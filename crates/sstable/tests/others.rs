@@ -1,5 +1,6 @@
-//! Files that others wrote: Cassandra 6.0, other partitioners, times that overflowed, estimators of other sizes, folders in which
-//! components are missing and other programs have left theirs. How the files were made: `fixtures/others/README.md`.
+//! Tests files of other programs: Cassandra 6.0, other partitioners, overflowed times, estimators of other sizes, and
+//! folders in which components are missing or other programs left files. `fixtures/others/README.md` describes how the
+//! files were made.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -43,7 +44,7 @@ fn partitions(dumps: &[String]) -> Vec<String> {
     found
 }
 
-/// Scrubs a table into `/out` of a machine's memory.
+/// Scrubs a table into the folder `/out` of a host in memory.
 fn scrubbed(folder: &Path, reinsert_overflowed: bool) -> (Host, Scrubbed, Vec<Arc<SsTable>>) {
     let host = memory::host();
     copy(folder, &host, |_| true);
@@ -78,7 +79,7 @@ fn scrubbed(folder: &Path, reinsert_overflowed: bool) -> (Host, Scrubbed, Vec<Ar
     (host, done, tables)
 }
 
-/// Copies the files of a folder that are wanted to `/t`.
+/// Copies the `wanted` files of a folder to `/t`.
 fn copy(folder: &Path, host: &Host, wanted: impl Fn(&str) -> bool) {
     host.disk.create_dir_all(Path::new("/t")).unwrap();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -146,7 +147,7 @@ fn rows_whose_expiry_overflowed_survive_a_scrub_and_are_written_again_if_wanted(
         let folder = fixtures(&format!("others/overflowed/table{number}"));
         let host = real::host();
         let before = render::dump(&open_alone(&host, &folder).unwrap());
-        // The time that no writer can have meant, as Cassandra 5.0 shows it: 2106-02-07T06:28:14Z.
+        // The invalid time, as in Cassandra 5.0: 2106-02-07T06:28:14Z.
         assert!(before.contains("/4294967294"), "{before}");
         let rows = |dump: &str| dump.lines().filter(|line| line.starts_with('R')).count();
         for reinsert in [false, true] {
@@ -156,7 +157,7 @@ fn rows_whose_expiry_overflowed_survive_a_scrub_and_are_written_again_if_wanted(
             assert_eq!(rows(&after), rows(&before), "{done:?}");
             assert_eq!(done.rows_reinserted, if reinsert { rows(&before) as u64 } else { 0 }, "{done:?}");
             assert!(!after.contains("4294967294") && after.contains("/2147483646"), "{after}");
-            // Written again, an expiring cell is a microsecond younger than the tombstone that it may have become.
+            // A repaired cell is a microsecond younger than the tombstone that a compaction may have made of it.
             let timestamps = |dump: &str| -> Vec<i64> {
                 let expiring = dump.split_whitespace().filter_map(|word| word.split_once("/630720000/"));
                 expiring
@@ -173,7 +174,7 @@ fn rows_whose_expiry_overflowed_survive_a_scrub_and_are_written_again_if_wanted(
     }
 }
 
-/// Numbers from a seed, which a failure prints.
+/// Random numbers from a seed, which a failed test prints.
 struct Draw(u64);
 
 impl Draw {
@@ -183,7 +184,7 @@ impl Draw {
     }
 }
 
-/// What is found beside SSTables; `{}` is one of their names.
+/// Names of other files in folders with SSTables; `{}` is the name of an SSTable's file.
 const JUNK: [&str; 20] = [
     ".DS_Store",
     "Thumbs.db",
@@ -207,7 +208,7 @@ const JUNK: [&str; 20] = [
     "README",
 ];
 
-/// Folders with one SSTable each, of every version that is read.
+/// Folders with one SSTable each, of every version.
 fn folders() -> Vec<PathBuf> {
     let list = |folder: PathBuf| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -261,7 +262,7 @@ fn components_that_can_be_done_without_may_be_missing_and_other_programs_files_a
     }
 }
 
-/// The bytes of an estimator: of a drawn size, or of nothing at all.
+/// The bytes of an estimator of random size, or random bytes.
 fn estimator(draw: &mut Draw) -> Vec<u8> {
     let mut bytes = (-2_i32).to_be_bytes().to_vec();
     match draw.below(4) {
@@ -300,7 +301,7 @@ fn an_estimator_of_any_size_or_of_none_stands_in_no_readers_way() {
         let file = descriptor.file_name(Component::Statistics);
         let whole = std::fs::read(folder.join(&file)).unwrap();
         let number = |at: usize| u32::from_be_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
-        // Count, then type and offset of each part: validation, compaction, stats, header.
+        // The number of parts, then type and offset of each: validation, compaction, stats, header.
         let offsets: Vec<usize> = (0..4).map(|part| number(8 + part * 8)).collect();
         let what = format!("seed {seed}: {}", folder.display());
         assert_eq!((number(0), number(12)), (4, 1), "{what}");

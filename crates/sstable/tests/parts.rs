@@ -1,4 +1,4 @@
-//! Parts of chunks: read and decompressed without the rest, where a cache is full.
+//! Tests that parts of chunks are read and decompressed without the rest if the cache is full.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -23,7 +23,8 @@ fn mix(number: u64) -> u64 {
     number ^ number >> 29
 }
 
-/// Content in rows, the file that holds it, and its blocks. Reads are told to begin every two kilobytes or so.
+/// Rows, the file that contains them, and its blocks. About every two kilobytes a position is marked as one where reads
+/// begin.
 fn written(cache: Arc<Full>) -> (Vec<u8>, Arc<dyn File>, DataBlocks) {
     let host = memory::host();
     let path = Path::new("/data");
@@ -74,7 +75,7 @@ fn a_part_has_what_is_foreseen_and_little_else() {
         let to = start + block.len() as u64;
         assert!(to >= end.min(chunk + CHUNK), "{from}..{end} in {start}..{to}");
         assert_eq!(block[..], content[start as usize..to as usize]);
-        // What is foreseen whole is kept.
+        // A chunk that the read extent covers is cached.
         if cx.touched.blocks_cached == 0 && block.len() as u64 != CHUNK && round > 500 {
             assert_eq!((cx.touched.blocks_read, cx.touched.blocks_decompressed), (1, 1));
             bytes += cx.touched.bytes_decompressed;
@@ -96,7 +97,7 @@ fn neighbours_that_are_foreseen_come_with_one_read_of_the_file() {
         assert_eq!(block[..], content[start as usize..][..block.len()]);
         cx.touched.bytes_read
     };
-    // What is known of chunks comes from a first read of each.
+    // The first read of each chunk finds its pieces.
     (0..CHUNKS).for_each(|number| assert!(read(number * CHUNK, number * CHUNK..number * CHUNK + 9) > 0));
     let middle = 8 * CHUNK;
     let foreseen = middle - 3_000..middle + 3_000;
@@ -169,7 +170,7 @@ fn damage_within_a_part_is_told_with_its_place_and_elsewhere_it_is_not_seen() {
         let mut byte = [0];
         file.read_exact_at(&mut byte, chunk.offset + at).unwrap();
         file.write_all_at(&[byte[0] ^ 0x40], chunk.offset + at).unwrap();
-        // Another place, so that the bytes are read anew.
+        // Read another chunk, so that the bytes are read from the file again.
         blocks.block(0, &(0..10), &mut waiting()).unwrap();
         match read() {
             Ok((block, start)) => {
@@ -185,7 +186,7 @@ fn damage_within_a_part_is_told_with_its_place_and_elsewhere_it_is_not_seen() {
         file.write_all_at(&byte, chunk.offset + at).unwrap();
     }
     assert!(told > 20 && unseen > 20, "{told} told, {unseen} not seen");
-    // Who does not know the chunk yet looks at all of it.
+    // The first read of a chunk checks all of it.
     let mut byte = [0];
     let other = compressed.info().chunk(5).unwrap();
     file.read_exact_at(&mut byte, other.offset + 3_000).unwrap();

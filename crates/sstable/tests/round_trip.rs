@@ -1,4 +1,5 @@
-//! Tables written here and read back: all of it, by slices, by names, in both directions, against a list in memory.
+//! Tests that written tables are read back: whole, by slices and by names, in both directions, against a list in
+//! memory.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -33,7 +34,7 @@ use std::sync::Arc;
 
 const FOLDER: &str = "/t";
 
-/// A small generator, so that one seed names a whole table.
+/// A small random generator, so that one seed determines a whole table.
 struct Dice(u64, Version);
 
 impl Dice {
@@ -44,7 +45,7 @@ impl Dice {
     fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
-    /// A local deletion time that the version can hold.
+    /// A local deletion time that the version can store.
     fn seconds(&mut self) -> i64 {
         self.below(if self.1.has_unsigned_deletion_times() { 4_000_000_000 } else { 2_000_000_000 }) as i64
     }
@@ -70,7 +71,7 @@ fn schema(regulars: usize) -> Table {
     Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns)
 }
 
-/// What a partition holds, in order.
+/// The rows and markers of a partition, in order.
 #[derive(Default)]
 struct Partition {
     elements: Vec<Element>,
@@ -94,7 +95,7 @@ fn deletion(dice: &mut Dice) -> DeletionTime {
     DeletionTime { timestamp_us: 1 + dice.below(1 << 40) as i64, local_s: dice.seconds() }
 }
 
-/// One of rows, which may lie before 1970; that of a partition has no form then.
+/// A deletion of a row. Its timestamp may be negative, unlike that of a partition deletion.
 fn inner_deletion(dice: &mut Dice) -> DeletionTime {
     let deletion = deletion(dice);
     if dice.one_in(4) { DeletionTime { timestamp_us: -deletion.timestamp_us, ..deletion } } else { deletion }
@@ -304,7 +305,7 @@ impl Written {
 fn line(schema: &Table, element: Unfiltered<'_>) -> String {
     let mut key = element.key().to_vec();
     if let (true, Unfiltered::Row(row)) = (key.is_empty(), element) {
-        // A reader that was told to leave keys out.
+        // The reader leaves keys out.
         let values = (0..schema.clustering.len()).map(|index| row.clustering(index));
         clustering_key(values, &schema.clustering, &mut key).unwrap();
     }
@@ -313,7 +314,7 @@ fn line(schema: &Table, element: Unfiltered<'_>) -> String {
     out
 }
 
-/// What a read of one slice has to yield, forward.
+/// The expected result of a forward read of one slice.
 fn expected(schema: &Table, partition: &Partition, start: &[u8], end: &[u8]) -> Vec<String> {
     let open_before = |is_before: &dyn Fn(&[u8]) -> bool| {
         let markers = partition.elements.iter().filter_map(|element| match element {
@@ -380,7 +381,7 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
                 ranges.iter().map(|(start, end)| expected(schema, partition, start, end)).collect();
             let mut wanted: Vec<String> = parts.concat();
             let filter = Arc::new(filter);
-            // Rows behind those that are expected are read as well.
+            // The reader must also return rows beyond the expected number.
             let likely = dice.one_in(2).then(|| 1 + dice.below(40));
             let expect =
                 |reader: &mut PartitionReader| likely.into_iter().for_each(|rows| reader.expect_rows(rows));
@@ -400,15 +401,15 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
             expect(&mut reader);
             assert_eq!(read(&mut reader, schema), wanted, "reversed {filter:?}");
         }
-        // What it kept is used by the next reader, which must not see any of it.
+        // The next reader uses its memory again, and must not return anything of it.
         reader.close(&mut cx);
     }
 }
 
-/// From and to in ordered bytes.
+/// Start and end in ordered encoding.
 type FromTo = (Vec<u8>, Vec<u8>);
 
-/// Names or slices, with the ranges they stand for.
+/// Names or slices, and the same as ranges.
 fn selection(dice: &mut Dice, schema: &Table, partition: &Partition) -> (ClusteringFilter, Vec<FromTo>) {
     let mut bounds: Vec<Vec<u8>> = Vec::new();
     if dice.one_in(2) {
@@ -434,7 +435,7 @@ fn selection(dice: &mut Dice, schema: &Table, partition: &Partition) -> (Cluster
         let count = dice.below(3);
         bounds.push(position(schema, &clustering(dice, count), Some(dice.one_in(2))));
     }
-    // A page goes on at a row's own key.
+    // The next page of a query begins at a row's own key.
     if dice.one_in(3)
         && let Some(Element::Row(row)) = partition.elements.get(dice.below(50) as usize)
     {
@@ -485,7 +486,7 @@ fn check_scan(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
         if filtered && reversed {
             wanted.reverse();
         }
-        // Some are left in the middle.
+        // Some partitions are left in the middle.
         let most =
             if dice.one_in(3) { dice.below(1 + wanted.len() as u64) as usize } else { wanted.len() + 1 };
         let mut found = Vec::new();
@@ -550,7 +551,7 @@ proptest! {
         let written = write(&Shape { compressed: false, ..shape });
         let folder = Path::new(FOLDER);
         let descriptor = written.descriptor;
-        // Without CRC.db nothing stands before the decoder.
+        // Without CRC.db the decoder sees the damage.
         written.host.disk.remove(&descriptor.path(folder, Component::Crc)).unwrap();
         let data = written.host.disk.open_write(&descriptor.path(folder, Component::Data)).unwrap();
         let at = at % data.size().unwrap();
@@ -609,7 +610,7 @@ fn an_aborted_writer_leaves_nothing() {
     assert!(host.disk.list(Path::new(FOLDER)).unwrap().is_empty());
 }
 
-/// Writes one row whose cell expires after 2038 as `nb`.
+/// Writes one row with a cell that expires after 2038, in version `nb`.
 fn written_late(beyond_2038: Beyond2038) -> helenus_sstable::Result<(Written, u64)> {
     let host = memory::host();
     host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
@@ -689,7 +690,7 @@ fn a_name_in_a_wide_partition_is_found_by_its_index_in_every_format_and_directio
                 assert!(reader.advance(&mut cx).unwrap());
                 assert_eq!(reader.current().key(), name);
                 assert!(!reader.advance(&mut cx).unwrap());
-                // A block of rows may lie in two chunks. Halving some six hundred blocks takes ten looks.
+                // An index block may lie in two chunks. A binary search in about six hundred blocks takes ten steps.
                 let touched = cx.touched;
                 assert!(touched.blocks_read <= 3, "{version} {number} {reversed}: {touched:?}");
                 assert!(touched.index_nodes <= 40, "{version} {number} {reversed}: {touched:?}");

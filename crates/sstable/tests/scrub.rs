@@ -1,4 +1,4 @@
-//! A scrub keeps everything that can be read, of whatever damage, and says truly what is lost.
+//! Tests that a scrub keeps everything that can be read after any damage, and reports all losses.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -21,7 +21,7 @@ use sound::{FOLDER, Sound, VERSIONS, each_damage, scanned, write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Scrubs a table of a machine into its folder `/out`.
+/// Scrubs a table of a host into the folder `/out`.
 fn scrubbed(
     host: &Host,
     place: (&Path, Descriptor),
@@ -69,7 +69,7 @@ fn outputs(host: &Host, scrubbed: &Scrubbed) -> Vec<Arc<SsTable>> {
     scrubbed.written.iter().map(open).collect()
 }
 
-/// Rows of a table, each with its partition, its lines, and where it stands.
+/// The rows of a table: partition and row as text, and the start and end in the data.
 fn rows_of(table: &Arc<SsTable>) -> Vec<(String, u64, u64)> {
     let mut cx = render::cx();
     let mut scan = table.scan(&KeyRange::all(), &mut cx).unwrap();
@@ -91,13 +91,13 @@ fn rows_of(table: &Arc<SsTable>) -> Vec<(String, u64, u64)> {
     rows
 }
 
-/// The rows of the outputs must be sound ones, and every sound one outside of what is said to be lost.
+/// Checks that the outputs contain only sound rows, and every sound row outside of the reported losses.
 fn check(sound: &Sound, all: &[(String, u64, u64)], host: &Host, what: &str) {
     let place = (Path::new(FOLDER), sound.descriptor);
     let (scrubbed, losses) = match scrubbed(host, place, false) {
         Ok(done) => done,
         Err(error) => {
-            // Without these nothing tells what a row looks like or where it is.
+            // Without these components rows cannot be found or decoded.
             let is_needed = ["Statistics.db", "CompressionInfo.db"].iter().any(|name| what.contains(name));
             assert!(is_needed, "{what}: {error}");
             return;
@@ -108,11 +108,11 @@ fn check(sound: &Sound, all: &[(String, u64, u64)], host: &Host, what: &str) {
     for row in &kept {
         assert!(all.iter().any(|(sound, _, _)| sound == row), "{what}: a row that never was: {row}");
     }
-    // It says how long the data is, and nothing else does.
+    // Only CompressionInfo.db contains the size of the data.
     let is_cut_short = what.contains("CompressionInfo.db");
     for (row, start, end) in all.iter().filter(|_| !is_cut_short) {
         let is_lost = losses.iter().any(|loss| {
-            // Of what lies behind the end only the beginning is known.
+            // Of a loss after the end of the data only the start is known.
             let bytes = if loss.problem.contains("behind the end") { u64::MAX >> 1 } else { loss.bytes };
             loss.position < *end && *start < loss.position + bytes
         });
@@ -229,7 +229,7 @@ fn without_an_index_the_rows_before_the_damage_are_kept() {
 
 #[test]
 fn partitions_that_came_too_late_are_put_in_order() {
-    // Two tables of which one is read behind the other: partitions begin anew half way.
+    // The data of a table twice, so that the partitions start again half way.
     let sound = write(Version::Nb, false, false);
     let name = sound.descriptor.file_name(Component::Data);
     let (_, data) = sound.files.iter().find(|(file, _)| *file == name).unwrap();
@@ -262,7 +262,7 @@ fn empty_values_that_cassandra_3_sorted_first_are_put_where_they_belong() {
     let table = SsTable::open_alone(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
     let problem = table.verify(&*host.disk, Path::new(FOLDER)).unwrap_err().to_string();
     assert!(problem.contains("not in clustering order (helenus sstable scrub"), "{problem}");
-    // As Cassandra 5 reads them: in the order of the file.
+    // Cassandra 5 reads the rows in the order of the file.
     let all = std::fs::read_to_string(folder.join("rows.txt")).unwrap();
     let (done, losses) = scrubbed(&host, (Path::new(FOLDER), descriptor), false).unwrap();
     assert!(losses.is_empty() && done.rows_out_of_order > 0, "{done:?} {losses:?}");
@@ -276,7 +276,7 @@ fn empty_values_that_cassandra_3_sorted_first_are_put_where_they_belong() {
     }
 }
 
-/// Two partitions of one row: one that expires at this time as a whole, one of which a cell does.
+/// Two partitions of one row: in one the whole row expires at this time, in the other only a cell.
 fn expiring(version: Version, expires_s: i64) -> Sound {
     let schema = Arc::new(sound::schema());
     let host = memory::host();

@@ -1,4 +1,4 @@
-//! Statistics gathered while Cassandra's tables are written again, against those Cassandra gathered.
+//! Compares the statistics collected when Cassandra's tables are written again with those that Cassandra collected.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -15,7 +15,7 @@ use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The table of a fixture and what its second writing gathered.
+/// The statistics of a fixture, and those collected when it is written again.
 fn rewrite(name: &str) -> (Statistics, Statistics) {
     let host = real::host();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
@@ -44,7 +44,7 @@ fn rewrite(name: &str) -> (Statistics, Statistics) {
 fn a_table_written_again_has_the_statistics_that_cassandra_gave_it() {
     for name in ["simple", "mixed", "wide", "many", "types", "dropped", "counts", "compactless"] {
         let (theirs, ours) = rewrite(name);
-        // What comes from the machine, the compressor and the node, not from the content.
+        // These fields depend on the machine, the compressor and the node, not on the content.
         let stats = Stats {
             compression_ratio: theirs.stats.compression_ratio,
             originating_host_id: theirs.stats.originating_host_id,

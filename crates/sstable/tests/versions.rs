@@ -1,5 +1,6 @@
-//! Tables of every version, written by the Cassandra that had it: read here as Cassandra 5.0.6 reads them, and written anew
-//! in every version that is written here. How the files were made: `tests/fixtures/sstables/README.md` of the repository.
+//! Tests tables of every version, written by a Cassandra of that version: they are read as by Cassandra 5.0.6, and
+//! rewritten in every version that is written here. `tests/fixtures/sstables/README.md` of the repository describes how
+//! the files were made.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
@@ -60,7 +61,7 @@ fn every_version_reads_as_cassandra_5_reads_it() {
     }
 }
 
-/// All elements of a partition as text, one each.
+/// The elements of a partition, each as text.
 fn elements(reader: &mut PartitionReader, table: &SsTable) -> Vec<String> {
     let mut cx = render::cx();
     let mut found = Vec::new();
@@ -152,7 +153,7 @@ fn a_missing_or_foreign_summary_is_made_again() {
         let expected = std::fs::read_to_string(folder.join("rows.txt")).unwrap();
         let table = open(&disk, Path::new("/t"));
         assert_same(&render::dump(&table), &expected, &summary);
-        // Reads do without one that is foreign, and verify says so, as Cassandra's does (`verifyIndexSummary`).
+        // Reads ignore a summary of another table, and `verify` reports it, as in Cassandra (`verifyIndexSummary`).
         let verified = table.verify(&*disk.disk, Path::new("/t"));
         match rebuilt % 2 {
             0 => assert!(verified.unwrap_err().to_string().contains(&summary)),
@@ -200,7 +201,7 @@ fn statistics_of_every_version_are_written_back_byte_for_byte() {
     for folder in folders() {
         let table = open(&host, &folder);
         let version = table.descriptor().version;
-        // Ranges of clusterings that cannot be relied upon are not kept.
+        // Clustering ranges that may be wrong are not kept.
         if version.has_right_clusterings() {
             let bytes = file(&host, &table.descriptor().path(&folder, Component::Statistics));
             assert!(table.statistics().to_bytes(version) == bytes, "{}", folder.display());
@@ -236,7 +237,7 @@ fn what_finds_rows_is_written_byte_for_byte_as_cassandra_writes_it() {
             continue;
         }
         let again = open(&disk, Path::new("/t"));
-        // What comes from the machine, the compressor and the node, not from the content.
+        // These fields depend on the machine, the compressor and the node, not on the content.
         let theirs = table.statistics();
         let stats = Stats {
             compression_ratio: theirs.stats.compression_ratio,

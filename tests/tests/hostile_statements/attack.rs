@@ -1,4 +1,4 @@
-//! One statement drawn from the grammars, and how it is sent.
+//! A random statement of the grammars, and the way it is sent.
 
 use super::productions::{COLUMNS, Growth, Kind, LONG_LIST, PIECES, PLACES, ROW, SCENE};
 use end_to_end::Server;
@@ -13,7 +13,7 @@ const PREPARE: u8 = 0x09;
 const EXECUTE: u8 = 0x0A;
 const BATCH: u8 = 0x0D;
 
-/// How a statement is sent.
+/// The way a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Query,
@@ -38,7 +38,7 @@ pub struct Attack {
     text: String,
 }
 
-/// Numbers of a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 pub struct Draw(u64);
 
 impl Draw {
@@ -60,8 +60,8 @@ impl Draw {
 }
 
 impl Attack {
-    /// The statement of a round. The first `each` rounds have each piece and each place at least once. `bytes` is about how
-    /// long it is at most.
+    /// The statement of a round. The first `each` rounds contain each piece and each place at least once. `bytes` is
+    /// its approximate maximum length.
     pub fn draw(seed: u64, round: u64, each: u64, bytes: usize) -> Attack {
         let mut draw = Draw::new(seed, round);
         let at = if round < each { Some(round as usize) } else { None };
@@ -80,7 +80,7 @@ impl Attack {
             Some((of, place)) if *of == kind => place,
             _ => draw.of(&places),
         };
-        // From a hundred on, as many as there is room for, and now and then less.
+        // At least a hundred units; usually the maximum, sometimes fewer.
         let most = (bytes / growth.unit_bytes().max(1)).clamp(100, 100_000);
         let count = if draw.below(4) == 0 { 100 + draw.below(most.saturating_sub(99)) } else { most };
         let (place, is_first) = match place.strip_prefix("first: ") {
@@ -103,7 +103,7 @@ impl Attack {
         Attack { way, version: draw.of(&[3, 4, 5]), count, growth, place, text }
     }
 
-    /// Whether another connection, of its own version, sends it.
+    /// Whether a new connection, with the statement's own protocol version, sends it.
     pub fn reconnects(&self, round: u64) -> bool {
         round.is_multiple_of(7)
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Attack {
     }
 }
 
-/// The connections that statements are sent over.
+/// The connections over which statements are sent.
 pub struct Session {
     native: Raw,
     version: u8,
@@ -146,24 +146,24 @@ impl Session {
         session
     }
 
-    /// Makes the tables that statements name.
+    /// Creates the tables that the statements use.
     pub fn make_scene(&mut self) {
         SCENE.iter().for_each(|text| self.native.run(text));
         let elements = vec!["1"; LONG_LIST].join(",");
         self.native.run(&format!("INSERT INTO k.long (k, l) VALUES (1, [{elements}])"));
     }
 
-    /// Makes the row that the statement of a round is about: none finds what another has left.
+    /// Creates the row that the statement of a round uses, so that no statement finds the remains of another.
     pub fn make_row(&mut self, round: u64) {
         self.native.run(&ROW.replace('%', &round.to_string()));
-        // The last one's goes: reads of all rows read a few.
+        // The row of the previous round is deleted, so that reads of all rows read only a few.
         self.native.run(&format!("DELETE FROM k.t WHERE k = {}", round.wrapping_sub(1) as i32));
     }
 
     /// Sends a statement and waits for its answer.
     ///
     /// # Errors
-    /// There was none in time, or the connection has ended.
+    /// There was no answer in time, or the connection has closed.
     pub fn send(&mut self, attack: &Attack, wait: Duration) -> Result<(), String> {
         let text = attack.text.as_str();
         match attack.way {
@@ -212,7 +212,7 @@ impl Session {
         body
     }
 
-    /// A request of the native protocol.
+    /// Sends a request of the native protocol and returns the answer.
     pub fn native(&mut self, opcode: u8, body: &[u8], wait: Duration) -> Result<raw::Reply, String> {
         let frame = raw::frame(self.version, 0, 1, opcode, body);
         let bytes = if self.version >= 5 { raw::segments(&frame) } else { frame };
@@ -226,7 +226,7 @@ impl Session {
         }
     }
 
-    /// A call of the old interface.
+    /// Sends a Thrift RPC call.
     fn call(&mut self, call: &[u8], wait: Duration) -> Result<(), String> {
         self.rpc.set_read_timeout(Some(wait)).expect("a socket option");
         let mut exchange = || {
@@ -248,13 +248,13 @@ fn call<'a>(method: Method, arguments: &impl Field<'a>) -> Vec<u8> {
     bytes
 }
 
-/// Consistency ONE and values.
+/// The encoded parameters of a request: consistency ONE, and values.
 pub fn parameters(version: u8, values: &[Option<&[u8]>]) -> Vec<u8> {
-    // The same bytes as behind the text of a QUERY.
+    // The same bytes that follow the text of a QUERY.
     raw::query(version, "", values)[4..].to_vec()
 }
 
-/// The id of a prepared statement, as EXECUTE carries it, and that of its result's columns (v5).
+/// The id of a prepared statement as EXECUTE carries it, and the id of its result metadata (v5).
 pub fn prepared_id(reply: &raw::Reply, version: u8) -> Option<(Vec<u8>, Vec<u8>)> {
     const PREPARED: &[u8] = &[0, 0, 0, 4];
     let rest = (reply.opcode == raw::RESULT).then(|| reply.body.strip_prefix(PREPARED)).flatten()?;

@@ -1,4 +1,5 @@
-//! The other client: short requests one after another, on a connection that stands and on new ones.
+//! A second client that measures the server's response time: short requests one after another, on a permanent
+//! connection and on new ones.
 
 use end_to_end::raw::{RESULT, Raw};
 use std::fmt;
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a short request may wait in any build on any machine.
+/// Maximum time for a short request, in any build on any machine.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The client, in a thread of its own.
@@ -17,10 +18,10 @@ pub struct Beside {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long its requests took.
+/// The durations of its requests.
 pub struct Waits(Vec<Duration>);
 
-/// One request: mostly on the connection that stands, of ten one on a new one.
+/// Sends one request: every tenth on a new connection, the others on the permanent one.
 fn ask(number: u64, standing: &mut Option<Raw>, address: &str) -> Duration {
     const QUERY: &str = "SELECT key FROM system.local";
     let begin = Instant::now();
@@ -35,7 +36,7 @@ fn ask(number: u64, standing: &mut Option<Raw>, address: &str) -> Duration {
 }
 
 impl Beside {
-    /// How long some requests take while nobody else asks.
+    /// The durations of requests while there is no other client.
     pub fn alone(address: &str, count: u64) -> Waits {
         let mut standing = Raw::try_ready(address, 4);
         let mut waits: Vec<Duration> = (0..count).map(|number| ask(number, &mut standing, address)).collect();
@@ -59,7 +60,7 @@ impl Beside {
         Beside { ends, waits, thread: Some(thread) }
     }
 
-    /// What was wrong with its last requests, if something was.
+    /// Describes a failure of its last requests, if there was one.
     pub fn problem(&self) -> Option<String> {
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         match waits.iter().max() {
@@ -69,7 +70,7 @@ impl Beside {
         }
     }
 
-    /// Ends it.
+    /// Ends the client and returns the durations.
     pub fn finish(mut self) -> Waits {
         self.end();
         let mut waits = std::mem::take(&mut *self.waits.lock().unwrap_or_else(PoisonError::into_inner));
@@ -92,7 +93,7 @@ impl Drop for Beside {
 }
 
 impl Waits {
-    /// The time that this part of a thousand of the requests did not exceed.
+    /// The quantile of the durations, in thousandths.
     pub fn part(&self, of_thousand: usize) -> Duration {
         self.0.get(self.0.len().saturating_sub(1) * of_thousand / 1000).copied().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! What else is read by a parser: `schema.cql` of an import, settings in YAML, orders on the admin socket. Each is answered or
-//! refused, by a process that lives.
+//! Attacks the other parsers: `schema.cql` of an import, settings in YAML, requests on the admin socket. Each input is
+//! answered or refused, and the process stays alive.
 
 use super::productions::Growth;
 use super::productions::Growth::{Nest as N, Repeat as R};
@@ -12,10 +12,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long anything here may take, in any build on any machine.
+/// Maximum time of any step, in any build on any machine.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Statements that a `schema.cql` may have.
+/// Statements that a `schema.cql` may contain.
 const SCHEMAS: &[Growth] = &[
     R("", "CREATE TYPE fx.t# (a int);", "\n", ""),
     R("", "CREATE TABLE fx.t# (k int PRIMARY KEY);", "\n", ""),
@@ -36,7 +36,7 @@ const SCHEMAS: &[Growth] = &[
     N("(", "1", ")"),
 ];
 
-/// Settings.
+/// Settings in YAML.
 const SETTINGS: &[Growth] = &[
     N("[", "1", "]"),
     N("{a: ", "1", "}"),
@@ -51,7 +51,7 @@ const SETTINGS: &[Growth] = &[
     R("listen: ", "1", ".", ""),
 ];
 
-/// Orders.
+/// Requests on the admin socket.
 const ORDERS: &[Growth] = &[
     N("[", "1", "]"),
     N("{\"verb\":", "1", "}"),
@@ -63,7 +63,7 @@ const ORDERS: &[Growth] = &[
     R("", "{", "", ""),
 ];
 
-/// Lengths that a piece is tried at.
+/// Numbers of units that each piece is tried with.
 const COUNTS: [usize; 3] = [100, 3_000, 20_000];
 
 #[test]
@@ -92,7 +92,7 @@ fn settings_that_nest_or_repeat_are_refused_by_a_process_that_ends_by_itself() {
     let file = scratch.path().join("helenus.yaml");
     for growth in SETTINGS {
         for count in COUNTS {
-            // Whatever the rest means, this setting there is not.
+            // This unknown setting makes the file invalid, whatever the rest means.
             std::fs::write(&file, format!("{}\nthere_is_no_such_setting: 1\n", growth.text(count)))
                 .expect("settings");
             let mut serve = Command::new(binary());
@@ -109,7 +109,7 @@ fn orders_that_nest_or_repeat_are_answered_and_the_server_lives() {
         for count in COUNTS {
             let mut socket = UnixStream::connect(server.data().join("admin.sock")).expect("the admin socket");
             socket.set_read_timeout(Some(WAIT_MAX)).expect("a socket option");
-            // A server that closes before it has read all has answered, too.
+            // The server may refuse by closing before it has read everything.
             let _ = socket.write_all(format!("{}\n", growth.text(count)).as_bytes());
             let _ = socket.shutdown(std::net::Shutdown::Write);
             let mut answer = String::new();
@@ -125,7 +125,7 @@ fn orders_that_nest_or_repeat_are_answered_and_the_server_lives() {
     assert!(!server.admin(&["status"]).is_empty());
 }
 
-/// Waits for a command that must end by itself, well or not.
+/// Waits for a command that must end by itself, successfully or not.
 fn ends(command: &mut Command, what: &str) {
     let mut child = command
         .stdin(Stdio::null())

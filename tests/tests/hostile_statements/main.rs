@@ -1,11 +1,12 @@
-//! Statements that nobody writes: every production of both grammars repeated and nested, over every listener, against the
-//! real binary. Each is answered, with whatever, in time in proportion to its bytes; the process lives; other clients are
-//! served meanwhile.
+//! Attacks the real binary with extreme statements: every production of both grammars, repeated and nested, over every
+//! listener. Each statement is answered or refused within a time proportional to its bytes, the process stays alive,
+//! and other clients are served meanwhile.
 //!
-//! `decoders` has the same for what else is read: schema files, settings, orders. `productions` is the grammars, `attack` draws statements from it and sends them, `beside` is the other client. The seed is
-//! printed. By command, against a release binary: `HOSTILE_ROUNDS=2000 HOSTILE_BYTES=1000000 HOSTILE_SEED=1 cargo test
-//! --release -p end-to-end --test hostile_statements -- --nocapture`; `HOSTILE_LIST=1` lists what takes too long instead of
-//! failing at the first, `HOSTILE_P99=1` bounds what another client waits.
+//! `decoders` attacks the other parsers: schema files, settings, admin requests. `productions` contains the grammars,
+//! `attack` draws statements from them and sends them, `beside` is the other client. The seed is printed. To run
+//! longer, against a release binary: `HOSTILE_ROUNDS=2000 HOSTILE_BYTES=1000000 HOSTILE_SEED=1 cargo test --release -p
+//! end-to-end --test hostile_statements -- --nocapture`; `HOSTILE_LIST=1` lists slow statements instead of failing at
+//! the first, `HOSTILE_P99=1` limits the waiting time of the other client.
 
 mod attack;
 mod beside;
@@ -22,15 +23,15 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Time for a statement of some bytes: a second for each 100 KB that has begun. A debug build has ten times that, and
-/// whoever shares the machine with others may ask for more.
+/// The time allowed for a statement: one second for each started 100 KB. Ten times that in a debug build;
+/// `HOSTILE_FACTOR` sets the factor for shared machines.
 fn allowed(bytes: usize) -> Duration {
     let debug = end_to_end::binary().components().any(|part| part.as_os_str() == "debug");
     let factor = from_environment("HOSTILE_FACTOR", if debug { 10 } else { 1 });
     Duration::from_secs(factor * (1 + bytes as u64 / 100_000))
 }
 
-/// A server with the tables that statements name.
+/// Starts a server with the tables that the statements use.
 fn start() -> Server {
     let server = Server::start_with(&["--rpc", "127.0.0.1:0"]);
     Session::open(&server, 4).make_scene();
@@ -47,7 +48,7 @@ fn every_production_repeated_and_nested_is_answered_in_time_and_others_are_serve
     let mut server = start();
     let alone = Beside::alone(server.address(), 2000);
     let mut beside = Beside::start(server.address());
-    // Each piece at least once, each place at least once, then whatever is drawn.
+    // Each piece and each place at least once, then random ones.
     let each = PIECES.len().max(PLACES.len()) as u64;
     let mut session = Session::open(&server, 4);
     let mut slowest: Vec<(Duration, String)> = Vec::new();
@@ -69,7 +70,7 @@ fn every_production_repeated_and_nested_is_answered_in_time_and_others_are_serve
         let Some(problem) = problem else { continue };
         assert!(lists, "seed {seed}, round {round}: {attack}: {problem}");
         println!("{problem}: {attack}");
-        // What goes on in the server would be taken for the next one's.
+        // Restarted, because work that continues in the server would be attributed to the next statement.
         drop(beside);
         server = start();
         beside = Beside::start(server.address());
@@ -81,7 +82,7 @@ fn every_production_repeated_and_nested_is_answered_in_time_and_others_are_serve
         println!("{took:?}: {attack}");
     }
     println!("the other client: {waits}\nalone: {alone}");
-    // By command, on a machine that nobody shares: a client beside waits no longer than three times as long as alone.
+    // Only on request, on a machine without other load: the other client waits at most three times as long as alone.
     if from_environment("HOSTILE_P99", 0) > 0 {
         assert!(waits.part(990) <= alone.part(990) * 3, "seed {seed}: {waits}; alone {alone}");
     }

@@ -1,19 +1,21 @@
-//! The grammar of both dialects as tables: what can grow, and where it can stand. A new production is one line.
+//! The grammar of both CQL dialects as tables: the pieces that can grow, and the places they can be in. A new
+//! production is one line.
 //!
-//! `#` in a unit is its number, from 0. `@` in a place is what grows. `$` in a place is a column of the test's table, drawn.
+//! In a unit, `#` stands for its number, from 0. In a place, `@` stands for the piece, and `$` for a random column of
+//! the test's table.
 
-/// How a piece of grammar grows.
+/// The way a piece of grammar grows.
 #[derive(Clone, Copy, Debug)]
 pub enum Growth {
-    /// Opening, unit, separator, closing: the unit stands there again and again.
+    /// Opening, unit, separator, closing: the unit is repeated.
     Repeat(&'static str, &'static str, &'static str, &'static str),
-    /// Opening, core, closing: the piece stands within itself.
+    /// Opening, core, closing: the piece is nested in itself.
     Nest(&'static str, &'static str, &'static str),
 }
 
 use Growth::{Nest as N, Repeat as R};
 
-/// What a place takes.
+/// The kind of piece that a place takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Term,
@@ -24,20 +26,20 @@ pub enum Kind {
     Assignments,
     Json,
     Options,
-    /// A whole statement.
+    /// A complete statement.
     Statement,
-    /// A term of the first dialect.
+    /// A term of CQL 2.
     FirstTerm,
-    /// A whole statement of the first dialect.
+    /// A complete statement of CQL 2.
     First,
-    /// The values of one IN, several of which make a product.
+    /// The values of an IN. Several INs form a product.
     Values,
     /// The digits of a number.
     Digits,
     /// Assignments to elements of a long list, and conditions on them.
     Elements,
     ElementConditions,
-    /// The name of a class, as in types in quotes and in comparators of the old interface.
+    /// A class name, as in quoted types and in comparators of Thrift RPC.
     Class,
 }
 
@@ -134,7 +136,7 @@ pub const PIECES: &[(Kind, Growth)] = &[
     (Kind::Term, R("'2011-01-01", " ", "", "'")),
     (Kind::Term, R("1 ", "/* a */", " ", "")),
     (Kind::Term, R("1 ", "-- a\n", "", "")),
-    // What is selected.
+    // Selectors.
     (Kind::Selector, R("", "k", ",", "")),
     (Kind::Selector, R("", "v AS a#", ",", "")),
     (Kind::Selector, R("", "unknown#", ",", "")),
@@ -268,7 +270,7 @@ pub const PIECES: &[(Kind, Growth)] = &[
     (Kind::Json, N("{\"a\":", "1", "}")),
     (Kind::Json, N("{\"k\":1,\"f\":[", "1", "]}")),
     (Kind::Json, N("{\"u\":", "1", "}")),
-    // What stands behind WITH.
+    // Options after WITH.
     (Kind::Options, R("comment='", "a", "", "'")),
     (Kind::Options, R("", "comment='a'", " AND ", "")),
     (Kind::Options, R("", "unknown#=1", " AND ", "")),
@@ -278,7 +280,7 @@ pub const PIECES: &[(Kind, Growth)] = &[
     (Kind::Options, R("extensions={", "'a#':0xab", ",", "}")),
     (Kind::Options, R("CLUSTERING ORDER BY (", "c ASC", ",", ")")),
     (Kind::Options, R("CLUSTERING ORDER BY (", "c# ASC", ",", ")")),
-    // Whole statements.
+    // Complete statements.
     (Kind::Statement, R("SELECT * FROM k.t ORDER BY ", "c", ",", "")),
     (Kind::Statement, R("SELECT * FROM k.t ORDER BY ", "c# ASC", ",", "")),
     (Kind::Statement, R("INSERT INTO k.t (", "k", ",", ") VALUES (1)")),
@@ -371,7 +373,7 @@ pub const PIECES: &[(Kind, Growth)] = &[
     (Kind::Statement, R("", "\u{1f600}", "", "")),
     (Kind::Statement, R("SELECT JSON ", "distinct", ",", " FROM k.t WHERE")),
     (Kind::Statement, R("SELECT DISTINCT ", "json", ",", " FROM k.t WHERE")),
-    // The first dialect.
+    // CQL 2.
     (Kind::FirstTerm, R("'", "a", "", "'")),
     (Kind::FirstTerm, R("", "9", "", "")),
     (Kind::FirstTerm, R("", "a", "", "")),
@@ -403,7 +405,7 @@ pub const PIECES: &[(Kind, Growth)] = &[
     (Kind::First, R("ALTER COLUMNFAMILY f WITH ", "comment='a'", " AND ", "")),
     (Kind::First, R("", "(", "", "")),
     (Kind::First, R("", "SELECT", " ", "")),
-    // Names of classes.
+    // Class names.
     (Kind::Class, N("ListType(", "Int32Type", ")")),
     (Kind::Class, N("ReversedType(", "Int32Type", ")")),
     (Kind::Class, N("FrozenType(", "ListType(Int32Type)", ")")),
@@ -550,13 +552,13 @@ pub const PLACES: &[(Kind, &str)] = &[
     (Kind::ElementConditions, "DELETE v FROM k.long WHERE k=1 IF @"),
 ];
 
-/// The columns of the test's table that a place's `$` may stand for.
+/// The columns of the test's table that `$` may stand for.
 pub const COLUMNS: &[&str] = &[
     "i", "v", "b", "l", "s", "m", "f", "u", "fu", "tup", "dec", "big", "vec", "at", "num", "k", "c",
     "unknown",
 ];
 
-/// What makes the tables that the places name.
+/// The statements that create the tables of the places.
 pub const SCENE: &[&str] = &[
     "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TYPE k.ut (a int, b text)",
@@ -571,15 +573,15 @@ pub const SCENE: &[&str] = &[
     "CREATE TABLE k.long (k int PRIMARY KEY, v int, l list<int>)",
 ];
 
-/// Elements of the list in the one row of `k.long`.
+/// Number of elements of the list in the only row of `k.long`.
 pub const LONG_LIST: usize = 10_000;
 
-/// The row that a statement is about, whose key stands for `%`.
+/// Inserts the row that a statement uses; `%` stands for its key.
 pub const ROW: &str = "INSERT INTO k.t (k, c, d, i, v, l, s, m, u, fu, dec, big) VALUES (%, 1, 1, 1, 'a', [1, 2], {'a'}, \
                        {'a': 1}, {a: 1, b: 'b'}, {a: 1, b: 'b'}, 1.5, 15)";
 
 impl Growth {
-    /// The piece with `count` units, or within itself that often. `serial` makes names that nobody else has.
+    /// The piece with `count` units, or nested `count` times.
     pub fn text(self, count: usize) -> String {
         let mut out = String::new();
         match self {
@@ -605,7 +607,7 @@ impl Growth {
         out
     }
 
-    /// Bytes that one more unit adds, about.
+    /// The approximate number of bytes of one more unit.
     pub fn unit_bytes(self) -> usize {
         match self {
             Growth::Repeat(_, unit, separator, _) => {

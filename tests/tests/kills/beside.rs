@@ -1,4 +1,4 @@
-//! What happens beside the writers until the server is killed.
+//! Activities beside the writers until the server is killed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,21 +11,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::chance;
 use crate::jobs::number_of;
 
-/// One of these a round.
+/// The activity of a round.
 #[derive(Clone, Debug)]
 pub enum Beside {
     Nothing,
-    /// A verb of `helenus admin`, over and over.
+    /// Repeats a verb of `helenus admin`.
     Admin(&'static str),
-    /// Rows that are there already, imported again from an export.
+    /// Imports existing rows again from an export.
     Import(PathBuf),
-    /// A backup restored under another name and dropped.
+    /// Restores a backup under another name and drops it.
     Restore(PathBuf),
-    /// SIGSTOP and SIGCONT.
+    /// Sends SIGSTOP and SIGCONT.
     Pause,
-    /// The disk is filled to its end by this file, and emptied.
+    /// Fills the disk with this file, and empties it.
     Fill(PathBuf),
-    /// The wall clock of the process jumps, by this file of libfaketime's, seed and round.
+    /// Makes the process's wall clock jump, through this file of libfaketime; seed and round.
     Clock(PathBuf, u64, u64),
 }
 
@@ -40,7 +40,7 @@ impl Beside {
                 Beside::Admin(verb) => command.args(["admin", verb]),
                 Beside::Import(export) => command.arg("import").arg(export),
                 Beside::Restore(backup) => {
-                    // What the last turn restored; it is there when the restore came to its end.
+                    // Drops what the previous turn has restored, if it finished.
                     if let Some(mut client) = Raw::try_ready(server.address(), 4) {
                         let _ = client.try_query("DROP KEYSPACE IF EXISTS restored");
                     }
@@ -48,13 +48,13 @@ impl Beside {
                 }
                 Beside::Pause => {
                     let Some(pid) = Pid::from_raw(server.process_id() as i32) else { return };
-                    // It is gone when it has been killed meanwhile.
+                    // An error means that the process was killed meanwhile.
                     let _ = kill_process(pid, Signal::STOP).and_then(|()| kill_process(pid, Signal::CONT));
                     continue;
                 }
                 Beside::Fill(ballast) => {
                     fill(ballast);
-                    // A second of a full disk, or until the server is gone.
+                    // The disk stays full for every second turn, or until the server is gone.
                     if turn % 2 == 0 {
                         let _ = std::fs::remove_file(ballast);
                     }
@@ -66,13 +66,13 @@ impl Beside {
                     continue;
                 }
             };
-            // The server may be killed under it: what it says then is its own affair.
+            // The server may be killed during the command, so its result is ignored.
             let _ =
                 command.arg("--data").arg(server.data()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
     }
 
-    /// What it leaves is whole, and can go on.
+    /// Checks that the activity has left a complete state or none, and can be repeated.
     pub fn check(&self, server: &Server, cql: &Cql) {
         if let Beside::Restore(backup) = self {
             let mut args: Vec<_> = restore_args(backup).map(PathBuf::from).to_vec();
@@ -109,7 +109,7 @@ fn restore_args(backup: &Path) -> [&std::ffi::OsStr; 9] {
     ]
 }
 
-/// Writes until nothing more goes.
+/// Writes until the disk is full.
 fn fill(ballast: &Path) {
     use std::io::Write;
     let Ok(mut file) = std::fs::File::options().create(true).append(true).open(ballast) else { return };
@@ -117,7 +117,7 @@ fn fill(ballast: &Path) {
     while file.write_all(&piece).is_ok() {}
 }
 
-/// Days and seconds, there and back.
+/// Jumps of seconds to days, forwards and backwards.
 const JUMPS_S: [i64; 9] = [0, 1, -1, 3600, -3600, 86_400, -86_400, 30 * 86_400, -30 * 86_400];
 
 /// Moves the clock of a process under libfaketime.

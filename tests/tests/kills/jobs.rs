@@ -1,4 +1,4 @@
-//! What clients of raw bytes do, over and over, and what must be there of it.
+//! The jobs that raw clients repeat, and the checks of their results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,26 +6,26 @@ use end_to_end::Cql;
 use end_to_end::raw::{RESULT, Raw};
 use scylla::value::CqlValue;
 
-/// What one client does, each time with the next number.
+/// The job of a client. Each repetition uses the next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// Rows of a partition of its own, plain.
+    /// Inserts plain rows into a partition of its own.
     Insert(i32),
-    /// The same, after all but the last nine were deleted by a range.
+    /// As `Insert`, but first deletes all except the last nine rows by a range deletion.
     Trim(i32),
-    /// One more on a counter.
+    /// Adds one to a counter.
     Count,
-    /// The next number, if the last one is there.
+    /// Writes the next number by a condition on the previous one.
     Swap,
-    /// The next number over the last one, which is read then: a timestamp that went back would hide it.
+    /// Overwrites the previous number with the next one and reads it. A timestamp that went backwards would hide it.
     Overwrite,
-    /// A row deleted and written anew.
+    /// Deletes a row and writes it again.
     Replace,
-    /// A row in each of two tables, in a logged batch.
+    /// Writes a row in each of two tables, in a logged batch.
     Batch,
 }
 
-/// All that run beside each other.
+/// All jobs, which run concurrently.
 pub const JOBS: [Job; 9] = [
     Job::Insert(0),
     Job::Insert(1),
@@ -63,7 +63,7 @@ impl Job {
         }
     }
 
-    /// Begins with number `next` until the server is gone; the first number that was not acknowledged whole.
+    /// Runs from number `next` until the server is gone. Returns the first number that was not completely acknowledged.
     pub fn run(self, address: &str, next: i64, over: &AtomicBool) -> i64 {
         let Some(mut client) = Raw::try_ready(address, 4) else { return next };
         for n in next.. {
@@ -74,7 +74,8 @@ impl Job {
                 let Some(reply) = client.try_query(&statement) else { return n };
                 if reply.opcode != RESULT {
                     let (code, text) = reply.error();
-                    // Refusals of a disk or a process that has nothing left; the rest is a finding.
+                    // These errors are refusals of a full disk or of a process without resources. Any other error is a
+                    // finding.
                     assert!([0x1001, 0x1100, 0x1500].contains(&code), "{statement}: {code:#x} {text}");
                     return n;
                 }
@@ -87,7 +88,7 @@ impl Job {
         next
     }
 
-    /// Checks that everything before `next` is there, and whole; the number to go on with.
+    /// Checks that everything before `next` exists and is complete. Returns the number to continue with.
     pub fn check(self, cql: &Cql, next: i64) -> i64 {
         let one =
             |statement: &str| -> Vec<i64> { cql.rows(statement).remove(0).iter().map(number_of).collect() };
@@ -108,7 +109,7 @@ impl Job {
                     "{self:?}: {rows} rows, {least} to {greatest}"
                 );
                 let found = if rows == 0 { 0 } else { greatest + 1 };
-                // The deletion before the next row may have come through a kill that the row did not.
+                // The deletion before the next row may have survived a kill that the row did not survive.
                 let allowed = [(found - 10).max(0), (found - 9).max(0)];
                 assert!(
                     allowed.contains(&least),
@@ -119,7 +120,7 @@ impl Job {
             Job::Count => alone("SELECT n FROM k.n WHERE k = 0").unwrap_or(0),
             Job::Swap => alone("SELECT v FROM k.s WHERE k = 0").map_or(0, |v| v + 1),
             Job::Overwrite => alone("SELECT v FROM k.s WHERE k = 1").map_or(0, |v| v + 1),
-            // It may have been cut between its two statements.
+            // A kill may have separated its two statements.
             Job::Replace => alone("SELECT v FROM k.s WHERE k = 2").map_or(next, |v| v + 1),
             Job::Batch => {
                 let a = one("SELECT count(c) FROM k.a")[0];
@@ -129,7 +130,7 @@ impl Job {
                 a
             }
         };
-        // What was sent last may have been done without being acknowledged.
+        // The last request may have been executed without being acknowledged.
         assert!(found == next || found == next + 1, "{self:?}: {next} acknowledged, {found} there");
         found
     }
@@ -144,7 +145,7 @@ fn number(value: &CqlValue) -> i64 {
     }
 }
 
-/// A number, 0 for none.
+/// The number of a value; 0 for null.
 pub fn number_of(value: &Option<CqlValue>) -> i64 {
     value.as_ref().map_or(0, number)
 }

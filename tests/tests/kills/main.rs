@@ -1,9 +1,10 @@
-//! `kill -9` of the real binary in a loop while clients write: every acknowledged write is looked for after each start.
+//! Runs `kill -9` on the real binary in a loop while clients write: after each start every acknowledged write must be
+//! there.
 //!
-//! Beside the writers the tables are flushed, compacted, imported and restored, the process is stopped and continued, its
-//! disk fills up, its clock jumps. Nine writers send bytes of their own (`end_to_end::raw`) and are checked by the Rust
-//! driver, four are the Python driver's, checked by it. `KILLS=500 KILLS_SEED=1 cargo test --release -p end-to-end --test
-//! kills -- --nocapture` runs more.
+//! Beside the writers, the tables are flushed, compacted, imported and restored, the process is stopped and continued,
+//! its disk fills up, its clock jumps. Nine writers send raw frames (`end_to_end::raw`) and are checked by the Rust
+//! driver; four are part of a Python driver program, which checks them. `KILLS=500 KILLS_SEED=1 cargo test --release -p
+//! end-to-end --test kills -- --nocapture` runs longer.
 
 mod beside;
 mod jobs;
@@ -50,14 +51,14 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A number below `n` for each round, of a seed.
+/// A random number below `n` for each round, from a seed.
 fn chance(seed: u64, round: u64, n: u64) -> u64 {
     let mut z = (seed << 32 ^ round).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (z ^ (z >> 29)) % n
 }
 
-/// A server, its writers, and how far each has come.
+/// A server, and the progress of each of its writers.
 struct Rounds {
     server: Server,
     config: PathBuf,
@@ -67,7 +68,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Starts a server with small files in `folder`, and makes the tables.
+    /// Starts a server with small files in `folder`, and creates the tables.
     fn begin(folder: TempDir, environment: &[(&str, &str)]) -> Rounds {
         let config: PathBuf = folder.path().join("kills.yaml");
         configure(&config, "group");
@@ -78,7 +79,7 @@ impl Rounds {
         Rounds { server, config, seed, next, slowest: Duration::ZERO }
     }
 
-    /// Lets all write beside something, kills the server, starts it again and looks for everything.
+    /// Runs all writers beside an activity, kills the server, restarts it and checks everything.
     fn round(&mut self, round: u64, beside: &Beside, python: Option<&mut Python>, most_ms: u64) {
         if let Some(python) = python {
             python.go_on(self.server.address());
@@ -101,7 +102,7 @@ impl Rounds {
         }
     }
 
-    /// How far each job was acknowledged when the server was killed.
+    /// The first unacknowledged number of each job when the server was killed.
     fn write_and_kill(&mut self, beside: &Beside, after: Duration) -> Vec<i64> {
         let over = AtomicBool::new(false);
         let address = self.server.address().to_owned();
@@ -204,7 +205,7 @@ fn every_acknowledged_write_is_there_after_kill_9_while_the_clock_jumps() {
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut rounds = Rounds::begin(folder, &variables.each_ref().map(|(name, value)| (&**name, &**value)));
     let cql = Cql::connect(rounds.server.address());
-    // The clock of the process is not ours: a jump shows in what it says the time is.
+    // The process's clock is not this process's: a jump shows in the server's own answer.
     let told = |by: &str| {
         std::fs::write(&time, by).expect("the file that says what time it is");
         number_of(&cql.rows("SELECT tounixtimestamp(now()) FROM system.local")[0][0])
@@ -220,7 +221,7 @@ fn every_acknowledged_write_is_there_after_kill_9_while_the_clock_jumps() {
     rounds.end(kills, began);
 }
 
-/// Sets how many files a process may have open; the limit before.
+/// Sets the maximum number of open files of a process; returns the previous limit.
 fn limit_files(process: u32, files: Option<u64>) -> Option<u64> {
     let pid = Pid::from_raw(process as i32);
     let maximum = getrlimit(Resource::Nofile).maximum;
@@ -239,7 +240,7 @@ fn without_file_descriptors_nothing_acknowledged_is_lost_and_it_goes_on_when_the
     let process = server.process_id();
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).expect("its files").count() as u64;
     let before = limit_files(process, Some(open + 1));
-    // What cannot be accepted is not answered, and hurts nobody.
+    // Connections that cannot be accepted are not answered, and do no harm.
     let waiting: Vec<TcpStream> = (0..20).filter_map(|_| TcpStream::connect(server.address()).ok()).collect();
     let value = "w".repeat(4000);
     let mut acknowledged = 0_u64;
@@ -252,7 +253,7 @@ fn without_file_descriptors_nothing_acknowledged_is_lost_and_it_goes_on_when_the
         acknowledged += u64::from(is_done);
         is_done
     };
-    // Eight megabytes: more than the log's segments and the memtable have room for, so that files are wanted.
+    // Eight megabytes, more than the log segments and the memtable can hold, so that the server needs new files.
     for _ in 0..2000 {
         refused += u64::from(!write(&mut client));
     }

@@ -1,11 +1,11 @@
-//! The Python driver as a client that outlives the server: `tests/drivers/python/kills.py`.
+//! A Python driver client that outlives the server: `tests/drivers/python/kills.py`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
 
 use end_to_end::Client;
 
-/// The program. Its checks fail by ending it.
+/// The program. If a check fails, it exits.
 pub struct Python {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -23,13 +23,14 @@ impl Python {
         Python { child, output }
     }
 
-    /// The server is there again: looks for everything that was acknowledged, then writes on until it is gone.
+    /// Tells the program that the server is running again: it checks every acknowledged write, then writes until the
+    /// server is gone.
     pub fn go_on(&mut self, address: &str) {
         let told = self.ask(address);
         assert!(told.starts_with("ready"), "the Python driver: {told}");
     }
 
-    /// Looks for everything once more; how much that was.
+    /// Checks everything once more. Returns the program's summary.
     pub fn end(&mut self, address: &str) -> String {
         self.ask(&format!("{address} end"))
     }

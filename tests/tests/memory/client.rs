@@ -1,4 +1,4 @@
-//! A client that holds nothing of the answers it takes, so that many of them fit beside the server.
+//! A client that does not keep the answers it receives, so that many clients fit beside the server.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -9,27 +9,27 @@ use end_to_end::raw::{ERROR, QUERY, READY, STARTUP, frame, query, startup};
 
 /// PREPARE.
 const PREPARE: u8 = 0x09;
-/// Bytes of an answer that are kept: all that stands before its rows, and an error's text.
+/// Bytes of an answer that are kept: everything before its rows, or an error's text.
 const KEPT: usize = 64 << 10;
-/// The server has no room, or no time: answers that a bounded server may give.
+/// Errors for lack of memory or time, which a server within its limits may answer.
 pub const OVERLOADED: i32 = 0x1001;
 const WRITE_TIMEOUT: i32 = 0x1100;
 const READ_TIMEOUT: i32 = 0x1200;
 const INVALID: i32 = 0x2200;
 
-/// What became of requests.
+/// The outcome of requests.
 #[derive(Default)]
 pub struct Tally {
-    /// Answered with a result.
+    /// Number of requests answered with a result.
     pub done: u64,
-    /// Answered with an error, by code.
+    /// Requests answered with an error: by code, their number and the first text.
     pub errors: BTreeMap<i32, (u64, String)>,
-    /// The server closed the connection instead.
+    /// Number of requests where the server closed the connection instead.
     pub closed: u64,
 }
 
 impl Tally {
-    /// Adds another's.
+    /// Adds another tally.
     pub fn add(&mut self, other: Tally) {
         self.done += other.done;
         self.closed += other.closed;
@@ -38,7 +38,7 @@ impl Tally {
         }
     }
 
-    /// Errors that say neither that there is no room nor that there was no time.
+    /// Errors other than those for lack of memory or time.
     pub fn unexpected(&self) -> Vec<String> {
         let bounded = |code: i32, text: &str| {
             matches!(code, OVERLOADED | WRITE_TIMEOUT | READ_TIMEOUT)
@@ -61,17 +61,17 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// One connection, of protocol v4.
+/// A connection with protocol v4.
 pub struct Client {
-    /// For bytes of any kind.
+    /// The socket, for bytes of any kind.
     pub socket: TcpStream,
-    /// What became of its requests.
+    /// The outcome of its requests.
     pub tally: Tally,
-    /// The head of the last answer's body.
+    /// The first bytes of the last answer's body.
     pub head: Vec<u8>,
-    /// How the last answer's body was compressed.
+    /// The compression of the last answer's body.
     compression: Option<Compression>,
-    /// How bodies are compressed, if they are.
+    /// The compression of the connection, if any.
     algorithm: Option<Compression>,
 }
 
@@ -81,10 +81,11 @@ enum Compression {
     Snappy,
 }
 
-/// The literal bytes that a compressed body begins with: no body of an error repeats anything before its text.
+/// The literal bytes at the start of a compressed body. They include an error's text, because nothing before it is
+/// repeated.
 fn first_literal(compression: Compression, body: &[u8]) -> &[u8] {
     let long = |at: usize| {
-        // 15, and more bytes up to the first that is not 255.
+        // 15, plus bytes up to and including the first that is not 255.
         let more = body[at..].iter().take_while(|byte| **byte == 255).count();
         (15 + 255 * more + usize::from(body[at + more]), at + more + 1)
     };
@@ -103,12 +104,12 @@ fn first_literal(compression: Compression, body: &[u8]) -> &[u8] {
 }
 
 impl Client {
-    /// Connects and is ready for requests.
+    /// Connects and starts up the connection.
     pub fn ready(address: &str) -> Client {
         Client::started(address, &startup())
     }
 
-    /// The same with compressed bodies.
+    /// As `ready`, with compressed bodies.
     pub fn compressed(address: &str, algorithm: &str) -> Client {
         let mut body = vec![0, 2];
         for text in ["CQL_VERSION", "3.0.0", "COMPRESSION", algorithm] {
@@ -131,12 +132,12 @@ impl Client {
         client
     }
 
-    /// Sends bytes as they are; what a server that has closed said before can still be read.
+    /// Sends bytes as they are. Errors are ignored: the answers of a server that has closed can still be read.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.socket.write_all(bytes);
     }
 
-    /// Takes an answer; its opcode, or `None` when the server has closed.
+    /// Receives an answer. Returns its opcode, or `None` if the server has closed.
     pub fn receive(&mut self) -> Option<u8> {
         let mut header = [0; 9];
         self.socket.read_exact(&mut header).ok()?;
@@ -155,13 +156,13 @@ impl Client {
         Some(opcode)
     }
 
-    /// Takes an answer and counts it; whether it is a result.
+    /// Receives an answer and counts it. Returns whether it is a result.
     pub fn count(&mut self) -> bool {
         match self.receive() {
             Some(ERROR) => {
                 let body = self.compression.map_or(&self.head[..], |by| first_literal(by, &self.head));
                 let code = i32::from_be_bytes(body[..4].try_into().expect("four bytes"));
-                // Of a compressed text its beginning.
+                // Of a compressed text, only the beginning is available.
                 let length = usize::from(u16::from_be_bytes([body[4], body[5]])).min(body.len() - 6);
                 let text = String::from_utf8_lossy(&body[6..6 + length]).into_owned();
                 self.tally.errors.entry(code).or_insert((0, text)).0 += 1;
@@ -178,14 +179,14 @@ impl Client {
         }
     }
 
-    /// Runs a statement with values; whether it succeeded.
+    /// Runs a statement with values. Returns whether it succeeded.
     pub fn ask(&mut self, text: &str, values: &[&[u8]]) -> bool {
         let values: Vec<_> = values.iter().map(|value| Some(*value)).collect();
         self.send(&frame(4, 0, 1, QUERY, &query(4, text, &values)));
         self.count()
     }
 
-    /// The same, traced.
+    /// Runs a statement with tracing.
     pub fn ask_traced(&mut self, text: &str) -> bool {
         self.send(&frame(4, 0x02, 1, QUERY, &query(4, text, &[])));
         self.count()
@@ -199,7 +200,7 @@ impl Client {
         self.count()
     }
 
-    /// Runs a statement that loads data: again while the server has no room.
+    /// Runs a statement that loads data, and repeats it while the server lacks memory.
     pub fn load(&mut self, text: &str, values: &[&[u8]]) {
         for _ in 0..1000 {
             if self.ask(text, values) {
@@ -211,7 +212,7 @@ impl Client {
         panic!("{text}: the server has no room, {}", self.tally);
     }
 
-    /// Runs a SELECT in pages to its end.
+    /// Runs a SELECT page by page to its end.
     pub fn ask_in_pages(&mut self, text: &str, rows: i32) {
         let mut state: Option<Vec<u8>> = None;
         loop {

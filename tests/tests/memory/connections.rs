@@ -1,4 +1,4 @@
-//! Workloads of clients that behave badly, and of the old interface.
+//! Workloads of misbehaving clients, and of Thrift RPC.
 
 use super::client::{Client, Tally};
 use super::reads::fill;
@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// All of them.
+/// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
     long("half_frames", half_frames),
     long("bombs", bombs),
@@ -22,7 +22,7 @@ pub const WORKLOADS: &[Workload] = &[
     long("rpc_mutations", rpc_mutations),
 ];
 
-/// Frames of the largest size, of which half has come.
+/// Sends half of frames of the maximum size.
 fn half_frames(site: &Site) -> Tally {
     let count = site.times(60, 300);
     let half = &frame(4, 0, 1, QUERY, &vec![b' '; 15 * MIB])[..7 * MIB];
@@ -30,7 +30,7 @@ fn half_frames(site: &Site) -> Tally {
     for number in 0..count {
         let mut client = site.client();
         client.socket.set_write_timeout(Some(Duration::from_millis(20))).expect("a socket option");
-        // Some send as much as is taken, others less than a read.
+        // Some send as much as the server accepts, others less than one read.
         client.send(if number % 3 == 0 { &half[..60_000] } else { half });
         held.push(client);
     }
@@ -39,7 +39,7 @@ fn half_frames(site: &Site) -> Tally {
     })
 }
 
-/// Bodies that decompress to a thousand times their size, and answers that compress as well.
+/// Bodies that decompress to a thousand times their size, and answers that compress equally well.
 fn bombs(site: &Site) -> Tally {
     fill(site, (8, 8 * MIB, 4));
     let times = site.times(3, 10);
@@ -57,7 +57,7 @@ fn bombs(site: &Site) -> Tally {
                         client.send(&frame(4, 0, 1, QUERY, &query(4, &text, &[])));
                         client.count();
                     }
-                    // That the text is none is what is expected.
+                    // A syntax error is expected, because the text is not a statement.
                     client.tally.errors.remove(&0x2000);
                     client.tally
                 }
@@ -70,13 +70,13 @@ fn bombs(site: &Site) -> Tally {
     sum
 }
 
-/// A body whose tail is one byte again and again, as short as the format makes it.
+/// Compresses a body that ends with a run of one byte, as tightly as the format allows.
 fn compressed(algorithm: &str, body: &[u8]) -> Vec<u8> {
     let literal = 64.min(body.len());
     let (head, rest) = body.split_at(literal);
     let mut out = Vec::new();
     if algorithm == "lz4" {
-        // Four bytes of length, then one sequence: literals and a match at distance 1; five last literals.
+        // Four bytes of length, then one sequence with literals and a match at distance 1, then the last literals.
         out.extend_from_slice(&(body.len() as u32).to_be_bytes());
         let tail = 12;
         let matched = rest.len() - tail;
@@ -116,7 +116,7 @@ fn put_lz4_length(mut length: usize, out: &mut Vec<u8>) {
     out.push(length as u8);
 }
 
-/// Many sessions, each of which has asked something and used a keyspace.
+/// Many sessions, each of which has used a keyspace and run a query.
 fn sessions(site: &Site) -> Tally {
     fill(site, (50, 10_000, 10));
     let count = site.times(400, 1000);
@@ -131,10 +131,10 @@ fn sessions(site: &Site) -> Tally {
     sum
 }
 
-/// Clients that ask for large answers and do not take them.
-/// Bytes of values whose answers nobody waits for.
+/// Sizes of values whose answers no client reads.
 const SMALLER: [usize; 5] = [20_000, 60_000, 150_000, 400_000, 900_000];
 
+/// Clients that request large answers and do not read them.
 fn unread_answers(site: &Site) -> Tally {
     fill(site, (12, 10 * MIB, 4));
     let mut client = site.client();
@@ -142,7 +142,7 @@ fn unread_answers(site: &Site) -> Tally {
     for (k, bytes) in SMALLER.into_iter().enumerate() {
         client.load("INSERT INTO k.a (k, v) VALUES (?, ?)", &[&(k as u32).to_be_bytes(), &noise(bytes, 1)]);
     }
-    // Answers that are made on a listener's thread.
+    // Answers that are made on an event loop.
     let _of_smaller: Vec<Client> = (0..site.times(60, 300))
         .map(|number| {
             let mut client = site.client();
@@ -162,7 +162,7 @@ fn unread_answers(site: &Site) -> Tally {
     let tally = site.clients(4, |_, client| {
         (0..200).for_each(|_| _ = client.ask("SELECT * FROM system.local", &[]));
     });
-    // Some of them take everything in the end.
+    // Some clients read all their answers in the end.
     let mut sum = tally;
     for mut client in held.into_iter().take(6) {
         (0..10).for_each(|_| _ = client.count());
@@ -171,7 +171,7 @@ fn unread_answers(site: &Site) -> Tally {
     sum
 }
 
-/// A call of the old interface; whether it was answered with something else than an error.
+/// Sends a Thrift RPC call, and counts its answer.
 fn call(socket: &mut TcpStream, method: Method, arguments: impl FnOnce(&mut Vec<u8>), tally: &mut Tally) {
     let mut message = Vec::new();
     let at = begin_call(method, 1, &mut message);

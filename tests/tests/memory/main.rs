@@ -1,9 +1,9 @@
-//! The bound of memory, of the real binary under workloads that want more than there is: its own peak (VmHWM) stays within
-//! `memory_limit`, a tenth of it and 32 MiB for the program itself.
+//! Tests the memory limit of the real binary under workloads that need more: its peak (VmHWM) stays within
+//! `memory_limit` plus a tenth of it plus 32 MiB for the program itself.
 //!
-//! The check runs the workloads that are marked as short, at limits of 64 and 128 MiB. All of them at three limits:
-//! `MEMORY=all cargo test --release -p end-to-end --test memory -- --nocapture`; one of them: `MEMORY=counts`;
-//! `MEMORY_LIMITS=64,512` other limits, in MiB; `MEMORY_YAML='concurrent_reads: 4'` another setting.
+//! A normal run has the short workloads, at limits of 64 and 128 MiB. To run all at three limits: `MEMORY=all cargo
+//! test --release -p end-to-end --test memory -- --nocapture`; a single one: `MEMORY=counts`; `MEMORY_LIMITS=64,512`
+//! sets other limits, in MiB; `MEMORY_YAML='concurrent_reads: 4'` adds a setting.
 
 mod client;
 mod connections;
@@ -16,30 +16,30 @@ use end_to_end::Server;
 use end_to_end::process::memory_kib;
 use tempfile::TempDir;
 
-/// What runs against a server, and what became of it.
+/// A workload against a server.
 #[derive(Clone, Copy)]
 pub struct Workload {
     name: &'static str,
-    /// Whether it is part of each check.
+    /// Whether it is part of a normal run.
     is_short: bool,
     run: fn(&Site) -> Tally,
 }
 
-/// A server under a limit.
+/// A server with a memory limit.
 pub struct Site {
     server: Server,
-    /// Where the old interface is served.
+    /// The address of Thrift RPC.
     rpc: String,
     /// Whether there is time for more than a few seconds.
     is_long: bool,
 }
 
-/// One that each check runs.
+/// A workload of every run.
 const fn short(name: &'static str, run: fn(&Site) -> Tally) -> Workload {
     Workload { name, is_short: true, run }
 }
 
-/// One that runs by command.
+/// A workload that runs only on request.
 const fn long(name: &'static str, run: fn(&Site) -> Tally) -> Workload {
     Workload { name, is_short: false, run }
 }
@@ -48,7 +48,7 @@ impl Site {
     fn start(limit_mib: u64, is_long: bool) -> Site {
         let folder = TempDir::with_prefix("helenus-memory-").expect("a temporary directory");
         let path = folder.path().join("memory.yaml");
-        // A request waits for memory as long as a read may take.
+        // A request waits for memory up to the read timeout.
         let wait_s = if is_long { 30 } else { 5 };
         let configuration = format!(
             "memory_limit: {limit_mib}MiB\nrange_request_timeout: 30s\nread_request_timeout: {wait_s}s\n\
@@ -73,12 +73,12 @@ impl Site {
         Client::ready(self.server.address())
     }
 
-    /// One number or the other, by how much time there is.
+    /// Chooses a number by the time available.
     fn times(&self, short: usize, long: usize) -> usize {
         if self.is_long { long } else { short }
     }
 
-    /// Runs `work` on as many connections at once.
+    /// Runs `work` on `count` connections concurrently.
     fn clients(&self, count: usize, work: impl Fn(usize, &mut Client) + Sync) -> Tally {
         std::thread::scope(|scope| {
             let work = &work;
@@ -98,7 +98,7 @@ impl Site {
     }
 }
 
-/// Bytes that do not compress, from a seed.
+/// Incompressible bytes from a seed.
 pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut out = Vec::with_capacity(bytes + 8);

@@ -1,9 +1,9 @@
-//! Workloads that read: values, collections and answers that are large against the limit.
+//! Workloads that read values, collections and answers that are large compared to the limit.
 
 use super::client::{Client, Tally};
 use super::{MIB, Site, Workload, long, noise, short};
 
-/// All of them.
+/// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
     short("counts", counts),
     short("unpaged", unpaged),
@@ -24,7 +24,7 @@ pub const WORKLOADS: &[Workload] = &[
     long("virtual_tables", virtual_tables),
 ];
 
-/// A table `k.t` of `rows` rows of `bytes` each, in partitions of `a_partition`, on disk for the most part.
+/// Fills a table `k.t` with `rows` rows of `bytes` each, in partitions of `a_partition` rows, mostly on disk.
 pub fn fill(site: &Site, (rows, bytes, a_partition): (usize, usize, usize)) {
     let mut client = site.client();
     client.load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
@@ -40,7 +40,7 @@ pub fn insert(client: &mut Client, (k, c): (usize, usize), value: &[u8]) {
     client.load("INSERT INTO k.t (k, c, v) VALUES (?, ?, ?)", &[&k, &c, value]);
 }
 
-/// The issue's first: a number of clients that count values of 15 MiB.
+/// The first workload of the issue: clients that count values of 15 MiB.
 fn counts(site: &Site) -> Tally {
     fill(site, (site.times(8, 20), 15 * MIB, 20));
     let times = site.times(1, 2);
@@ -209,7 +209,7 @@ fn sai(site: &Site) -> Tally {
     indexed(site, "CREATE INDEX ON k.i (n) USING 'sai'")
 }
 
-/// Rows of a mebibyte with an index that is built over half of them, read by it.
+/// Rows of a mebibyte with an index, which is built for half of them afterwards, and reads through it.
 fn indexed(site: &Site, create: &str) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.i (k int, c int, n int, v blob, PRIMARY KEY (k, c))", &[]);
@@ -237,7 +237,7 @@ fn ranges(site: &Site) -> Tally {
     })
 }
 
-/// Single reads that fill the block cache, between scans and values that do not fit it.
+/// Single reads that fill the block cache, between scans and values that do not fit in it.
 fn mixed_cache(site: &Site) -> Tally {
     fill(site, (300, 400 << 10, 10));
     let mut client = site.client();

@@ -1,10 +1,10 @@
-//! Workloads of what runs beside requests: compaction, imports, copies, and a schema of thousands of tables.
+//! Workloads of background activities: compaction, imports, copies, and a schema of thousands of tables.
 
 use super::client::Tally;
 use super::reads::{fill, insert};
 use super::{MIB, Site, Workload, long, noise};
 
-/// All of them.
+/// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
     long("compaction", compaction),
     long("import", import),
@@ -14,7 +14,7 @@ pub const WORKLOADS: &[Workload] = &[
     long("deep_partition", deep_partition),
 ];
 
-/// Large rows in many SSTables that are compacted while they are read.
+/// Large rows in many SSTables, which are compacted while they are read.
 fn compaction(site: &Site) -> Tally {
     fill(site, (6, 10 * MIB, 6));
     let mut client = site.client();
@@ -32,7 +32,7 @@ fn compaction(site: &Site) -> Tally {
     })
 }
 
-/// Export of large rows in large chunks, and their import.
+/// Export and import of large rows in large chunks.
 fn import(site: &Site) -> Tally {
     let mut client = site.client();
     client.load(

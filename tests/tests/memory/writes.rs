@@ -5,7 +5,7 @@ use super::reads::{fill, insert};
 use super::{MIB, Site, Workload, long, noise, short};
 use end_to_end::raw::frame;
 
-/// All of them.
+/// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
     long("conditions", conditions),
     long("before_write", before_write),
@@ -26,7 +26,7 @@ fn conditions(site: &Site) -> Tally {
         let row = number % 6;
         let place = format!("WHERE k = {} AND c = {row}", row / 3);
         for _ in 0..times {
-            // Not met: the answer shows the value.
+            // The condition is false, so the answer contains the value.
             client.ask(&format!("UPDATE k.t SET v = 0x00 {place} IF v = 0x01"), &[]);
             client.ask(
                 &format!("INSERT INTO k.t (k, c, v) VALUES ({}, {row}, 0x00) IF NOT EXISTS", row / 3),
@@ -38,7 +38,7 @@ fn conditions(site: &Site) -> Tally {
     })
 }
 
-/// Lists and maps that are read before they are written.
+/// Updates of lists and maps that need a read before the write.
 fn before_write(site: &Site) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.w (k int PRIMARY KEY, l list<blob>, m map<int, blob>)", &[]);
@@ -80,7 +80,7 @@ fn batches(site: &Site) -> Tally {
         for turn in 0..times {
             let parts = [14, 100, 1000][turn % 3];
             let value = noise(13 * MIB / parts, (number * 100 + turn) as u64);
-            // BATCH: unlogged or logged, so many statements with a value each.
+            // BATCH: unlogged or logged, with `parts` statements of one value each.
             let mut body = vec![(turn % 2) as u8];
             body.extend_from_slice(&(parts as u16).to_be_bytes());
             for part in 0..parts {
@@ -99,7 +99,7 @@ fn batches(site: &Site) -> Tally {
     })
 }
 
-/// Loading as fast as it goes, values of all sizes, while everything is flushed.
+/// Writes values of all sizes as fast as possible, while everything is flushed.
 fn load_and_flush(site: &Site) -> Tally {
     site.client().load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
     let times = site.times(20, 60);
@@ -168,7 +168,7 @@ fn many_updates(site: &Site) -> Tally {
     })
 }
 
-/// Prepared statements without end, of long texts.
+/// An endless stream of prepared statements with long texts.
 fn prepared(site: &Site) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);

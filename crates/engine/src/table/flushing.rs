@@ -11,8 +11,8 @@
 //! 5. One log record notes the flushed positions of all tables and is synced; then the views change.
 //!
 //! A table that fails or panics is undone and leaves the group; the others go on. Without COMMIT, the next start
-//! removes a table's files. With COMMIT but without the record of step 5, replay repeats writes that are in the SSTable
-//! already, which changes nothing.
+//! removes the files of the flush. With COMMIT but without the record of step 5, replay repeats writes that are in the
+//! SSTable already, which changes nothing.
 
 use super::TableStore;
 use super::flush::write_memtable;

@@ -1,4 +1,4 @@
-//! The judge's words in the engine's: tables, mutations, reads.
+//! Translates the judge's tables, changes and reads into those of the engine.
 
 use super::judge::{
     Ask, Bound, CellWrite, Change, FoundPartition, FoundRow, Kind, NEVER, RingBound, STRATEGIES, Select,
@@ -52,7 +52,7 @@ pub fn table_of_shape(shape: &Shape) -> Table {
     Table { options, ..Table::new(("ks", shape.name), TableId(Uuid::from_u128(shape.id)), columns) }
 }
 
-/// One partition's changes as an update.
+/// The changes of one partition as an update.
 pub fn update(table: &Arc<Table>, key: &[u8], changes: &[Timed], now_s: i64) -> PartitionUpdate {
     let mut out = Changes::default();
     for timed in changes {
@@ -121,7 +121,7 @@ fn put_cells(table: &Table, cells: &[CellWrite], timed: &Timed, now_s: i64, row:
     }
 }
 
-/// The command of a read.
+/// The command for a read.
 pub fn command_of(table: &Arc<Table>, ask: &Ask, now_s: i64) -> ReadCommand {
     let key = |bytes: &Vec<u8>| PartitionKey::new(bytes.clone());
     let partitions = match &ask.keys {
@@ -188,7 +188,7 @@ fn bound_key(table: &Table, bound: &Bound) -> Vec<u8> {
     out
 }
 
-/// Collects what a read gives.
+/// Collects the rows of a read.
 struct Collector<'a> {
     table: &'a Table,
     ask: &'a Ask,
@@ -200,7 +200,7 @@ struct Collector<'a> {
 impl Collector<'_> {
     fn live_cells(&self, row: RowView<'_>) -> Vec<LiveCell> {
         let live = row.row.cells.iter().filter(|cell| cell.is_live(self.now_s));
-        // As every reader does: what the table no longer has is passed over.
+        // As every reader does, skips columns that the table no longer has.
         let live = live.filter(|cell| self.table.column_by_id(cell.column).is_some());
         let mut cells: Vec<_> = live
             .map(|cell| {
@@ -223,7 +223,7 @@ impl Collector<'_> {
 impl RowSink for Collector<'_> {
     fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
         let statics = static_row.map(|row| self.live_cells(row)).unwrap_or_default();
-        // A partition that goes on from the last page.
+        // The partition continues from the last page.
         if self.found.last().is_some_and(|last| last.key == key) {
             assert_eq!(
                 self.found.last().unwrap().statics,
@@ -297,7 +297,7 @@ impl RunSink for Collector<'_> {
     }
 }
 
-/// Reads page by page. Each page is tried without waiting first, as a door does.
+/// Reads page by page. Each page is first tried without waiting, as on an event loop.
 pub fn read(
     database: &Database,
     table: &Arc<Table>,

@@ -1,8 +1,9 @@
-//! A database that cannot be wrong: every version of everything in maps, compared by type, decided at the read.
+//! A reference database for comparison, simple enough to be right: it keeps every version in maps, compares values by
+//! type, and decides everything at the read.
 //!
-//! It shares nothing with the engine but the token of a key. A write is only noted; a read gathers every deletion that
-//! covers a row, and of every cell the version that reconciliation leaves (Cassandra's `Cells.reconcile` and
-//! `LivenessInfo.supersedes`, written again here).
+//! It shares no code with the engine except the token of a key. A write only stores its changes. A read collects every
+//! deletion that covers a row, and the version of every cell that reconciliation leaves (Cassandra's `Cells.reconcile`
+//! and `LivenessInfo.supersedes`, implemented independently here).
 
 use super::random::Random;
 use helenus_model::token::Token;
@@ -17,29 +18,29 @@ pub enum Kind {
     Blob,
 }
 
-/// A table as the judge knows it. Every table has `k text`, `v text`, `w int`; the rest is as said here.
+/// The definition of a table. Every table has `k text`, `v text`, `w int`; the fields define the rest.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub name: &'static str,
     pub id: u128,
-    /// Type of `c0`, `c1`, and whether it is descending.
+    /// Types of `c0` and `c1`, and whether each is descending.
     pub clustering: Vec<(Kind, bool)>,
     /// Whether there is `s text static`.
     pub has_static: bool,
     /// Whether there is `m map<text, text>`.
     pub has_map: bool,
     pub compressed: bool,
-    /// Length of values of `v`, so that partitions need a row index.
+    /// Greatest length of values of `v`, large if partitions shall have a row index.
     pub value_bytes: usize,
     /// Number of different values of the first clustering column, if it is an int.
     pub width: usize,
     /// Its compaction strategy, one of `STRATEGIES`.
     pub strategy: usize,
-    /// Most elements of the map, and most deletions of ranges, that one write has; 0: the few that most have.
+    /// Most elements of the map, and most range deletions, in one write; 0 for a few, as usual.
     pub many: usize,
 }
 
-/// Strategies that find something to do early: class, and an option.
+/// Compaction strategies with an option that makes them compact early: class, option, value.
 pub const STRATEGIES: &[(&str, &str, &str)] = &[
     ("UnifiedCompactionStrategy", "scaling_parameters", "N"),
     ("SizeTieredCompactionStrategy", "min_threshold", "2"),
@@ -47,14 +48,14 @@ pub const STRATEGIES: &[(&str, &str, &str)] = &[
     ("TimeWindowCompactionStrategy", "min_threshold", "2"),
 ];
 
-/// Clustering values, serialised; a prefix of them in a bound.
+/// Serialised clustering values; in a bound, a prefix of them.
 pub type Values = Vec<Vec<u8>>;
 
 /// One end of a range of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     pub prefix: Values,
-    /// Before the rows with the prefix, or after them.
+    /// Whether the bound is before the rows with the prefix, or after them.
     pub before: bool,
 }
 
@@ -63,7 +64,7 @@ pub struct Bound {
 pub struct CellWrite {
     pub column: &'static str,
     pub path: Option<Vec<u8>>,
-    /// `None`: a tombstone.
+    /// `None` for a tombstone.
     pub value: Option<Vec<u8>>,
 }
 
@@ -76,7 +77,7 @@ pub enum Change {
     Static(Vec<CellWrite>),
     Row {
         clustering: Values,
-        /// Whether the row gets a marker (INSERT).
+        /// Whether the row gets a row marker (INSERT).
         marker: bool,
         cells: Vec<CellWrite>,
         /// Whether the map is deleted one microsecond before (`m = {...}`).
@@ -84,21 +85,21 @@ pub enum Change {
     },
 }
 
-/// A change with its time.
+/// A change with its timestamp and TTL.
 #[derive(Clone, Debug)]
 pub struct Timed {
     pub change: Change,
     pub timestamp_us: i64,
-    /// 0: none.
+    /// 0 for none.
     pub ttl_s: i32,
 }
 
-/// A cell or a marker as kept.
+/// A stored version of a cell or a row marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub timestamp_us: i64,
     pub ttl_s: i32,
-    /// `i64::MAX`: never.
+    /// Time of expiry or deletion; `i64::MAX` for never.
     pub ends_s: i64,
     pub value: Vec<u8>,
 }
@@ -132,7 +133,7 @@ pub struct Judge {
     partitions: BTreeMap<(i64, Vec<u8>), Partition>,
 }
 
-/// What a read returns of a partition.
+/// The result of a read for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPartition {
     pub key: Vec<u8>,
@@ -148,8 +149,8 @@ pub struct FoundRow {
 }
 
 impl FoundPartition {
-    /// Forgets the markers of rows that live by their cells: whether such a row has one is seen by no statement. Nor is
-    /// anything seen of columns that are not looked at, but that the row lives.
+    /// Removes what no statement sees: the row markers of rows with live cells, and columns other than `only`, if it is
+    /// given, except that they keep their row alive.
     pub fn forget_unseen(&mut self, only: Option<&str>) {
         for row in &mut self.rows {
             if !row.cells.is_empty() || only.is_some() {
@@ -160,7 +161,7 @@ impl FoundPartition {
     }
 }
 
-/// A place on the ring: a partition's, or a token's, and the side of it.
+/// A position on the ring: of a partition or a token, and the side of it.
 #[derive(Clone, Debug)]
 pub enum RingBound {
     Key(Vec<u8>, bool),
@@ -178,25 +179,25 @@ pub enum Select {
 /// A read.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Partitions by key, or `None` and a range.
+    /// Partitions by key, or `None` for the partitions of `range`.
     pub keys: Option<Vec<Vec<u8>>>,
     pub range: (Option<RingBound>, Option<RingBound>),
     pub select: Select,
     pub reversed: bool,
     pub statics: bool,
-    /// The only regular or static column that is looked at, if not all are.
+    /// The only regular or static column that is read; `None` for all.
     pub only: Option<&'static str>,
     pub rows_max: u64,
     pub per_partition_max: u64,
-    /// Skip rows whose `hash` is odd, as a filter does.
+    /// Whether a filter skips rows whose `hash` is odd.
     pub filtered: bool,
     pub page_rows: Option<u64>,
-    /// Flush between pages.
+    /// Whether to flush between pages.
     pub flush_between: bool,
 }
 
 impl Ask {
-    /// Everything.
+    /// A read of everything.
     pub fn everything() -> Ask {
         Ask {
             keys: None,
@@ -213,7 +214,7 @@ impl Ask {
         }
     }
 
-    /// Whether the read may ask for a single row, and so end before sources that can change nothing a statement sees.
+    /// Whether the read may be of a single row. Such a read may skip sources that cannot change what a statement sees.
     pub fn may_end_early(&self, shape: &Shape) -> bool {
         self.only.is_some()
             || self.keys.is_some() && (shape.clustering.is_empty() || matches!(self.select, Select::Names(_)))
@@ -226,7 +227,7 @@ impl Ask {
     }
 }
 
-/// Order of two values of a type.
+/// The order of two values of a type.
 fn compare_values((kind, desc): (Kind, bool), a: &[u8], b: &[u8]) -> Ordering {
     let order = match kind {
         Kind::Text | Kind::Blob => a.cmp(b),
@@ -244,7 +245,7 @@ impl Shape {
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Whether a row lies behind a bound.
+    /// Whether a row is after a bound.
     pub fn is_behind(&self, row: &[Vec<u8>], bound: &Bound) -> bool {
         match self.compare(&row[..bound.prefix.len()], &bound.prefix) {
             Ordering::Equal => bound.before,
@@ -252,14 +253,14 @@ impl Shape {
         }
     }
 
-    /// Order of two bounds.
+    /// The order of two bounds.
     pub fn compare_bounds(&self, a: &Bound, b: &Bound) -> Ordering {
         let shared = a.prefix.len().min(b.prefix.len());
         self.compare(&a.prefix[..shared], &b.prefix[..shared]).then_with(|| {
             let side = |bound: &Bound| if bound.before { -1 } else { 1 };
             match a.prefix.len().cmp(&b.prefix.len()) {
                 Ordering::Equal => side(a).cmp(&side(b)),
-                // The shorter one lies before, or after, everything that begins with it.
+                // The shorter bound is before, or after, everything that begins with its prefix.
                 Ordering::Less => side(a).cmp(&0),
                 Ordering::Greater => 0.cmp(&side(b)),
             }
@@ -272,13 +273,13 @@ impl Shape {
     }
 }
 
-/// Whether `a` remains against `b`, both of one cell.
+/// Whether version `a` of a cell wins over version `b`.
 fn remains(a: &Version, b: &Version) -> bool {
     let (a_ends, b_ends) = (a.ends_s != NEVER, b.ends_s != NEVER);
     a.timestamp_us
         .cmp(&b.timestamp_us)
         .then(a_ends.cmp(&b_ends))
-        // A tombstone before an expiring cell.
+        // A tombstone wins over an expiring cell.
         .then(if a_ends { (a.ttl_s == 0).cmp(&(b.ttl_s == 0)) } else { Ordering::Equal })
         .then(if a_ends { a.ends_s.cmp(&b.ends_s) } else { Ordering::Equal })
         .then(if a_ends { b.ttl_s.cmp(&a.ttl_s) } else { Ordering::Equal })
@@ -317,7 +318,7 @@ impl Judge {
         self.partitions.clear();
     }
 
-    /// Notes the changes of one write at `now_s`.
+    /// Stores the changes of one write at `now_s`.
     pub fn apply(&mut self, key: &[u8], changes: &[Timed], now_s: i64) {
         let partition = self.partitions.entry((Token::of_key(key).0, key.to_vec())).or_default();
         for timed in changes {
@@ -363,7 +364,7 @@ impl Judge {
         }
     }
 
-    /// What a read at `now_s` must return: partitions with a live row or a live static cell.
+    /// The result that a read at `now_s` must have: partitions with a live row or a live static cell.
     pub fn read(&self, ask: &Ask, now_s: i64) -> Vec<FoundPartition> {
         let mut found = Vec::new();
         let mut left = ask.rows_max;
@@ -480,7 +481,7 @@ impl Row {
     }
 }
 
-/// Random content for a shape.
+/// Generates random content for a table.
 pub struct Maker<'a> {
     pub random: &'a mut Random,
     pub shape: &'a Shape,
@@ -532,7 +533,7 @@ impl Maker<'_> {
         const TEXTS: &[&str] = &["", "x", "y", "xyz"];
         let mut text = self.random.pick(TEXTS).as_bytes().to_vec();
         if self.shape.value_bytes > 0 {
-            // Not compressible to nothing, so that the data has blocks too.
+            // Random letters, which do not compress to almost nothing, so that the data has several blocks.
             let len = self.random.below(self.shape.value_bytes);
             text.extend((0..len).map(|_| b'a' + (self.random.next() % 26) as u8));
         }
@@ -597,7 +598,7 @@ impl Maker<'_> {
                 Change::Row { clustering, marker, cells, clear_map }
             }
         };
-        // The format of SSTables has no place for the deletion of a partition before 1970; the engine refuses it.
+        // The SSTable format cannot represent a partition deletion before 1970, and the engine refuses it.
         let least = if matches!(change, Change::DeletePartition) { 0 } else { i64::MIN };
         Timed { change, timestamp_us: timestamp_us.max(least), ttl_s }
     }

@@ -1,4 +1,4 @@
-//! What the engine's tests share: a small table, writes and reads of it in a few words.
+//! Helpers for the engine's tests: a small table, and short forms of its writes and reads.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// `CREATE TABLE ks.t (k text, c int, s text static, v text, w text, PRIMARY KEY (k, c))`, in clustering order `desc`
-/// if told so.
+/// `CREATE TABLE ks.t (k text, c int, s text static, v text, w text, PRIMARY KEY (k, c))`, in descending clustering
+/// order if `desc`.
 pub fn table(name: &str, id: u128, desc: bool) -> Table {
     let columns = [
         Column::new("k", ColumnKind::PartitionKey, CqlType::Text),
@@ -40,7 +40,7 @@ pub fn open(host: &Host) -> Arc<Database> {
     open_with(host, |_| {})
 }
 
-/// The same with changed options.
+/// Opens the database with changed options.
 pub fn open_with(host: &Host, change: impl FnOnce(&mut DatabaseOptions)) -> Arc<Database> {
     let mut options = DatabaseOptions::new("/db");
     change(&mut options);
@@ -74,12 +74,12 @@ pub fn create(database: &Database, tables: Vec<Table>) {
     ticket.wait().unwrap();
 }
 
-/// The table by name, as the present schema has it.
+/// The table of this name in the current schema.
 pub fn table_of(database: &Database, name: &str) -> Arc<Table> {
     database.schema().table("ks", name).expect("the table is there").clone()
 }
 
-/// A cell of a column by name.
+/// A cell of the column with this name.
 pub fn cell(table: &Table, column: &str, timestamp_us: i64) -> Cell {
     Cell {
         column: table.column(column).unwrap().id,
@@ -91,17 +91,17 @@ pub fn cell(table: &Table, column: &str, timestamp_us: i64) -> Cell {
     }
 }
 
-/// The head of a row that is not marked.
+/// The liveness and deletion of a row without a row marker.
 const BARE: (Liveness, DeletionTime) = (Liveness::NONE, DeletionTime::LIVE);
 
-/// Changes as they are built in tests.
+/// Builds the changes of a write.
 #[derive(Default, Clone)]
 pub struct Write {
     pub changes: Changes,
 }
 
 impl Write {
-    /// Inserts a row: its marker and `v`.
+    /// Inserts a row: its row marker and `v`.
     pub fn insert(mut self, table: &Table, c: i32, v: &str, timestamp_us: i64) -> Write {
         let clustering = c.to_be_bytes();
         let head = (Liveness::at(timestamp_us), DeletionTime::LIVE);
@@ -111,7 +111,7 @@ impl Write {
         self
     }
 
-    /// Sets a column of a row, without its marker.
+    /// Sets a column of a row, without a row marker.
     pub fn set(mut self, table: &Table, (c, column): (i32, &str), v: &str, timestamp_us: i64) -> Write {
         self.changes.row([Some(&c.to_be_bytes()[..])].into_iter(), BARE, &[], |row| {
             row.cell(&cell(table, column, timestamp_us), None, v.as_bytes());
@@ -146,7 +146,7 @@ impl Write {
         self
     }
 
-    /// Deletes rows from `from` to `to` in clustering order, both included.
+    /// Deletes rows from `from` to `to` in clustering order, both inclusive.
     pub fn delete_range(mut self, from: i32, to: i32, timestamp_us: i64) -> Write {
         let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
         self.changes.delete_range((&[Some(&from)], true), (&[Some(&to)], false), deletion(timestamp_us));
@@ -159,7 +159,7 @@ impl Write {
         self
     }
 
-    /// Sends it to a partition.
+    /// Writes the changes to a partition.
     pub fn to(self, database: &Database, table: &str, key: &str) -> Ticket {
         let table = table_of(database, table);
         let update = PartitionUpdate { table, key: key.as_bytes().to_vec(), changes: self.changes };
@@ -172,7 +172,7 @@ pub fn deletion(timestamp_us: i64) -> DeletionTime {
     DeletionTime { timestamp_us, local_s: timestamp_us / 1_000_000 }
 }
 
-/// A row as read: partition key, static value, clustering, `v`.
+/// A row that was read: partition key, static value, clustering, `v`.
 pub type Row = (String, Option<String>, i32, Option<String>);
 
 /// Collects rows.
@@ -225,7 +225,7 @@ impl RunSink for Rows {
     }
 }
 
-/// A read of one partition, everything, forward.
+/// A read of one whole partition, forward.
 pub fn command(database: &Database, table: &str, key: &str) -> ReadCommand {
     ReadCommand {
         table: table_of(database, table),
@@ -241,7 +241,7 @@ pub fn command(database: &Database, table: &str, key: &str) -> ReadCommand {
     }
 }
 
-/// The ordered key of a row.
+/// The byte-comparable clustering of a row.
 pub fn row_key(table: &Table, c: i32) -> Vec<u8> {
     let mut key = Vec::new();
     let value = c.to_be_bytes();
@@ -269,7 +269,7 @@ pub fn rows_of(database: &Database, table: &str, key: &str) -> Vec<(i32, String)
     rows.into_iter().map(|(_, _, c, v)| (c, v.unwrap_or_default())).collect()
 }
 
-/// A place to continue from.
+/// The position after a row, where the next page begins.
 pub fn resume_at(key: &str, clustering: Vec<u8>) -> Resume {
     let key = key.as_bytes().to_vec();
     Resume { key, clustering: Some(clustering), rows_left: u64::MAX, rows_left_in_partition: u64::MAX }
@@ -284,7 +284,7 @@ impl RowSink for Ignoring {
     }
 
     fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
-        // Every span leads into the row's data.
+        // Checks that every span lies within the row's data.
         row.row.cells.iter().for_each(|cell| _ = (row.path(cell), row.value(cell)));
         Ok(Taken::Counted)
     }

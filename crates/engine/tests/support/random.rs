@@ -1,6 +1,6 @@
-//! Random choices out of a seed: the same seed, the same run.
+//! Random choices from a seed: the same seed gives the same run.
 
-/// A small generator (SplitMix64).
+/// A small random number generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -22,7 +22,7 @@ impl Random {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// True `percent` times of a hundred.
+    /// True with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// A number from the environment: how long to run, or which seed.
+/// A number from an environment variable, such as the number of runs or the seed.
 pub fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// The options that choose the target.
 #[derive(Args, Debug, Clone)]
 pub struct AtOptions {
-    /// Data directory: of the server that runs on it or, if none does, to work on itself
+    /// Data directory: of a running server or, if none runs on it, to work on directly
     #[arg(long, value_name = "PATH", default_value = "./data")]
     data: PathBuf,
-    /// Admin socket of the server, as it printed at its start
+    /// Admin socket of the server, as printed at its start
     #[arg(long, value_name = "PATH", conflicts_with = "data")]
     socket: Option<PathBuf>,
 }

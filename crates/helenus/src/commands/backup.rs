@@ -33,7 +33,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct BackupCommand {
-    /// The folder to write, which is made and must be empty; or a file to write, if the name ends in .tar
+    /// The folder to write, which is created and must be empty; or a file to write, if its name ends in .tar
     #[arg(value_name = "DIR|FILE.tar")]
     directory: PathBuf,
     /// Only this keyspace

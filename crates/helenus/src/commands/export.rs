@@ -67,7 +67,7 @@ impl Target {
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportCommand {
-    /// The folder to write, which is made; it must be empty
+    /// The folder to write, which is created; it must be empty
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Only this keyspace; KEYSPACE.TABLE means one table of it
@@ -78,7 +78,7 @@ pub struct ExportCommand {
     table: Option<String>,
     #[command(flatten)]
     at: AtOptions,
-    /// Who is to read the files
+    /// The database that will read the files
     #[arg(long = "for", value_enum, default_value = "cassandra-5-bti", value_name = "TARGET")]
     target: Target,
     /// Copy files even where they could be linked
@@ -87,7 +87,7 @@ pub struct ExportCommand {
     /// Write DIR/KEYSPACE/TABLE.parquet instead, with the live rows, for DuckDB, pandas or Spark
     #[arg(long, conflicts_with_all = ["target", "arrow"])]
     parquet: bool,
-    /// The same as TABLE.arrow, in Arrow's IPC file format
+    /// Write DIR/KEYSPACE/TABLE.arrow instead, with the live rows, in Arrow's IPC file format
     #[arg(long, conflicts_with = "target")]
     arrow: bool,
     /// Print the outcome as JSON

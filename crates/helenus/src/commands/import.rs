@@ -34,28 +34,28 @@ pub struct ImportCommand {
     directory: PathBuf,
     #[command(flatten)]
     at: AtOptions,
-    /// Take this snapshot of each table, not what is live
+    /// Import this snapshot of each table instead of its current files
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
-    /// Only this keyspace; for a folder whose path does not tell, its keyspace
+    /// Only this keyspace; for a folder whose path does not name its keyspace, that keyspace
     #[arg(long, value_name = "NAME")]
     keyspace: Option<String>,
-    /// Only this table; for a folder whose path does not tell, its table
+    /// Only this table; for a folder whose path does not name its table, that table
     #[arg(long, value_name = "NAME", requires = "keyspace")]
     table: Option<String>,
-    /// A file of statements that make the schema, if the directory has none
+    /// A file of statements that create the schema, if the directory has none
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// Copy files even where they could be linked
     #[arg(short = 'p', long)]
     copy_data: bool,
-    /// Do not read every row first
+    /// Do not read every row before the import
     #[arg(short = 'v', long)]
     no_verify: bool,
     /// Keep the levels of levelled compaction
     #[arg(short = 'l', long)]
     keep_level: bool,
-    /// Only check, and say what would be imported
+    /// Only check, and print what would be imported
     #[arg(long)]
     dry_run: bool,
     /// Print the outcome as JSON

@@ -41,10 +41,10 @@ pub struct RestoreCommand {
     /// Only this table of it
     #[arg(long, value_name = "NAME", requires = "keyspace")]
     table: Option<String>,
-    /// The keyspace gets this name
+    /// Restore the keyspace under this name
     #[arg(long, value_name = "NAME", requires = "keyspace")]
     as_keyspace: Option<String>,
-    /// The table gets this name
+    /// Restore the table under this name
     #[arg(long, value_name = "NAME", requires = "table")]
     as_table: Option<String>,
     /// Copy files even where they could be linked
@@ -53,7 +53,7 @@ pub struct RestoreCommand {
     /// Compare digests, but do not read every row
     #[arg(short = 'v', long)]
     no_verify: bool,
-    /// Only check, and say what would be restored
+    /// Only check, and print what would be restored
     #[arg(long)]
     dry_run: bool,
     /// Print the outcome as JSON

@@ -1,4 +1,4 @@
-//! Reads of rows by key: get, get_slice, get_count, their multi kinds, get_multi_slice.
+//! Reads of rows by key: get, get_slice, get_count, their multi variants, get_multi_slice.
 
 use super::predicate::Wanted;
 use super::sink::{Envelope, Slicer};
@@ -14,10 +14,11 @@ use helenus_wire::thrift::{
 };
 use parking_lot::Mutex;
 
-/// Columns that `get_multi_slice` gives at most unless it says so.
+/// The default maximum number of columns of `get_multi_slice`.
 const MULTI_SLICE_COUNT: i32 = 1000;
 
-/// A client of the interface names how much it wants, so it can ask for less. Cassandra 3.11 answers whatever fits its memory.
+/// Refuses an answer that is too long. RPC calls have limits that a client can lower. Cassandra 3.11 answers everything
+/// that fits in its memory.
 #[cold]
 fn too_long(most: usize) -> Result<()> {
     invalid(format!(
@@ -27,9 +28,9 @@ fn too_long(most: usize) -> Result<()> {
 }
 
 impl Rpc {
-    /// What the engine is asked for rows by key.
+    /// The engine's command to read rows by key.
     pub(crate) fn command(&self, family: &Family, keys: Vec<PartitionKey>, wanted: &Wanted) -> ReadCommand {
-        // Where the rows of the table are not the columns of the answer, the sink counts.
+        // The sink does the counting if the answer's columns are not rows of the table.
         let counts_rows =
             matches!(family.shape, Shape::Dynamic | Shape::Composite) || wanted.within.is_none();
         let per_partition = if counts_rows && wanted.declared.is_empty() { wanted.limit } else { u64::MAX };
@@ -156,7 +157,7 @@ impl Rpc {
         self.run_read(&command, &mut slicer, work.manner)?;
         let found = slicer.keys.take().unwrap_or_default();
         if let Partitions::Keys(keys) = &command.partitions {
-            // Both are in the same order.
+            // `keys` and `found` are in the same order.
             let mut found = found.iter().peekable();
             for key in keys {
                 if found.next_if(|found| **found == key.bytes).is_none() {
@@ -228,7 +229,7 @@ impl Rpc {
         self.slice_of(&family, key, &wanted, work)
     }
 
-    /// Checks what a read asks, and puts it into storage terms.
+    /// Validates a read and converts it to storage terms.
     pub(crate) fn wanted(
         &self,
         family: &Family,
@@ -243,7 +244,7 @@ impl Rpc {
     }
 }
 
-/// Slices in order, those that touch made one.
+/// The slices in order; overlapping and adjacent ones are merged.
 fn merged(mut slices: Vec<Slice>) -> Vec<Slice> {
     slices.sort_by(|a, b| a.start.cmp(&b.start));
     let mut merged: Vec<Slice> = Vec::with_capacity(slices.len());

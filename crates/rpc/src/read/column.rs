@@ -1,4 +1,4 @@
-//! Columns in an answer, byte by byte: the form of `wire::thrift`'s structs without making one.
+//! Writes columns into an answer, byte by byte, in the encoding of `wire::thrift`'s structs.
 
 use crate::family::{Family, Shape};
 use crate::name::{COMPONENT_BYTES, put_component};
@@ -9,7 +9,7 @@ use helenus_model::run::RowRun;
 use helenus_wire::append;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_i64};
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub(crate) value: &'a [u8],
@@ -23,7 +23,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Appends a `Column`, or a `CounterColumn` if the family counts. `name` writes the name with its length.
+/// Appends a `Column`, or a `CounterColumn` in a counter family. `name` writes the name with its length.
 #[inline]
 pub(crate) fn put_column(
     counts: bool,
@@ -49,13 +49,13 @@ pub(crate) fn put_column(
     out.push(Type::Stop as u8);
 }
 
-/// Appends a `ColumnOrSuperColumn` that holds a column of a name that is there in one piece.
+/// Appends a `ColumnOrSuperColumn` with a column whose name is contiguous in memory.
 #[inline]
 pub(crate) fn put_named_column(counts: bool, name: &[u8], found: &Found<'_>, out: &mut Vec<u8>) {
     if counts || found.ttl_s != 0 {
         return put_held_column(counts, |out| put_binary(name, out), found, out);
     }
-    // The same bytes in few steps: most columns are of this kind.
+    // The same bytes in fewer steps, because most columns are of this kind.
     out.reserve(COLUMN_BYTES + name.len() + found.value.len());
     out.extend_from_slice(&before_name(name.len()));
     out.extend_from_slice(name);
@@ -64,10 +64,10 @@ pub(crate) fn put_named_column(counts: bool, name: &[u8], found: &Found<'_>, out
     out.extend_from_slice(&behind_value(found.timestamp_us));
 }
 
-/// Bytes of a column without TTL that are neither its name nor its value.
+/// Bytes of a column without TTL, except its name and value.
 const COLUMN_BYTES: usize = 30;
 
-/// The heads of the column's field in its holder and of its name's, and the length of the name.
+/// The header of the column's field in its holder, the header of the name's field, and the length of the name.
 #[inline(always)]
 fn before_name(length: usize) -> [u8; 10] {
     const STRUCT: u8 = Type::Struct as u8;
@@ -76,24 +76,24 @@ fn before_name(length: usize) -> [u8; 10] {
     [STRUCT, 0, 1, STRING, 0, 1, a, b, c, d]
 }
 
-/// The head and the length of the value.
+/// The header of the value's field, and the length of the value.
 #[inline(always)]
 fn before_value(length: usize) -> [u8; 7] {
     let [a, b, c, d] = (length as u32).to_be_bytes();
     [Type::String as u8, 0, 2, a, b, c, d]
 }
 
-/// The timestamp, with its head, and the ends of the column and of its holder.
+/// The field of the timestamp, and the ends of the column and of its holder.
 #[inline(always)]
 fn behind_value(timestamp_us: i64) -> [u8; 13] {
     let [a, b, c, d, e, f, g, h] = timestamp_us.to_be_bytes();
     [Type::I64 as u8, 0, 3, a, b, c, d, e, f, g, h, 0, 0]
 }
 
-/// Appends the columns that the rows of a run stand for, as `put_row` does each. `place` is that of their value.
+/// Appends the columns of a row batch in the same form as `put_row`. `place` is the index of their value.
 pub(crate) fn put_run(family: &Family, run: &RowRun<'_>, place: usize, out: &mut Vec<u8>) {
     let is_composite = family.shape == Shape::Composite;
-    // Around a component stand its length and the byte behind it.
+    // A component has its length before it and one byte after it.
     let around = COLUMN_BYTES + if is_composite { COMPONENT_BYTES * run.clustering } else { 0 };
     let bytes: usize = run.values.iter().map(|value| value.value.len as usize).sum();
     append(out, bytes + run.len() * around, |out| {
@@ -120,7 +120,7 @@ pub(crate) fn put_run(family: &Family, run: &RowRun<'_>, place: usize, out: &mut
     });
 }
 
-/// Appends a `ColumnOrSuperColumn` that holds a column.
+/// Appends a `ColumnOrSuperColumn` with a column.
 #[inline]
 pub(crate) fn put_held_column(
     counts: bool,
@@ -133,7 +133,7 @@ pub(crate) fn put_held_column(
     out.push(Type::Stop as u8);
 }
 
-/// Appends the column that a row of a dynamic, static or composite family stands for.
+/// Appends the column of a row of a dynamic, static or composite family.
 #[inline]
 pub(crate) fn put_row(family: &Family, row: RowView<'_>, found: &Found<'_>, out: &mut Vec<u8>) {
     if family.shape == Shape::Composite {
@@ -142,7 +142,7 @@ pub(crate) fn put_row(family: &Family, row: RowView<'_>, found: &Found<'_>, out:
     put_named_column(family.counts, row.clustering(0).unwrap_or_default(), found, out);
 }
 
-/// Appends the name that a row of a dynamic or composite family stands for, with its length.
+/// Appends the column name of a row of a dynamic or composite family, with its length.
 #[inline]
 pub(crate) fn put_row_name(family: &Family, row: RowView<'_>, out: &mut Vec<u8>) {
     if family.table.clustering.len() == 1 && family.shape != Shape::Composite {
@@ -151,7 +151,7 @@ pub(crate) fn put_row_name(family: &Family, row: RowView<'_>, out: &mut Vec<u8>)
     let at = out.len();
     put_i32(0, out);
     for index in 0..family.table.clustering.len() {
-        // A name may have fewer components than there are: the rest is null.
+        // A name may have fewer components than the table has clustering columns; the rest is null.
         let Some(value) = row.clustering(index) else { break };
         put_component(value, out);
     }

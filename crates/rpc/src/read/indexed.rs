@@ -1,7 +1,7 @@
-//! Reads of rows by what is in their columns: get_indexed_slices, and get_range_slices with a row filter.
+//! Reads of rows by the values of their columns: get_indexed_slices, and get_range_slices with a row filter.
 //!
-//! Rows are found first, through an index where an expression asks for equality with what one holds, and then read as any
-//! others. An expression that names a column which a row does not have refuses the row.
+//! The rows are found first, through an index if one of the expressions is an equality on an indexed column, and are
+//! then read like any others. A row without the column of an expression does not match.
 
 use super::predicate::Wanted;
 use super::ranges::{RowRange, from_key};
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Longest value that an expression compares with.
+/// Maximum bytes of an expression's value.
 const EXPRESSION_BYTES_MAX: usize = 0xFFFF;
 
 impl Rpc {
@@ -39,7 +39,7 @@ impl Rpc {
         self.rows_of(&family, spans, (&clause.expressions, clause.count), &wanted, work)
     }
 
-    /// Writes the rows of a stretch of the ring that all expressions hold for. Returns how many.
+    /// Writes the rows of a token range that match all expressions. Returns their number.
     pub(super) fn filtered(
         &self,
         family: &Family,
@@ -108,7 +108,7 @@ fn check_expressions(family: &Family, expressions: &[IndexExpression<'_>]) -> Re
     Ok(())
 }
 
-/// A search through an index that one of the expressions can use.
+/// The index search for the first expression that an index supports.
 fn search_of(family: &Family, expressions: &[IndexExpression<'_>]) -> Result<Option<IndexSearch>> {
     for expression in expressions.iter().filter(|expression| expression.op == IndexOperator::Eq) {
         let Some(declared) = family.declared(expression.column_name) else { continue };
@@ -123,12 +123,12 @@ fn search_of(family: &Family, expressions: &[IndexExpression<'_>]) -> Result<Opt
     Ok(None)
 }
 
-/// Takes the keys of rows that all expressions hold for.
+/// A row sink that collects the keys of rows that match all expressions.
 struct Matching<'a> {
     family: &'a Family,
     expressions: &'a [IndexExpression<'a>],
     now_s: i64,
-    /// Which expressions hold for the row at hand.
+    /// Whether each expression holds for the current row.
     held: Vec<bool>,
     key: Vec<u8>,
     keys: &'a mut Vec<Vec<u8>>,

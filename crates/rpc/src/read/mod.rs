@@ -1,4 +1,4 @@
-//! Reads: what a predicate asks of a row, and columns written from its rows straight into the answer.
+//! Reads: converts a predicate to a read of storage rows, and writes the rows as columns into the answer.
 
 mod calls;
 mod column;

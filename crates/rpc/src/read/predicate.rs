@@ -1,4 +1,4 @@
-//! What a predicate asks of each row, in storage terms: which rows of the table, which declared columns, how many.
+//! Converts a predicate to storage terms: the rows of the table, the declared columns, and the limit.
 
 use crate::error::Result;
 use crate::family::{Family, Shape};
@@ -7,23 +7,23 @@ use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_wire::thrift::SliceRange;
 use std::sync::Arc;
 
-/// Which columns of a super column are wanted.
+/// The wanted columns of a super column.
 pub(crate) enum Within {
-    /// These names.
+    /// Columns with these names.
     Names(Vec<Vec<u8>>),
-    /// Those between two ordered positions.
+    /// Columns between two byte-comparable positions.
     Between(Vec<u8>, Vec<u8>),
 }
 
-/// What a read wants of each row.
+/// The columns that a read wants of each row.
 pub(crate) struct Wanted {
     pub(crate) filter: Arc<ClusteringFilter>,
     pub(crate) reversed: bool,
-    /// Declared columns by their place in the family, in the order of names.
+    /// Declared columns by their index in the family, in the order of names.
     pub(crate) declared: Vec<usize>,
-    /// Columns, or super columns where no super column is named.
+    /// Maximum number of columns, or of super columns if no super column is named.
     pub(crate) limit: u64,
-    /// Of a super column's columns; `None`: super columns whole.
+    /// The wanted columns of a super column; `None`: complete super columns.
     pub(crate) within: Option<Within>,
 }
 
@@ -35,7 +35,7 @@ impl Wanted {
         (!has_rows).then(|| self.declared.iter().filter_map(column).collect())
     }
 
-    /// Columns that are rows of the table: no declared ones.
+    /// Undeclared columns only, which are rows of the table.
     fn undeclared(filter: ClusteringFilter) -> Wanted {
         let filter = Arc::new(filter);
         Wanted { filter, reversed: false, declared: Vec::new(), limit: u64::MAX, within: None }
@@ -70,7 +70,7 @@ impl Wanted {
         Ok(Wanted { within, declared: all_declared, ..wanted })
     }
 
-    /// One column, which may have been written before it was declared.
+    /// A single column, which may have been written before it was declared.
     pub(crate) fn one(family: &Family, super_column: Option<&[u8]>, name: &[u8]) -> Result<Wanted> {
         let mut wanted = Wanted::names(family, super_column, &[name])?;
         if !wanted.declared.is_empty() {
@@ -80,13 +80,13 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// One super column, whole.
+    /// A complete super column.
     pub(crate) fn super_column(family: &Family, name: &[u8]) -> Result<Wanted> {
         let position = position(family.comparator_within(None), name)?;
         Ok(Wanted::undeclared(ClusteringFilter::Names(vec![position])))
     }
 
-    /// A range, and the slice that it was found to be.
+    /// A range of columns; `slice` is the range in storage terms.
     pub(crate) fn range(
         family: &Family,
         super_column: Option<&[u8]>,
@@ -102,7 +102,7 @@ impl Wanted {
         Ok(Wanted { reversed: range.reversed, limit, ..Wanted::slices(family, vec![slice]) })
     }
 
-    /// Slices in ascending order that do not overlap, and the declared columns in them.
+    /// Slices, which are ascending and do not overlap, and the declared columns in them.
     pub(crate) fn slices(family: &Family, slices: Vec<Slice>) -> Wanted {
         let mut declared = Vec::new();
         if family.shape == Shape::Static {
@@ -116,7 +116,7 @@ impl Wanted {
         Wanted { declared, ..Wanted::undeclared(ClusteringFilter::Slices(slices)) }
     }
 
-    /// Whether a name of a super column's column is wanted. `position` is its ordered position.
+    /// Whether a column of a super column is wanted. `position` returns its byte-comparable position.
     pub(crate) fn wants_within(&self, name: &[u8], position: impl FnOnce() -> Vec<u8>) -> bool {
         match &self.within {
             None => true,

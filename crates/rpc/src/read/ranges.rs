@@ -1,4 +1,4 @@
-//! Reads over rows: get_range_slices and get_paged_slice, in the order of the ring.
+//! Reads over ranges of rows: get_range_slices and get_paged_slice, in token order.
 
 use super::predicate::Wanted;
 use super::sink::{Envelope, Slicer};
@@ -12,10 +12,10 @@ use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, Limits, Slice};
 use helenus_model::token::Token;
 use helenus_wire::thrift::{Field, IndexExpression, KeyRange, Reader, Type, args, put_list};
 
-/// Rows to be found: where, by what, and how many at most.
+/// A range of rows, with filter expressions and a limit.
 pub(crate) struct RowRange<'a> {
     pub(crate) range: Positions,
-    /// What must hold for each; nothing for all.
+    /// The expressions that each row must match; empty: all rows match.
     pub(crate) expressions: &'a [IndexExpression<'a>],
     pub(crate) count: i32,
 }
@@ -47,7 +47,7 @@ impl Rpc {
         self.pages(&family, &asked, work)
     }
 
-    /// Answers with rows of some stretches of the ring, as many as `count`; rows without any of the columns are among them.
+    /// Answers with up to `count` rows of some token ranges, including rows without any of the wanted columns.
     pub(super) fn rows_of(
         &self,
         family: &Family,
@@ -73,7 +73,7 @@ impl Rpc {
         Ok(Left::Result)
     }
 
-    /// Writes rows of a stretch of the ring as `KeySlice`s. Returns how many.
+    /// Writes rows of a token range as `KeySlice`s. Returns their number.
     pub(crate) fn rows_of_range(
         &self,
         family: &Family,
@@ -94,7 +94,7 @@ impl Rpc {
         Ok(slicer.rows)
     }
 
-    /// Writes rows by key as `KeySlice`s, those that are not there too.
+    /// Writes rows by key as `KeySlice`s, including rows that do not exist.
     pub(crate) fn rows_by_key(
         &self,
         family: &Family,
@@ -113,7 +113,7 @@ impl Rpc {
         Ok(())
     }
 
-    /// Columns of as many rows as it takes: `count` of them, the first row's from `start_column`.
+    /// Answers with `asked.range.count` columns from consecutive rows; in the first row from `start_column` on.
     fn pages(&self, family: &Family, asked: &args::GetPagedSlice<'_>, work: &mut Work<'_>) -> Result<Left> {
         work.reply.begin_success(Type::List, work.out);
         put_list(Type::Struct, 0, work.out);
@@ -123,7 +123,7 @@ impl Rpc {
         let mut start = asked.start_column;
         for mut span in spans(&asked.range)? {
             while left > 0 {
-                // Of the first row alone: the range goes on behind it.
+                // Reads only the first row of the range; the next iteration continues after it.
                 let wanted = paged_from(family, std::mem::take(&mut start), left)?;
                 let command = ReadCommand {
                     partitions: Partitions::Range(span.clone()),
@@ -158,7 +158,7 @@ fn paged_from(family: &Family, start: &[u8], limit: u64) -> Result<Wanted> {
     Ok(Wanted { limit, ..Wanted::slices(family, vec![slice]) })
 }
 
-/// Checks which rows are asked for (`ThriftValidation.validateKeyRange`).
+/// Validates the range of rows (`ThriftValidation.validateKeyRange`).
 fn check_key_range(range: &KeyRange<'_>) -> Result<()> {
     if range.start_key.is_none() == range.start_token.is_none()
         || range.end_key.is_none() == range.end_token.is_none()
@@ -191,12 +191,12 @@ fn check_key_range(range: &KeyRange<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The token of a key; that of no key is the least.
+/// The token of a key; an empty key has the least token.
 fn token_of(key: &[u8]) -> Token {
     if key.is_empty() { Token::MIN } else { Token::of_key(key) }
 }
 
-/// A token from its text.
+/// Parses a token.
 pub(crate) fn token(text: &str) -> Result<Token> {
     match text.parse() {
         Ok(number) => Ok(Token(number)),
@@ -204,8 +204,8 @@ pub(crate) fn token(text: &str) -> Result<Token> {
     }
 }
 
-/// The stretches of the ring that a range means: two where it goes over the end. Keys count themselves, tokens only as
-/// ends.
+/// The position ranges of a key range: two if it wraps around. Start and end keys are included; a start token is
+/// excluded, an end token is included.
 pub(crate) fn spans(range: &KeyRange<'_>) -> Result<Vec<Positions>> {
     let after = |token: Token| {
         let mut position = Vec::new();
@@ -226,7 +226,7 @@ pub(crate) fn spans(range: &KeyRange<'_>) -> Result<Vec<Positions>> {
         (None, Some(text)) => {
             let (left, right) = (token(text)?, token(range.end_token.unwrap_or_default())?);
             if left >= right && right != Token::MIN {
-                // Over the end of the ring, or all of it.
+                // The range wraps around, or covers the whole ring.
                 let first = Positions { start: start_behind(left), end: AFTER_ALL.to_vec() };
                 let second = Positions { start: BEFORE_ALL.to_vec(), end: after(right) };
                 return Ok(vec![first, second]);
@@ -246,7 +246,7 @@ fn start_behind(token: Token) -> Vec<u8> {
     position
 }
 
-/// The position before or behind a row.
+/// The position before or after a row.
 pub(crate) fn key_position(key: &[u8], before: bool) -> Vec<u8> {
     let mut position = Vec::new();
     if !key.is_empty() {
@@ -255,7 +255,7 @@ pub(crate) fn key_position(key: &[u8], before: bool) -> Vec<u8> {
     position
 }
 
-/// Every row from a key on.
+/// All rows from a key on.
 pub(crate) fn from_key(key: &[u8]) -> Positions {
     Positions { start: key_position(key, true), end: AFTER_ALL.to_vec() }
 }

@@ -1,7 +1,7 @@
-//! The sink of the interface's reads: rows become columns in the answer, counted and cut as the call asks.
+//! The row sink of RPC reads: writes rows as columns into the answer, counts them, and applies the call's limits.
 //!
-//! Declared columns of a static family come from the static row and stand among the others in the order of names
-//! (`ThriftResultsMerger`): they wait until a row behind them comes.
+//! The declared columns of a static family come from the static row, but belong between the other columns in the order
+//! of names (`ThriftResultsMerger`). They wait until a row after them arrives.
 
 use super::column::{Found, put_column, put_named_column, put_row, put_run};
 use super::predicate::Wanted;
@@ -16,15 +16,15 @@ use helenus_model::run::RowRun;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list};
 use std::ops::Range;
 
-/// Bytes in hand from which on room for a row is asked for before it is written.
+/// A row of this many bytes or more reserves memory before it is written.
 const LARGE_ROW_BYTES: usize = 64 << 10;
-/// Bytes of an answer from which on it grows by parts.
+/// An answer of this many bytes or more reserves memory before each row.
 const LONG_ANSWER_BYTES: usize = 1 << 20;
 
-/// What stands around the columns of each row.
+/// The encoding around the columns of each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Envelope {
-    /// Nothing: the caller has written the head of the list. One row alone.
+    /// Nothing, for a single row: the caller has written the list header.
     Columns,
     /// The key and a list: an entry of a map.
     Entry,
@@ -32,32 +32,32 @@ pub(crate) enum Envelope {
     KeySlice,
     /// The key and the number of columns: an entry of a map.
     Count,
-    /// Nothing is written: columns are counted.
+    /// Nothing is written; columns are only counted.
     Silent,
 }
 
-/// Columns of rows on their way into an answer.
+/// Writes the columns of rows into an answer.
 pub(crate) struct Slicer<'a> {
     family: &'a Family,
     wanted: &'a Wanted,
     now_s: i64,
     envelope: Envelope,
     out: &'a mut Vec<u8>,
-    /// Bytes that `out` may have before another row is looked at.
+    /// Maximum bytes of `out` before another row is written.
     pub(crate) bytes_max: usize,
-    /// It had more: that ended the read.
+    /// Whether the read ended because `out` exceeded `bytes_max`.
     pub(crate) is_too_long: bool,
-    /// Columns of the row at hand.
+    /// Number of columns of the current row so far.
     pub(crate) given: u64,
-    /// Rows so far.
+    /// Number of rows so far.
     pub(crate) rows: u64,
-    /// Keys of the rows so far, if the caller wants to know.
+    /// Keys of the rows so far, if the caller needs them.
     pub(crate) keys: Option<Vec<Vec<u8>>>,
-    /// Where the number of columns stands in `out`.
+    /// The offset in `out` of the number of columns.
     count_at: usize,
-    /// Declared columns that wait for their place, the next last.
+    /// Declared columns that wait for their position, the next one last.
     waiting: Vec<Waiting>,
-    /// Their values.
+    /// The values of the waiting columns.
     values: Vec<u8>,
     position: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    /// Writes a row that the engine has nothing of.
+    /// Writes a row that does not exist in the engine.
     pub(crate) fn put_empty(&mut self, key: &[u8]) {
         self.begin(key);
         self.end();
@@ -143,9 +143,9 @@ impl<'a> Slicer<'a> {
         self.given >= self.wanted.limit
     }
 
-    /// Takes the declared columns that are wanted out of the static row.
+    /// Takes the wanted declared columns from the static row.
     fn await_declared(&mut self, row: RowView<'_>) {
-        // The next one last, so that it can be popped.
+        // Pushed in reverse order, so that the next one can be popped.
         let mut wait = |declared: usize| {
             let Some(known) = self.family.declared.get(declared) else { return };
             let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s))
@@ -163,7 +163,8 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    /// Gives the declared columns that stand before a position, or all of them. Returns the one that stands at it.
+    /// Writes the waiting columns before a position, or all of them. Returns the waiting column at that position, if
+    /// any.
     fn give_waiting(&mut self, before: Option<&[u8]>) -> Option<Waiting> {
         while let Some(next) = self.waiting.last().filter(|_| !self.is_full()) {
             let family = self.family;
@@ -191,7 +192,7 @@ impl<'a> Slicer<'a> {
         None
     }
 
-    /// A row of a dynamic, composite or static family is one column.
+    /// Writes a row of a dynamic, composite or static family, which is one column.
     #[inline]
     fn column(&mut self, row: RowView<'_>) -> Taken {
         let family = self.family;
@@ -203,7 +204,7 @@ impl<'a> Slicer<'a> {
             let mut position = std::mem::take(&mut self.position);
             position.clear();
             let values = (0..family.table.clustering.len()).map(|index| row.clustering(index));
-            // What is in a row has been encoded before.
+            // Cannot fail, because the values come from a stored row.
             let _encodes = clustering_key(values, &family.table.clustering, &mut position);
             twin = self.give_waiting(Some(&position));
             self.position = position;
@@ -224,7 +225,7 @@ impl<'a> Slicer<'a> {
         Taken::Counted
     }
 
-    /// A row of a super family is a super column.
+    /// Writes a row of a super family, which is a super column.
     fn super_column(&mut self, row: RowView<'_>) -> Taken {
         let family = self.family;
         let mut columns: Vec<(&[u8], Found<'_>)> = Vec::new();
@@ -286,7 +287,8 @@ impl<'a> Slicer<'a> {
 }
 
 impl Slicer<'_> {
-    /// Room for a large row, and in a long answer for the next small one: it does not grow by doubling.
+    /// Reserves memory for a large row, or in a long answer for the next small one, so that the buffer does not grow by
+    /// doubling.
     #[inline]
     fn make_room(&mut self, row: RowView<'_>) -> EngineResult<()> {
         if row.data.len() < LARGE_ROW_BYTES && self.out.len() < LONG_ANSWER_BYTES {
@@ -332,7 +334,7 @@ impl RowSink for Slicer<'_> {
             _ => self.column(row),
         };
         Ok(match (taken, self.envelope) {
-            // Over several rows the engine's limit counts those, by `partition_end`.
+            // In a read over several rows, the engine's limit counts rows, which `partition_end` reports.
             (Taken::Counted, _) if self.is_full() && self.envelope != Envelope::Columns => {
                 Taken::EndPartition
             }
@@ -342,7 +344,8 @@ impl RowSink for Slicer<'_> {
     }
 
     fn runs(&mut self) -> Option<&mut dyn RunSink> {
-        // The engine counts columns where rows of the table are columns, and no declared ones stand among them.
+        // In a row batch the engine counts, so each row of the table must be a column of the answer, without declared
+        // columns between them.
         let counts = !matches!(self.envelope, Envelope::KeySlice) && self.family.shape != Shape::Super;
         (counts && self.wanted.declared.is_empty() && !self.family.counts).then_some(self)
     }

@@ -1,4 +1,4 @@
-//! describe_keyspace(s) and the system_ calls.
+//! describe_keyspace(s) and the system_ calls, which change the schema.
 
 use super::define::{FamilyEdit, new_table, updated_table};
 use super::{describe, texts};
@@ -101,7 +101,7 @@ impl Rpc {
         ))
     }
 
-    /// Makes a keyspace with its column families.
+    /// Creates a keyspace with its column families.
     pub(crate) fn define_keyspace(&self, definition: &KsDef<'_>, work: &Work<'_>) -> Result<()> {
         check_not_system(&definition.name)?;
         let schema = self.database().schema();
@@ -133,13 +133,13 @@ impl Rpc {
         self.change(&steps, work)
     }
 
-    /// Makes a column family.
+    /// Creates a column family.
     pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
         self.change(&[self.family_step(definition)?], work)
     }
 
-    /// A compact table of the family's name with its options, whose columns are then put in the place of the one that CQL
-    /// gave it.
+    /// Creates a compact table with the family's name and options by CQL, then replaces its columns by those of the
+    /// definition.
     fn family_step<'d>(&self, definition: &'d CfDef<'_>) -> Result<SchemaStep<'d>> {
         texts::check_name("ColumnFamily", &definition.name)?;
         self.check_index_names(definition)?;
@@ -152,7 +152,7 @@ impl Rpc {
         Ok(step(text, definition, Box::new(|base, made_us| new_table(base, definition, made_us))))
     }
 
-    /// Names of indexes are one of their keyspace.
+    /// Checks that index names are unique in their keyspace.
     fn check_index_names(&self, definition: &CfDef<'_>) -> Result<()> {
         let schema = self.database().schema();
         let Some(keyspace) = schema.keyspaces.get(&*definition.keyspace) else { return Ok(()) };
@@ -173,7 +173,7 @@ impl Rpc {
             .ok_or_else(|| RpcError::Internal(format!("table {} cannot be described", family.table.name)))
     }
 
-    /// Changes a column family to what a definition says.
+    /// Changes a column family to match a definition.
     pub(crate) fn update_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
         let schema = self.database().schema();
         let Some(table) = schema.table(&definition.keyspace, &definition.name) else {
@@ -207,7 +207,7 @@ impl Rpc {
     }
 }
 
-/// A statement about a family, whose table is then edited.
+/// A CQL statement for a family's table, followed by an edit of the table.
 fn step<'d>(query: String, definition: &'d CfDef<'_>, edit: FamilyEdit<'d>) -> SchemaStep<'d> {
     let beyond = move |schema: &mut Schema, made_us: i64| {
         let Some(keyspace) = schema.keyspaces.get_mut(&*definition.keyspace) else { return Ok(()) };

@@ -1,8 +1,9 @@
-//! Tables made from definitions (`ThriftConversion.fromThrift`).
+//! Creates tables from definitions (`ThriftConversion.fromThrift`).
 //!
-//! A definition without declared columns makes a dense table, one with some a static one; a composite comparator makes its
-//! components clustering columns. Both together make a table of CQL's own, as in Cassandra 3.11: with the declared columns static,
-//! not described by this interface, and not served. Names that nobody gave are `key`, `column1`, `value` and those that follow.
+//! A definition without declared columns gives a dense table, one with declared columns a static one. The components of
+//! a composite comparator become clustering columns. Both together give a table that only CQL can use, as in Cassandra
+//! 3.11: its declared columns are static, and RPC neither describes nor serves it. Columns without a given name are
+//! called `key`, `column1`, `value` and so on.
 
 use crate::error::{Result, invalid};
 use crate::family::{Family, SUPER_COLUMN_MAP, Shape};
@@ -16,10 +17,10 @@ use helenus_wire::thrift::{CfDef, ColumnDef, IndexType};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// A change of a table that a definition asks for; with the timestamp it is made at.
+/// An edit of a table that a definition demands. It gets the table and the timestamp of the change.
 pub(super) type FamilyEdit<'a> = Box<dyn Fn(&Table, i64) -> Result<Table> + 'a>;
 
-/// What the classes of a definition mean.
+/// The types that the class names of a definition stand for.
 struct Types {
     is_super: bool,
     keys: Vec<CqlType>,
@@ -37,7 +38,7 @@ fn class(name: Option<&str>) -> Result<ParsedClass> {
     Ok(found)
 }
 
-/// Refuses a type that a name, key or value cannot have: each is one cell.
+/// Refuses a type that a name, key or value cannot have, because each of them is a single cell.
 fn check_type(ty: &CqlType) -> Result<()> {
     if !ty.is_bounded() {
         return invalid("the class nests too deep or has too many parts; write it flatter");
@@ -49,14 +50,14 @@ fn check_type(ty: &CqlType) -> Result<()> {
     Ok(())
 }
 
-/// A type that cannot be turned round or composed.
+/// A type that is neither reversed nor composite.
 fn plain(name: Option<&str>) -> Result<CqlType> {
     let found = CqlType::from_class_name(name.unwrap_or_default())?;
     check_type(&found)?;
     Ok(found)
 }
 
-/// Counters are values alone (`CFMetaData.validate`).
+/// Only values may be counters (`CFMetaData.validate`).
 fn check_counters(keys: &[CqlType], comparator: &Comparator) -> Result<()> {
     let is_counter = |ty: &CqlType| *ty == CqlType::Counter;
     if keys.iter().any(is_counter) {
@@ -71,7 +72,7 @@ fn check_counters(keys: &[CqlType], comparator: &Comparator) -> Result<()> {
     }
 }
 
-/// Components of a name or key: as many clustering columns as a table can have.
+/// Maximum number of components of a name or key, which is that of clustering columns.
 const COMPONENTS_MAX: usize = u8::MAX as usize;
 
 impl Types {
@@ -110,7 +111,7 @@ impl Types {
         })
     }
 
-    /// Compares the names of declared columns.
+    /// The comparator of the names of declared columns.
     fn of_names(&self) -> Comparator {
         match self.is_super {
             true => Comparator::Plain(self.subcomparator.clone(), false),
@@ -119,10 +120,10 @@ impl Types {
     }
 }
 
-/// The table that a definition makes. `base` has its identity, names and options.
+/// The table of a definition. `base` provides its id, names and options.
 ///
 /// # Errors
-/// What is wrong with the definition.
+/// The problem with the definition.
 pub(super) fn new_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> Result<Table> {
     let types = Types::of(definition)?;
     let declared = declared(definition, &types)?;
@@ -178,11 +179,11 @@ pub(super) fn new_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> R
     Ok(table)
 }
 
-/// A table changed as a definition asks: its declared columns, their indexes, the type of other values. `base` has the
-/// options already.
+/// The table changed to match a definition: declared columns, their indexes, the type of other values. `base` has the
+/// new options already.
 ///
 /// # Errors
-/// What is wrong with the definition, or cannot be changed.
+/// The problem with the definition, or a change that is not allowed.
 pub(super) fn updated_table(base: &Table, definition: &CfDef<'_>, made_us: i64) -> Result<Table> {
     let types = Types::of(definition)?;
     let family = Family::new(&Arc::new(base.clone()))?;
@@ -218,7 +219,7 @@ pub(super) fn updated_table(base: &Table, definition: &CfDef<'_>, made_us: i64) 
         );
     }
     if !kept.is_empty() && family.shape == Shape::Dynamic {
-        // Values of names that are declared from now on stay where they are; reads look at both.
+        // Existing values of newly declared columns are not moved; reads look in both positions.
         table.flags.retain(|flag| flag != "dense");
     }
     set_declared(&mut table, &family, kept, made_us)?;
@@ -238,7 +239,7 @@ fn value_of(types: &Types) -> CqlType {
     }
 }
 
-/// Values may be taken for bytes, and for nothing else that they were not written as.
+/// A type may only be changed to bytes, because stored values may be invalid in any other type.
 fn check_change(from: &CqlType, to: &CqlType, name: &str) -> Result<()> {
     if *to == CqlType::Blob || from == to {
         return Ok(());
@@ -348,7 +349,7 @@ fn key_columns(definition: &CfDef<'_>, types: &Types, names: &mut Names) -> Resu
     Ok(columns.collect())
 }
 
-/// Names that nobody gave (`CompactTables.DefaultNames`).
+/// Default column names (`CompactTables.DefaultNames`).
 struct Names {
     taken: HashSet<String>,
 }
@@ -361,7 +362,7 @@ impl Names {
         word.to_owned()
     }
 
-    /// The word with the first number that makes it free; without one for number 0.
+    /// The word with the first number from `first` on that gives a free name; number 0 is omitted.
     fn next(&mut self, word: &str, first: usize) -> String {
         let mut numbers = first..;
         loop {
@@ -374,7 +375,7 @@ impl Names {
     }
 }
 
-/// The indexes that the declared columns ask for. One that stays as it is keeps its identity, and what is stored for it.
+/// Sets the indexes that the declared columns ask for. An unchanged index keeps its id and its stored data.
 fn set_indexes(table: &mut Table, definition: &CfDef<'_>, types: &Types, made_us: i64) -> Result<()> {
     let mut indexes: BTreeMap<Arc<str>, Arc<Index>> = BTreeMap::new();
     for wanted in definition.column_metadata.as_deref().unwrap_or_default() {

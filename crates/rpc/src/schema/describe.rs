@@ -1,4 +1,4 @@
-//! Definitions made from the schema (`ThriftConversion.toThrift`).
+//! Creates definitions from the schema (`ThriftConversion.toThrift`).
 
 use crate::family::{Family, declared_name, is_shown};
 use crate::name::Comparator;
@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Defaults of compaction thresholds (`CompactionParams`).
+/// Default compaction thresholds (`CompactionParams`).
 const MIN_THRESHOLD: i32 = 4;
 const MAX_THRESHOLD: i32 = 32;
 
-/// A keyspace with the column families that the interface shows.
+/// A keyspace with the column families that RPC can use.
 pub(super) fn keyspace(keyspace: &Keyspace) -> KsDef<'_> {
     let class = keyspace.replication.get("class").map_or("", String::as_str);
     let options = keyspace.replication.iter().filter(|(name, _)| *name != "class");
@@ -29,7 +29,7 @@ pub(super) fn keyspace(keyspace: &Keyspace) -> KsDef<'_> {
     }
 }
 
-/// A column family; `None` for a table that is none.
+/// The definition of a column family; `None` if the table is not one.
 pub(super) fn family(table: &Arc<Table>) -> Option<CfDef<'_>> {
     let family = Family::new(table).ok()?;
     let options = &table.options;
@@ -103,7 +103,7 @@ fn columns<'t>(table: &'t Table, family: &Family) -> Vec<ColumnDef<'t>> {
 
 fn column_def<'t>(table: &'t Table, comparator: &CqlType, column: &'t Column) -> Option<ColumnDef<'t>> {
     let mut indexes = table.indexes.values().filter(|index| index.part().1 == *column.name);
-    // With several indexes none can be told.
+    // A definition can describe only one index of a column.
     let index = indexes.next().filter(|_| indexes.next().is_none());
     let options = index.map(|index| {
         let options = index.options.iter().filter(|(name, _)| *name != TARGET_OPTION);
@@ -136,7 +136,7 @@ fn compression(table: &Table) -> Vec<(Text<'_>, Text<'_>)> {
     options
 }
 
-/// Which caches, and how many cells of a row, in the old words.
+/// The caching option in the old form: which caches are used, and the number of cells of a row.
 fn caching(map: &BTreeMap<String, String>) -> (&'static str, Text<'_>) {
     let is = |name: &str, word: &str| map.get(name).is_some_and(|value| value == word);
     let rows = map.get("rows_per_partition").map_or("NONE", String::as_str);

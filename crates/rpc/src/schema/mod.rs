@@ -1,4 +1,4 @@
-//! Keyspaces and column families: the interface's definitions made from the schema, and the schema changed by them.
+//! Keyspaces and column families: creates definitions from the schema, and changes the schema by definitions.
 
 mod calls;
 mod define;

@@ -1,6 +1,6 @@
-//! Who is asked: login, set_keyspace, the describing calls that are not about the schema, trace_next_query.
+//! Calls about the server and the session: login, set_keyspace, the describing calls without schema, trace_next_query.
 //!
-//! One server has the whole ring: a single range from the least token round to it again.
+//! The only server owns the whole ring: a single range from the least token around to itself.
 
 use crate::calls::{Left, Rpc, Work};
 use crate::error::{Result, invalid};
@@ -12,7 +12,7 @@ use helenus_model::token::Token;
 use helenus_wire::thrift::{CfSplit, EndpointDetails, Field, Map, Method, Reader, Text, TokenRange, args};
 use std::borrow::Cow;
 
-/// The version of the interface.
+/// The version of the RPC interface.
 const VERSION: &str = "20.1.0";
 const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 const SNITCH: &str = "org.apache.cassandra.locator.SimpleSnitch";
@@ -21,7 +21,7 @@ impl Rpc {
     pub(crate) fn enter(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
         match method {
             Method::Login => {
-                // Nobody is asked who he is: as Cassandra's AllowAllAuthenticator.
+                // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
                 let _anyone = args::Login::read(reader)?;
             }
             Method::SetKeyspace => {
@@ -31,7 +31,7 @@ impl Rpc {
                 }
                 work.session.use_keyspace(asked.keyspace);
             }
-            // Both dialects have calls of their own, so there is nothing to choose.
+            // Each version of CQL has calls of its own, so the choice has no effect.
             _ => {
                 let _either = args::SetCqlVersion::read(reader)?;
             }
@@ -97,14 +97,14 @@ impl Rpc {
         }
     }
 
-    /// How many rows of a family files and memory are known to have.
+    /// The estimated number of rows of a family, on disk and in memory.
     fn rows_known(&self, table: &Table) -> u64 {
         let tables = self.database().status().tables;
         let of_it = |known: &&TableStatus| known.keyspace == *table.keyspace && known.table == *table.name;
         tables.iter().find(of_it).map_or(0, |known| known.partitions.saturating_add(known.memtable_rows))
     }
 
-    /// A range of tokens in parts of equal length, as many as the rows there are known to be ask for.
+    /// Splits a range of tokens into parts of equal length, by the estimated number of rows.
     fn describe_splits(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<()> {
         let asked = args::DescribeSplits::read(reader)?;
         let _keyspace = session_keyspace(work.session)?;

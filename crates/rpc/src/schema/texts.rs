@@ -1,19 +1,19 @@
-//! The options of a definition as those of a CQL statement, which checks them.
+//! Converts the options of a definition to CQL text, so that CQL validates them.
 
 use crate::error::{Result, invalid};
 use helenus_wire::thrift::{CfDef, KsDef, Map, Text};
 use std::fmt::Write as _;
 
-/// What an old definition says when it leaves compaction to the server.
+/// The compaction thresholds of a definition that leaves compaction to the server.
 const THRESHOLDS: (i32, i32) = (4, 32);
 
 /// `TableParams.DEFAULT_GC_GRACE_SECONDS`.
 const GC_GRACE_S: i32 = 864_000;
 
-/// Longest name of a keyspace or column family (`SchemaConstants.NAME_LENGTH`).
+/// Maximum length of a keyspace's or column family's name (`SchemaConstants.NAME_LENGTH`).
 const NAME_LENGTH_MAX: usize = 48;
 
-/// Checks the name of a keyspace or column family, as `what` calls it.
+/// Checks a name. `what` is the kind of the named object for the error.
 pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
     let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !name.is_empty() && name.len() <= NAME_LENGTH_MAX && is_word {
@@ -25,7 +25,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
     ))
 }
 
-/// Checks that the strategy that needs a number of replicas has one.
+/// Checks that a strategy which needs a replication factor has one.
 pub(super) fn check_replicas(definition: &KsDef<'_>) -> Result<()> {
     let has_factor = definition.replication_factor.is_some()
         || pairs(&definition.strategy_options).any(|(name, _)| name == "replication_factor");
@@ -35,7 +35,7 @@ pub(super) fn check_replicas(definition: &KsDef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A string of CQL.
+/// A quoted CQL string.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -50,8 +50,8 @@ fn pairs<'m>(map: &'m Option<Map<Text<'_>, Text<'_>>>) -> impl Iterator<Item = (
     map.iter().flat_map(|map| &map.0).map(|(name, value)| (&**name, &**value))
 }
 
-/// `WITH replication = .. AND durable_writes = ..` of a keyspace. An old definition may give `replication_factor` beside
-/// the options of its strategy.
+/// `WITH replication = .. AND durable_writes = ..` of a keyspace. An old definition may have `replication_factor`
+/// outside the strategy's options.
 pub(super) fn keyspace(definition: &KsDef<'_>) -> String {
     let mut options: Vec<(&str, &str)> = pairs(&definition.strategy_options).collect();
     let factor = definition.replication_factor.map(|factor| factor.to_string());
@@ -68,11 +68,11 @@ pub(super) fn keyspace(definition: &KsDef<'_>) -> String {
     )
 }
 
-/// The options of a column family, ` AND ` between them; at least one.
+/// The options of a column family, joined by ` AND `; at least one.
 pub(super) fn family(definition: &CfDef<'_>) -> Result<String> {
     let mut out = format!("comment = {}", quoted(definition.comment.as_deref().unwrap_or_default()));
     let numbers = [
-        // What is not said is as in a new family.
+        // Missing options get the defaults of a new family.
         ("gc_grace_seconds", definition.gc_grace_seconds.or(Some(GC_GRACE_S))),
         ("memtable_flush_period_in_ms", definition.memtable_flush_period_in_ms),
         ("default_time_to_live", definition.default_time_to_live),
@@ -125,7 +125,7 @@ fn caching(definition: &CfDef<'_>) -> Result<String> {
     Ok(map([("keys", keys), ("rows_per_partition", cells)]))
 }
 
-/// The compaction that a definition asks for; `None` if it leaves that to the server.
+/// The compaction option of a definition; `None` if the server chooses it.
 fn compaction(definition: &CfDef<'_>) -> Option<String> {
     let (min, max) = (
         definition.min_compaction_threshold.unwrap_or(THRESHOLDS.0),
@@ -133,7 +133,7 @@ fn compaction(definition: &CfDef<'_>) -> Option<String> {
     );
     let class = match definition.compaction_strategy.as_deref() {
         Some(class) if !class.is_empty() => class,
-        // Thresholds of its own are those of the strategy that was the default then.
+        // Thresholds without a strategy mean the default strategy of that time.
         _ if (min, max) != THRESHOLDS => "SizeTieredCompactionStrategy",
         _ => return None,
     };

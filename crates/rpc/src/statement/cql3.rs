@@ -104,7 +104,7 @@ impl Rpc {
     }
 }
 
-/// A level as the native protocol numbers it.
+/// The consistency level's number in the native protocol.
 pub(super) fn native_level(level: ConsistencyLevel) -> u16 {
     match level {
         ConsistencyLevel::Any => 0x00,

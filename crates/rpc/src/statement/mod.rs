@@ -1,4 +1,4 @@
-//! Statements of CQL through the interface: CQL 3 as it is, and the first dialect.
+//! CQL statements through Thrift RPC: CQL 3 and CQL 2.
 
 mod cql3;
 mod first;

@@ -1,10 +1,10 @@
-//! Rows of a statement as the interface's `CqlResult`, written as they come.
+//! Writes the rows of a statement as a `CqlResult`, as they arrive.
 
 use helenus_cql::backend::{ResultColumns, RowsOut};
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list, put_map};
 use std::sync::Arc;
 
-/// Takes the rows of statements that have none.
+/// A sink for statements without rows.
 pub(crate) struct NoRows;
 
 impl RowsOut for NoRows {
@@ -17,8 +17,8 @@ impl RowsOut for NoRows {
     fn clear(&mut self) {}
 }
 
-/// Writes `CqlRow`s (`ResultSet.toThriftResult`): an empty key, and a column for each of the result's, without a value
-/// where it is null.
+/// Writes `CqlRow`s (`ResultSet.toThriftResult`): an empty key, and one column for each result column, without a value
+/// if it is null.
 pub(super) struct CqlRows {
     pub(super) bytes: Vec<u8>,
     pub(super) rows: u32,
@@ -31,7 +31,7 @@ impl CqlRows {
         CqlRows { bytes: Vec::new(), rows: 0, columns: None, at: 0 }
     }
 
-    /// Appends the result: its rows, and the types of its columns.
+    /// Appends the result: the rows and the types of the columns.
     pub(super) fn put_result(&self, columns: &ResultColumns, out: &mut Vec<u8>) {
         put_field(Type::I32, 1, out);
         put_i32(helenus_wire::thrift::CqlResultType::Rows as i32, out);

@@ -1,14 +1,14 @@
-//! The text of a statement, as it was packed.
+//! Decompresses the text of a statement.
 
 use crate::error::{Result, invalid};
 use flate2::read::ZlibDecoder;
 use helenus_wire::thrift::Compression;
 use std::io::Read;
 
-/// Longest text of a statement once unpacked: as long as a message may be.
+/// Maximum bytes of a decompressed statement, equal to the maximum of a message.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// Unpacks a statement. What the interface calls GZIP is zlib's format.
+/// The text of a statement. The compression called GZIP is zlib's format.
 pub(crate) fn text(query: &[u8], compression: Compression) -> Result<String> {
     let bytes = match compression {
         Compression::None => query.to_vec(),

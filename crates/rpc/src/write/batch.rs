@@ -1,7 +1,9 @@
-//! batch_mutate and atomic_batch_mutate: the map of mutations is read as it stands in the message, mutation by mutation.
+//! batch_mutate and atomic_batch_mutate. The map of mutations is decoded directly from the message, mutation by
+//! mutation.
 //!
-//! Both are one record of the log here, applied whole or not at all. Counters of the batch are added after its arguments
-//! have all been found right, and before the rest is written: they alone may have to wait for the disk.
+//! Both calls write a single log record, which is applied completely or not at all. Counters of the batch are added
+//! after all arguments were validated, and before the rest is written, because only counters may have to wait for the
+//! disk.
 
 use super::changes::{Change, RowChanges};
 use crate::calls::{Left, Rpc, Work};
@@ -18,20 +20,20 @@ use helenus_wire::thrift::{
 };
 use std::sync::Arc;
 
-/// What a batch comes to.
+/// The changes of a batch.
 #[derive(Default)]
 struct Batch {
     plain: Changes,
     counting: Changes,
-    /// A family that counts, for the check of the level.
+    /// A counter family of the batch, for the check of the consistency level.
     counts: Option<Arc<Family>>,
 }
 
-/// What all mutations of a call share.
+/// The times that all mutations of a call share.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now_s: i64,
-    /// The server's own timestamp, for counters.
+    /// The server's timestamp, used for counters.
     pub(super) timestamp_us: i64,
 }
 
@@ -75,18 +77,18 @@ impl Rpc {
         let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !batch.counting.updates.is_empty() {
             ticket = self.count_all(&batch.counting, manner)?;
-            // A call that has counted cannot be run again.
+            // After counters were changed, the call cannot be run again, so it must block if needed.
             manner.may_block = true;
         }
         if !batch.plain.updates.is_empty() {
-            // Logged after the counters, and so ready after them.
+            // Logged after the counters, so this ticket is ready after that of the counters.
             ticket = self.write_changes(&batch.plain, manner)?;
         }
         work.reply.end(work.out);
         Ok(Left::Promise(ticket))
     }
 
-    /// key -> column family -> mutations.
+    /// Decodes the map from key to column family to mutations.
     fn read_map(&self, reader: &mut Reader<'_>, work: &mut Work<'_>, batch: &mut Batch) -> Result<()> {
         let mut moment = Moment { now_s: self.database().now_s(), timestamp_us: 0 };
         let (_, _, keys) = reader.map()?;
@@ -127,7 +129,7 @@ impl Rpc {
     }
 }
 
-/// Puts one mutation among the changes.
+/// Adds one mutation to the changes.
 fn apply<'m>(
     family: &Family,
     mutation: &Mutation<'m>,
@@ -218,7 +220,7 @@ fn delete<'m>(
         ));
     }
     let timestamp_us = match deletion.timestamp {
-        // With the server's timestamp, as all that counts.
+        // As for all counters, the timestamp is the server's.
         _ if family.counts => moment.timestamp_us,
         Some(timestamp_us) => timestamp_us,
         None => {

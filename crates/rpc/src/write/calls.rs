@@ -101,7 +101,7 @@ impl Rpc {
     /// Writes plain changes.
     ///
     /// # Errors
-    /// `WouldBlock` when another call keeps the lock of a row and this one may not wait.
+    /// `WouldBlock` if another call holds the lock of a partition and this call may not wait.
     pub(crate) fn write_changes(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
         let ticket = self.database().write_stamped_by_clients(mutation, manner.may_block)?;
         manner.wrote(mutation);
@@ -128,7 +128,7 @@ impl Rpc {
         Ok(Left::Result)
     }
 
-    /// Runs a statement of CQL 3 that gives no rows, and waits until it is as safe as it will be.
+    /// Runs a CQL 3 statement without rows, and waits until it is durable in the configured way.
     pub(crate) fn run_statement(&self, text: &str, work: &Work<'_>) -> Result<()> {
         let none: &[BoundValue<'_>] = &[];
         let request = Request {

@@ -1,7 +1,7 @@
-//! cas: columns are written if those of the row are what the client expects.
+//! cas: writes columns if the current columns of the row equal those that the client expects.
 //!
-//! The lock of the row is held from the read to the write, as for CQL's conditional statements; what is written gets the
-//! server's timestamp, later than all that was read (`StorageProxy.cas`).
+//! The partition lock is held from the read to the write, as for CQL's conditional statements. The written columns get
+//! the server's timestamp, which is later than all that were read (`StorageProxy.cas`).
 
 use super::changes::{Change, RowChanges};
 use crate::calls::{Left, Manner, Rpc, Work};
@@ -63,7 +63,7 @@ impl Rpc {
         Ok(Left::Promise(ticket))
     }
 
-    /// The columns of a row that decide: those expected, or any one.
+    /// The columns of a row that decide the condition: the expected ones, or any one if none is expected.
     fn present(
         &self,
         family: &Arc<Family>,
@@ -77,7 +77,7 @@ impl Rpc {
                 let names: Vec<&[u8]> = expected.iter().map(|column| column.name).collect();
                 let mut wanted = Wanted::names(family, None, &names)?;
                 if !wanted.declared.is_empty() {
-                    // One declared column brings all (`ThriftCASRequest.readCommand`).
+                    // If one declared column is read, all are (`ThriftCASRequest.readCommand`).
                     wanted.declared = (0..family.declared.len()).collect();
                 }
                 wanted
@@ -91,7 +91,7 @@ impl Rpc {
     }
 }
 
-/// Columns that were written one after the other.
+/// Decodes consecutive columns.
 fn columns(bytes: &[u8]) -> Result<Vec<Column<'_>>> {
     let mut reader = Reader::new(bytes);
     let mut columns = Vec::new();

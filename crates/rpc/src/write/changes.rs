@@ -1,4 +1,4 @@
-//! The changes that one call makes to one row of one family.
+//! The changes that one call makes to one row of a family.
 
 use crate::error::Result;
 use crate::family::{Family, Shape};
@@ -7,27 +7,27 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, PartitionUpdate};
 use std::sync::Arc;
 
-/// Latest moment of expiry that files can hold, seconds (`Cell.MAX_DELETION_TIME`).
+/// The latest expiry time that files can hold, in seconds (`Cell.MAX_DELETION_TIME`).
 const EXPIRY_SECONDS_MAX: i64 = u32::MAX as i64 - 2;
 
-/// What a column is changed to.
+/// The change of a column.
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
     /// A value, its timestamp and its TTL (0: none).
     Value(&'a [u8], i64, i32),
-    /// Nothing, from a timestamp on.
+    /// A deletion with this timestamp.
     Deletion(i64),
-    /// So much more than it was; the timestamp.
+    /// An addition to a counter, and its timestamp.
     Sum([u8; 8], i64),
 }
 
-/// Changes to one row, being made.
+/// Collects changes to one row.
 pub(crate) struct RowChanges<'a> {
     family: &'a Arc<Family>,
     key: Vec<u8>,
     now_s: i64,
     changes: Changes,
-    /// Cells of declared columns, which are written together.
+    /// Changes of declared columns, which are written together.
     declared: Vec<(ColumnId, Change<'a>)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> RowChanges<'a> {
         RowChanges { family, key: key.to_vec(), now_s, changes: Changes::default(), declared: Vec::new() }
     }
 
-    /// Changes a column. Its name is a checked one.
+    /// Changes a column. Its name must be validated.
     pub(crate) fn column(
         &mut self,
         super_column: Option<&[u8]>,
@@ -78,18 +78,18 @@ impl<'a> RowChanges<'a> {
         Ok(())
     }
 
-    /// Deletes the row whole.
+    /// Deletes the whole row.
     pub(crate) fn delete_row(&mut self, timestamp_us: i64) {
         self.changes.delete_partition(DeletionTime { timestamp_us, local_s: self.now_s });
     }
 
-    /// Deletes a super column whole.
+    /// Deletes a whole super column.
     pub(crate) fn delete_super_column(&mut self, name: &[u8], timestamp_us: i64) {
         let deletion = DeletionTime { timestamp_us, local_s: self.now_s };
         self.changes.row([Some(name)].into_iter(), (Liveness::NONE, deletion), &[], |_| {});
     }
 
-    /// Deletes the columns between two names; those that are declared one by one.
+    /// Deletes the columns between two names. Declared columns are deleted one by one.
     pub(crate) fn delete_range(&mut self, start: &[u8], finish: &[u8], timestamp_us: i64) -> Result<()> {
         let family = self.family;
         let comparator = family.comparator_within(None);
@@ -107,12 +107,13 @@ impl<'a> RowChanges<'a> {
         Ok(())
     }
 
-    /// The changes, made.
+    /// The collected changes as an update.
     pub(crate) fn finish(mut self) -> PartitionUpdate {
         self.declared.sort_by_key(|(column, _)| *column);
         let mut rest = &self.declared[..];
         while !rest.is_empty() {
-            // A column that comes twice begins another update of the static row; the memtable reconciles them.
+            // A second change of the same column goes into another update of the static row; the memtable reconciles
+            // them.
             let repeats = rest.windows(2).position(|pair| pair[0].0 == pair[1].0);
             let (round, after) = rest.split_at(repeats.map_or(rest.len(), |at| at + 1));
             self.changes.static_row(&[], |writer| {

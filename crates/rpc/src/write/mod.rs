@@ -1,4 +1,5 @@
-//! Writes: columns and deletions as changes of partitions, logged and applied as any statement's.
+//! Writes: converts columns and deletions to changes of partitions, which are logged and applied like those of
+//! statements.
 
 mod batch;
 mod calls;

@@ -1,4 +1,4 @@
-//! Walks the entries of Index.db one after another.
+//! Reads the entries of Index.db one after another.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -6,7 +6,7 @@ use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::Result;
 use helenus_model::vint;
 
-/// Contiguous bytes of a component that is read in pages: those of a page in place, those of several joined.
+/// Provides contiguous bytes of a component that is read in pages. Bytes of several pages are joined in a buffer.
 #[derive(Default)]
 pub(super) struct Pages {
     page: Option<(u64, Block)>,
@@ -14,7 +14,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The bytes from `position` on: at least `len` of them, or as many as the file has.
+    /// The bytes from `position` on: at least `len`, or as many as the file has.
     pub(super) fn bytes(
         &mut self,
         file: &BlockFile,
@@ -43,7 +43,7 @@ impl Pages {
         Ok(&self.joined)
     }
 
-    /// Lets go of the page, and of joined bytes if they are many.
+    /// Releases the page, and joined bytes if they are many.
     pub(super) fn release(&mut self) {
         const KEPT_BYTES_MAX: usize = 4096;
         self.page = None;
@@ -56,7 +56,7 @@ impl Pages {
         self.page.as_ref().and_then(|(_, page)| page.get(from..)).unwrap_or_default()
     }
 
-    /// Takes the page of a position in hand; returns where in it the position is.
+    /// Makes the page of a position the current one, and returns the offset of the position in it.
     fn page_of(&mut self, file: &BlockFile, position: u64, cx: &mut ReadContext) -> Result<usize> {
         let page_bytes = file.block_bytes().max(1) as u64;
         let number = position / page_bytes;
@@ -75,16 +75,16 @@ pub(super) struct Entry<'a> {
     pub(super) key: &'a [u8],
     /// Its start in Data.db.
     pub(super) data: u64,
-    /// Where its own index starts in Index.db.
+    /// The offset of its promoted index in Index.db.
     pub(super) promoted_at: u64,
-    /// Bytes of that; 0 if it has none.
+    /// The size of its promoted index in bytes; 0 if it has none.
     pub(super) promoted_bytes: u64,
 }
 
-/// Most bytes of an entry beside its key and its own index.
+/// The most bytes of an entry without its key and its promoted index.
 const NUMBERS_BYTES_MAX: usize = 2 + 2 * vint::VINT_LENGTH_MAX;
 
-/// A walk along Index.db.
+/// A position in Index.db that each read moves to the next entry.
 pub(super) struct Entries<'a> {
     file: &'a BlockFile,
     position: u64,
@@ -92,12 +92,12 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// From the start of an entry.
+    /// Begins at the start of an entry.
     pub(super) fn from(file: &'a BlockFile, position: u64) -> Entries<'a> {
         Entries { file, position, pages: Pages::default() }
     }
 
-    /// Where the next entry starts.
+    /// The offset of the next entry.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
@@ -126,7 +126,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// The entry at the front of `bytes`, which are those from `at` on, and where the next one starts.
+/// Parses the entry at the start of `bytes`, which begin at offset `at`. Returns it and the offset of the next one.
 fn parse(bytes: &[u8], at: u64, key_len: usize) -> Option<(Entry<'_>, u64)> {
     let (key, rest) = bytes.get(2..)?.split_at_checked(key_len)?;
     let (data, data_len) = vint::read_unsigned(rest)?;

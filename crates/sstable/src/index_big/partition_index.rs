@@ -1,4 +1,4 @@
-//! Finds partitions by Index.db, from the nearest sample of the summary on.
+//! Finds partitions in Index.db, beginning at the nearest sample of the summary.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -21,18 +21,18 @@ pub struct BigIndex {
     key_count: u64,
 }
 
-/// Where a partition stands.
+/// The position of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BigPosition {
     /// Its start in the data.
     pub data: u64,
-    /// Its own index, if it is wide enough to have one.
+    /// Its promoted index, if it is wide enough to have one.
     pub promoted: Option<PromotedIndex>,
 }
 
 impl BigIndex {
-    /// Puts Index.db and its summary together; without one, it is made by reading all of Index.db. `key_count` is the
-    /// number of partitions by the statistics, for the file itself does not say.
+    /// Combines Index.db with its summary, or makes a summary by reading all of Index.db. `key_count` is the number of
+    /// partitions in the statistics, because Index.db does not contain it.
     pub fn open(
         file: BlockFile,
         summary: Option<Summary>,
@@ -51,7 +51,7 @@ impl BigIndex {
         &self.file
     }
 
-    /// The form of deletion times in it.
+    /// The encoding of its deletion times.
     pub fn form(&self) -> DeletionTimeForm {
         self.form
     }
@@ -66,7 +66,7 @@ impl BigIndex {
         &self.summary.last_key
     }
 
-    /// The number of partitions, as the statistics have it.
+    /// The number of partitions in the statistics.
     pub fn key_count(&self) -> u64 {
         self.key_count
     }
@@ -95,7 +95,7 @@ impl BigIndex {
         Ok(None)
     }
 
-    /// Where the first partition at or after an ordered position starts in the data; `None` behind the last.
+    /// The start in the data of the first partition at or after a decorated key; `None` if there is none.
     pub fn start_of_first_from(&self, decorated: &[u8], cx: &mut ReadContext) -> Result<Option<u64>> {
         let sample = self.summary.before(least_token(decorated));
         let mut entries = Entries::from(&self.file, sample.position);
@@ -114,8 +114,8 @@ impl BigIndex {
         Ok(None)
     }
 
-    /// Calls `each` with the key and the place of every partition in order: what `verify` compares the data with. Every
-    /// sample of the summary must lead to the entry that it names.
+    /// Calls `each` with the key and the position of every partition in order, for `verify`. It checks that every
+    /// sample of the summary leads to the right entry.
     pub fn for_each(
         &self,
         cx: &mut ReadContext,
@@ -139,7 +139,7 @@ impl BigIndex {
         if is_whole { Ok(()) } else { Err(self.wrong_sample(self.file.size())) }
     }
 
-    /// The entry at a position of Index.db: key, place, and where the next entry stands; `None` at the end.
+    /// The entry at an offset of Index.db: the key, its position, and the offset of the next entry; `None` at the end.
     pub(crate) fn entry_at(
         &self,
         at: u64,
@@ -161,7 +161,7 @@ impl BigIndex {
         Ok(BigPosition { data, promoted })
     }
 
-    /// A summary that leads anywhere else than to its own key would make partitions be missing.
+    /// Checks that a sample leads to its own key, because a wrong summary would hide partitions.
     fn check_sample(&self, sample: Sample, entry: &Entry<'_>) -> Result<()> {
         if KeyHash::of(entry.key).token == sample.token {
             return Ok(());
@@ -174,7 +174,7 @@ impl BigIndex {
     }
 }
 
-/// The token of an ordered position, or one before it.
+/// The token of a decorated key or, if that is cut, a token that is not greater.
 fn least_token(decorated: &[u8]) -> Token {
     let mut token = [0; 8];
     match decorated.split_first() {

@@ -1,4 +1,4 @@
-//! The index of one wide partition within its entry of Index.db: blocks found by binary search, nothing read whole.
+//! The promoted index of one wide partition in Index.db. Blocks are found by binary search, without reading all of it.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -13,29 +13,29 @@ use helenus_model::filter::AFTER_ALL;
 use helenus_model::vint;
 use std::sync::Arc;
 
-/// What lengths of blocks are relative to (`IndexInfo.Serializer.WIDTH_BASE`).
+/// Subtracted from the sizes of blocks before they are stored (`IndexInfo.Serializer.WIDTH_BASE`).
 pub(super) const WIDTH_BASE: i64 = 64 * 1024;
 
-/// Most bytes of the numbers before the blocks.
+/// The most bytes before the blocks.
 const HEAD_BYTES_MAX: usize = 2 * vint::VINT_LENGTH_MAX + DeletionTimeBytes::LENGTH_MAX;
 
-/// A wide partition's own index.
+/// The promoted index of a wide partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromotedIndex {
-    /// Where the partition begins in Data.db (bytes before compression).
+    /// The position in Data.db at which the partition begins (in bytes before compression).
     pub data_position: u64,
     /// The partition's deletion.
     pub deletion: DeletionTime,
     /// Its number of index blocks, at least one.
     pub block_count: u32,
-    /// Where the blocks begin in Index.db.
+    /// The offset of the blocks in Index.db.
     blocks_at: u64,
-    /// Where they end and the table of their offsets begins.
+    /// The offset of the table of block offsets in Index.db, at which the blocks end.
     offsets_at: u64,
 }
 
 impl PromotedIndex {
-    /// Reads the head of the index that stands at `at` of Index.db with this length.
+    /// Reads the head of the promoted index at offset `at` of Index.db, which has `bytes` bytes.
     pub(super) fn read(
         file: &BlockFile,
         form: DeletionTimeForm,
@@ -60,7 +60,7 @@ impl PromotedIndex {
     }
 }
 
-/// The partition's deletion, the number of blocks, and the bytes of all.
+/// The partition's deletion, the number of blocks, and the size of the head in bytes.
 fn parse_head(form: DeletionTimeForm, bytes: &[u8]) -> Option<(DeletionTime, u32, usize)> {
     let (_head_length, mut used) = vint::read_unsigned(bytes)?;
     let (deletion, len) = form.read(bytes.get(used..)?)?;
@@ -69,16 +69,16 @@ fn parse_head(form: DeletionTimeForm, bytes: &[u8]) -> Option<(DeletionTime, u32
     Some((deletion, u32::try_from(count).ok()?, used + len))
 }
 
-/// One block as it is stored; its first and last position are in the reader's buffer.
+/// One block as it is stored, without its clustering positions.
 #[derive(Clone, Copy)]
 struct Block {
     offset: u64,
     width: u64,
-    /// Range deletion that is open behind it.
+    /// The range deletion that is open at its end.
     open_behind: Option<DeletionTime>,
 }
 
-/// Which position of a block is wanted.
+/// The clustering position of a block to decode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     First,
@@ -86,7 +86,7 @@ enum Wanted {
     Neither,
 }
 
-/// The memory of a reader, to be used again by another.
+/// The memory of a reader, for another to use again.
 #[derive(Default)]
 pub struct PromotedMemory {
     offsets: Pages,
@@ -94,19 +94,19 @@ pub struct PromotedMemory {
     key: Vec<u8>,
 }
 
-/// Finds blocks of one partition. Forward: `floor_start`; backward: `floor_reversed`, then `previous`. Each can be called
-/// again after `WouldBlock`.
+/// Finds the blocks of one partition: forward by `floor_start`, backward by `floor_reversed` and then `previous`. Each
+/// can be called again after `WouldBlock`.
 pub struct PromotedReader {
     file: Arc<BlockFile>,
     form: DeletionTimeForm,
     index: PromotedIndex,
     memory: PromotedMemory,
-    /// Number of the block given last.
+    /// Number of the block returned last.
     behind: u32,
 }
 
 impl PromotedReader {
-    /// A reader of a partition's index, with memory that another gave back.
+    /// A reader of a partition's index, with memory from another reader's `into_memory`.
     pub fn new(
         file: Arc<BlockFile>,
         form: DeletionTimeForm,
@@ -116,15 +116,16 @@ impl PromotedReader {
         PromotedReader { file, form, index, memory, behind: 0 }
     }
 
-    /// Gives the memory back.
+    /// Returns the memory for another reader.
     pub fn into_memory(mut self) -> PromotedMemory {
         self.memory.offsets.release();
         self.memory.blocks.release();
         self.memory
     }
 
-    /// Where the walk to the first position at or after `bound` (an ordered encoding; empty for the first block) begins,
-    /// and the range deletion open there. Behind all rows it is the last block: where the rows end is not stored exactly.
+    /// The offset at which a search for the first position at or after `bound` begins (an ordered encoding; empty for
+    /// the first block), and the range deletion open there. For a bound after all rows it is the last block, because
+    /// the end of the rows is not stored exactly.
     pub fn floor_start(
         &mut self,
         layout: &RowLayout,
@@ -176,7 +177,7 @@ impl PromotedReader {
         self.previous(layout, cx)
     }
 
-    /// The block before the one given last; `None` before the first.
+    /// The block before the one returned last; `None` before the first.
     pub fn previous(&mut self, layout: &RowLayout, cx: &mut ReadContext) -> Result<Option<IndexBlock>> {
         let Some(before) = self.behind.checked_sub(1) else { return Ok(None) };
         let block = self.block(layout, before, cx)?;
@@ -211,7 +212,7 @@ impl PromotedReader {
         block.ok_or_else(|| self.corrupt(at, "no block of a wide partition's index can be stored here"))
     }
 
-    /// Where a block stands in Index.db, and its bytes.
+    /// The offset of a block in Index.db, and its size there in bytes.
     fn extent(&mut self, number: u32, cx: &mut ReadContext) -> Result<(u64, usize)> {
         let at = self.index.offsets_at + 4 * u64::from(number);
         let is_last = number + 1 == self.index.block_count;
@@ -233,7 +234,7 @@ impl PromotedReader {
     }
 }
 
-/// Understands a block; its wanted position replaces `key`.
+/// Parses a block. The ordered encoding of its wanted clustering position replaces `key`.
 fn parse_block(
     layout: &RowLayout,
     form: DeletionTimeForm,

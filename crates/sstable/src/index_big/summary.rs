@@ -1,10 +1,12 @@
-//! Summary.db: the keys of every so many entries of Index.db (`min_index_interval`, 128), with their places there.
+//! Summary.db: a sample of the keys of Index.db, one for each `min_index_interval` (128) entries, with their offsets
+//! there.
 //!
-//! Layout (Cassandra's `IndexSummarySerializer`, `IndexSummaryComponent`): big endian the interval (i32), the number of
-//! samples (i32), the bytes of what follows up to the keys (i64), the sampling level (i32, 128 for all), the number of
-//! samples at that level (i32); little endian for each sample its offset from here (i32), then the samples: key and place
-//! in Index.db (i64, little endian); big endian the first and the last key, each behind its length (i32). A machine of
-//! big endian once wrote the middle part in its own order: such a summary is made again, as Cassandra does.
+//! Layout (Cassandra's `IndexSummarySerializer`, `IndexSummaryComponent`). In big endian: the interval (i32), the
+//! number of samples (i32), the size of the middle part in bytes (i64), the sampling level (i32, 128 for all), the
+//! number of samples at that level (i32). The middle part, in little endian: for each sample its offset in this part
+//! (i32), then the samples, each a key and its offset in Index.db (i64). In big endian again: the first and the last
+//! key, each after its length (i32). Big-endian machines used to write the middle part in their own byte order; such a
+//! summary is made again, as in Cassandra.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -13,13 +15,13 @@ use crate::block::{BlockFile, ReadContext};
 use crate::error::Result;
 use helenus_model::token::{KeyHash, Token};
 
-/// Level at which no sample was left out (`Downsampling.BASE_SAMPLING_LEVEL`).
+/// The sampling level of a summary with all samples (`Downsampling.BASE_SAMPLING_LEVEL`).
 const SAMPLING_LEVEL: u32 = 128;
 
-/// Interval for summaries that are made while a table is opened: the default of `min_index_interval`.
+/// The interval of summaries that are made when a table is opened: the default of `min_index_interval`.
 const INTERVAL_DEFAULT: u64 = 128;
 
-/// What memory keeps of a summary, for binary search. Keys are not kept: of equal tokens more entries are looked at.
+/// The summary in memory, for binary search. It keeps tokens instead of keys; with equal tokens more entries are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     tokens: Vec<Token>,
@@ -31,7 +33,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Understands Summary.db of an Index.db of `index_bytes`; `None` if it cannot be the one that was written with it.
+    /// Parses the Summary.db of an Index.db of `index_bytes` bytes; `None` if it cannot belong to it.
     pub fn parse(bytes: &[u8], index_bytes: u64) -> Option<Summary> {
         let (head, rest) = bytes.split_first_chunk::<24>()?;
         let (numbers, _) = head.as_chunks::<4>();
@@ -54,7 +56,7 @@ impl Summary {
         (keys.is_empty() && summary.is_sound(index_bytes)).then_some(summary)
     }
 
-    /// Makes a summary by reading all of Index.db, past the cache.
+    /// Makes a summary by reading all of Index.db, without filling the cache.
     pub(super) fn rebuild(file: &BlockFile, cx: &mut ReadContext) -> Result<Summary> {
         let fill_cache = std::mem::replace(&mut cx.fill_cache, false);
         let made = Summary::of_entries(file, cx);
@@ -62,7 +64,7 @@ impl Summary {
         made
     }
 
-    /// For a table whose partitions are in another order than that of tokens: its first and its last key, and nothing to look up.
+    /// The summary of a table with another partitioner: only its first and last key, without samples.
     pub fn in_other_order(file: &BlockFile, cx: &mut ReadContext) -> Result<Summary> {
         let mut summary = Summary::default();
         let mut entries = Entries::from(file, 0);
@@ -102,13 +104,14 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Where an entry of this token can be: from a sample that comes before it, up to one that comes after it.
+    /// The part of Index.db in which an entry with this token can be: the sample before it, and the offset of the
+    /// sample after it.
     pub(super) fn range(&self, token: Token) -> (Sample, Option<u64>) {
         let after = self.tokens.partition_point(|sampled| *sampled <= token);
         (self.before(token), self.positions.get(after).copied())
     }
 
-    /// The last sample of a smaller token, or the first of all.
+    /// The last sample with a smaller token, or the first of all.
     pub(super) fn before(&self, token: Token) -> Sample {
         let index = self.tokens.partition_point(|sampled| *sampled < token).saturating_sub(1);
         Sample {
@@ -127,7 +130,8 @@ impl Summary {
         self.positions.len()
     }
 
-    /// Whether the sample with this number stands at a place of Index.db, and if so whether it is that of the key there.
+    /// `None` if the sample with this number does not lead to offset `at` of Index.db; otherwise whether it is that of
+    /// `key`.
     pub(crate) fn is_sample(&self, number: usize, at: u64, key: &[u8]) -> Option<bool> {
         let is_here = self.positions.get(number) == Some(&at);
         is_here.then(|| self.tokens.get(number) == Some(&KeyHash::of(key).token))
@@ -148,7 +152,7 @@ impl Summary {
     }
 }
 
-/// A sample as a start of a walk.
+/// A sample, at which a read of Index.db begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
     pub(super) token: Token,
@@ -160,7 +164,7 @@ fn take_key(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(rest.split_off(..usize::try_from(len).ok()?)?.to_vec())
 }
 
-/// Gathers Summary.db while Index.db is written. Memory grows by one key in every interval.
+/// Builds Summary.db while Index.db is written. Memory grows by one key for each interval.
 #[derive(Debug)]
 pub struct SummaryBuilder {
     interval: u64,
@@ -170,7 +174,7 @@ pub struct SummaryBuilder {
 }
 
 impl SummaryBuilder {
-    /// Of a table with this `min_index_interval`.
+    /// For a table with this `min_index_interval`.
     pub fn new(min_index_interval: u32) -> SummaryBuilder {
         SummaryBuilder {
             interval: u64::from(min_index_interval.max(1)),
@@ -180,9 +184,9 @@ impl SummaryBuilder {
         }
     }
 
-    /// Counts the next partition; `position` is where its entry starts in Index.db.
+    /// Adds the next partition, whose entry begins at offset `position` of Index.db.
     pub fn add(&mut self, key: &[u8], position: u64) {
-        // Offsets are 32-bit numbers: beyond, Cassandra leaves samples out too.
+        // Offsets have 32 bits. Cassandra too leaves out samples beyond that.
         let fits = self.entries.len() + key.len() + 8 + 4 * self.offsets.len() <= i32::MAX as usize;
         if self.count.is_multiple_of(self.interval) && fits {
             self.offsets.push(self.entries.len() as u32);

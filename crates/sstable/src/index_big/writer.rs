@@ -1,7 +1,7 @@
-//! Writes Index.db, one partition after another, and gathers its summary.
+//! Writes Index.db, one partition after another, and builds its summary.
 //!
-//! An entry tells its length before its blocks, so a partition's blocks are kept until it ends: some forty bytes for each
-//! `column_index_size` (64 KiB) of rows, as Cassandra keeps them.
+//! An entry contains its size before its blocks, so a partition's blocks are kept in memory until it ends: about forty
+//! bytes for each `column_index_size` (64 KiB) of rows, as in Cassandra.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -14,31 +14,31 @@ use crate::version::Version;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::vint::{unsigned_length, write_signed, write_unsigned};
 
-/// What ends a partition.
+/// What `finish_partition` stores about a partition.
 #[derive(Clone, Copy, Debug)]
 pub struct BigPartitionEnd<'a> {
     /// The serialised partition key.
     pub key: &'a [u8],
-    /// Where the partition begins in Data.db (bytes before compression).
+    /// The position in Data.db at which the partition begins (in bytes before compression).
     pub data_position: u64,
-    /// Bytes before its first row or marker: key, deletion, static row.
+    /// Number of bytes before its first row or marker: key, deletion, static row.
     pub head_bytes: u64,
     /// The partition's deletion.
     pub deletion: DeletionTime,
 }
 
-/// A block of the partition under way.
+/// A block of the current partition.
 #[derive(Clone, Copy, Debug)]
 pub struct BigBlock<'a> {
-    /// Stored position of its first row or marker.
+    /// Stored clustering position of its first row or marker.
     pub first: &'a [u8],
-    /// Stored position of its last.
+    /// Stored clustering position of its last row or marker.
     pub last: &'a [u8],
-    /// Where it begins, from the partition's start.
+    /// Its offset from the partition's start.
     pub offset: u64,
-    /// Its bytes; in the last block with the end-of-partition byte, if rows end before the block is full.
+    /// Its size in bytes. A last block that is not full includes the end-of-partition byte.
     pub width: u64,
-    /// The range deletion that is open behind it.
+    /// The range deletion that is open at its end.
     pub open_behind: Option<DeletionTime>,
 }
 
@@ -65,7 +65,7 @@ impl BigIndexWriter {
         }
     }
 
-    /// Adds the next block of the present partition.
+    /// Adds the next block of the current partition.
     pub fn add_block(&mut self, block: &BigBlock<'_>) -> Result<()> {
         let offset = u32::try_from(self.blocks.len()).ok().filter(|offset| *offset <= i32::MAX as u32);
         let Some(offset) = offset else {
@@ -85,7 +85,7 @@ impl BigIndexWriter {
         Ok(())
     }
 
-    /// Writes the present partition's entry. One of less than two blocks has no index of its own.
+    /// Writes the entry of the current partition. It has a promoted index if it has at least two blocks.
     pub fn finish_partition(&mut self, end: &BigPartitionEnd<'_>) -> Result<()> {
         let len = u16::try_from(end.key.len()).map_err(|_| {
             self.unsupported(format!("a partition key of {} bytes; the longest is 65535", end.key.len()))
@@ -120,12 +120,12 @@ impl BigIndexWriter {
         self.out.write(&self.entry)
     }
 
-    /// Writes the rest and syncs. Returns the summary's bytes beside what is known of Index.db.
+    /// Writes the rest and syncs. Returns size and checksums of Index.db, and the bytes of Summary.db.
     pub fn finish(self, first_key: &[u8], last_key: &[u8]) -> Result<(Finished, Vec<u8>)> {
         Ok((self.out.finish()?, self.summary.finish(first_key, last_key)))
     }
 
-    /// Whether a range deletion that is open behind a block has a form in this version.
+    /// Whether this version can store a range deletion that is open at the end of a block.
     pub fn has_form(&self, open: DeletionTime) -> bool {
         self.form.encode(open).is_some()
     }

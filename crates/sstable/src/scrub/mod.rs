@@ -1,13 +1,14 @@
-//! Writes a damaged SSTable anew, with everything of it that can be read.
+//! Rewrites a damaged SSTable with everything of it that can be read.
 //!
-//! Data.db is read from its start. Where it cannot be, the row index of the partition says where its next block of rows
-//! begins, and the partition index where the next partition does; what lies between is lost, and told. Range tombstones
-//! that reach into a loss are closed before it and opened again behind it: no more is deleted than was. Partitions and rows
-//! that are not in order, as writers with bugs have left them (Cassandra 3.0 with empty values in descending columns), go
-//! into further SSTables, in order. Filter, summary, digest and checksums are made anew.
+//! Data.db is read from its start. At damage, the row index of the partition tells where its next block of rows begins,
+//! and the partition index tells where the next partition begins. Everything in between is lost, and is reported. A
+//! range tombstone that reaches into a loss is closed before it and opened again after it, so that no more is deleted
+//! than before. Partitions and rows that are not in order, as written by programs with bugs (Cassandra 3.0 with empty
+//! values in descending columns), go into further SSTables, in order. Filter, summary, digest and checksums are made
+//! again.
 //!
-//! `places` walks the index, `output` writes, `run` decides. Source of the behaviour: Cassandra's `SortedTableScrubber`,
-//! `BigTableScrubber`, `BtiTableScrubber`, which give a partition up whole where here only its unreadable rows go.
+//! `places` reads the index, `output` writes, `run` decides. Source: Cassandra's `SortedTableScrubber`,
+//! `BigTableScrubber`, `BtiTableScrubber`, which drop a whole partition where Helenus drops only its unreadable rows.
 
 mod order;
 mod output;

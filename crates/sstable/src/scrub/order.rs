@@ -1,9 +1,11 @@
-//! Deals elements that are not in order out to runs that are: each goes to the first run that it can follow.
+//! Distributes elements (rows and markers) that are not in order to ascending runs: each goes to the first run that it
+//! can follow.
 //!
-//! A file that is in order is one run. Of another, the first run goes to the first new SSTable, the second to the second,
-//! and so on; dealing is the same each time the partition is read, so nothing but the end of each run is kept.
+//! A partition that is in order is one run. The first run of each partition goes to the first new SSTable, the second
+//! run to the second, and so on. The partition is read again for each run, and distributed in the same way, so only the
+//! last position of each run is kept.
 
-/// The runs of a partition so far, each by its last position.
+/// The last position of each run of a partition so far.
 #[derive(Default)]
 pub(super) struct Runs {
     ends: Vec<Vec<u8>>,
@@ -15,12 +17,12 @@ impl Runs {
         self.ends.clear();
     }
 
-    /// How many there are.
+    /// The number of runs.
     pub(super) fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The run that an element at this ordered position goes to.
+    /// The number of the run to which an element at this ordered clustering position goes.
     pub(super) fn deal(&mut self, key: &[u8]) -> usize {
         let run = self.ends.iter().take_while(|end| end.as_slice() >= key).count();
         match self.ends.get_mut(run) {

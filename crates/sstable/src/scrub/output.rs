@@ -1,4 +1,5 @@
-//! Writes what is kept: partitions once they hold something, range tombstones closed wherever something is lost.
+//! Writes the rows that a scrub keeps. A partition is begun once it has content, and range tombstones are closed before
+//! each loss.
 
 use crate::error::Result;
 use crate::names::Descriptor;
@@ -14,7 +15,7 @@ use helenus_model::unfiltered::Unfiltered;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One new SSTable; none appears as long as nothing is kept.
+/// One new SSTable. No file is created as long as there is nothing to write.
 pub(super) struct Output<'a> {
     disk: &'a Arc<dyn Disk>,
     folder: &'a Path,
@@ -24,22 +25,22 @@ pub(super) struct Output<'a> {
     partition: Partition,
 }
 
-/// The partition under way.
+/// The current partition.
 #[derive(Default)]
 struct Partition {
     key: Vec<u8>,
     deletion: Option<DeletionTime>,
     static_row: RowBuf,
     is_begun: bool,
-    /// The marker met last, until it is known what follows it.
+    /// The last marker, which is not written before the next element is known.
     pending: Option<MarkerBuf>,
-    /// The range deletion that is open behind what was written.
+    /// The range deletion that is open after the last element written.
     open: Option<DeletionTime>,
-    /// What is open behind a loss, to be opened before the next element.
+    /// The range deletion that is open after a loss, and must be opened before the next element.
     reopen: Option<DeletionTime>,
-    /// Behind the row written last; kept while a range deletion is open.
+    /// A marker right after the last row written, to close a range deletion there. It is kept while one is open.
     behind: MarkerBuf,
-    /// Position of the element written last.
+    /// Ordered clustering position of the last element written.
     last: Vec<u8>,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Output<'a> {
         Output { disk, folder, descriptor, options, writer: None, partition: Partition::default() }
     }
 
-    /// Begins a partition, which comes after the one before.
+    /// Begins a partition, which must be after the one before.
     pub(super) fn begin(&mut self, key: &[u8], deletion: DeletionTime, static_row: &RowBuf) -> Result<()> {
         let partition = &mut self.partition;
         partition.key.clear();
@@ -69,8 +70,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds an element, which comes after the one before. Returns whether a part of a range tombstone was lost with it: it
-    /// closes what is not open.
+    /// Adds an element (row or marker), which must be after the one before. Returns whether a part of a range tombstone
+    /// was lost, because the marker closes one that is not open.
     pub(super) fn add(&mut self, element: Unfiltered<'_>) -> Result<bool> {
         match element {
             Unfiltered::Row(row) => {
@@ -102,7 +103,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Tells that something is lost behind what was added, and which range deletion is open where it goes on.
+    /// Reports a loss after the last element, and the range deletion that is open where the elements continue.
     pub(super) fn gap(&mut self, open: Option<DeletionTime>) -> Result<()> {
         if self.open_ahead() != open {
             self.close()?;
@@ -111,7 +112,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Ends the partition; whether there is anything of it. A range tombstone that is open is closed: `true` beside it.
+    /// Ends the partition, and closes a range tombstone that is still open. Returns whether anything of the partition
+    /// was written, and whether a range tombstone was open.
     pub(super) fn end(&mut self) -> Result<(bool, bool)> {
         let was_open = self.open_ahead().is_some();
         self.partition.reopen = None;
@@ -126,23 +128,24 @@ impl<'a> Output<'a> {
         Ok((is_begun, was_open))
     }
 
-    /// Finishes the SSTable; `None` if there is none.
+    /// Finishes the SSTable; `None` if nothing was written.
     pub(super) fn finish(self) -> Result<Option<Written>> {
         self.writer.map(SsTableWriter::finish).transpose()
     }
 
-    /// Removes what was written.
+    /// Removes the files.
     pub(super) fn abort(self) -> Result<()> {
         self.writer.map_or(Ok(()), SsTableWriter::abort)
     }
 
-    /// The range deletion that is open behind what was added or, where something is lost, behind the loss.
+    /// The range deletion that is open after the last element added or, if there was a loss, after the loss.
     fn open_ahead(&self) -> Option<DeletionTime> {
         let Partition { pending, open, reopen, .. } = &self.partition;
         reopen.or_else(|| pending.as_ref().map_or(*open, |marker| some(marker.open)))
     }
 
-    /// Closes what is open as early as can be: at the marker that opened it, or behind the row written last.
+    /// Closes the open range deletion as early as possible: at the marker that opened it, or after the last row
+    /// written.
     fn close(&mut self) -> Result<()> {
         if self.partition.reopen.take().is_some() {
             return Ok(());
@@ -163,13 +166,14 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Opens before a row what is open there, if something was lost before it.
+    /// Opens a range deletion before a row if `reopen` requires it.
     fn reopen_before(&mut self, row: RowView<'_>) {
         let Some(open) = self.partition.reopen.take() else { return };
         let mut marker = MarkerBuf::default();
         set_bound(&mut marker, row, true, &self.options.table);
         marker.open = open;
-        // Where something was closed at this very place, nothing is opened there again: less is deleted, never more.
+        // If a range was closed at the same position, none is opened there again, so less may be deleted but never
+        // more.
         if marker.key > self.partition.last {
             self.partition.pending = Some(marker);
         }
@@ -213,7 +217,7 @@ fn some(deletion: DeletionTime) -> Option<DeletionTime> {
     Some(deletion).filter(|deletion| !deletion.is_live())
 }
 
-/// Makes a marker stand right before or behind a row; it neither closes nor opens anything yet.
+/// Sets the clustering position of a marker right before or after a row. It does not close or open anything yet.
 fn set_bound(marker: &mut MarkerBuf, row: RowView<'_>, before: bool, table: &Table) {
     let MarkerBuf { key, clustering, data, .. } = marker;
     key.clear();
@@ -226,7 +230,7 @@ fn set_bound(marker: &mut MarkerBuf, row: RowView<'_>, before: bool, table: &Tab
         clustering.push(if span.is_null() { helenus_model::cell::Span::NULL } else { here });
     }
     let values = row.row.clustering.iter().map(|span| span.get(row.data));
-    // Values of a row that was decoded have an order.
+    // It cannot fail, because the row's values were decoded.
     let _always = clustering_bound(values, &table.clustering, before, key);
     (marker.before, marker.close, marker.open) = (before, DeletionTime::LIVE, DeletionTime::LIVE);
 }

@@ -1,9 +1,9 @@
-//! Times of expiry that overflowed: a time to live that reached beyond 2038 became a negative number in Cassandras of
-//! before CASSANDRA-14092, and what was written with it was taken for expired.
+//! Repairs expiry times that overflowed: in versions of Cassandra before CASSANDRA-14092 an expiry after 2038 became
+//! negative, so that the data counted as expired.
 //!
-//! Such a row is written again as if it expired at the last second that old versions know, at a timestamp one microsecond later,
-//! so that a tombstone which a compaction made of it meanwhile does not hide it. Source:
-//! `SortedTableScrubber.FixNegativeLocalDeletionTimeIterator`, which passes over static rows; these are written again here too.
+//! Such a row gets the last second that old versions can store as its expiry, and a timestamp one microsecond later, so
+//! that a tombstone which a compaction made of it meanwhile does not hide it. Source:
+//! `SortedTableScrubber.FixNegativeLocalDeletionTimeIterator`, which skips static rows; here they are repaired too.
 
 use crate::deletion_time::{INVALID_LOCAL_S, SIGNED_LOCAL_S_MAX};
 use helenus_model::cell::Cell;
@@ -18,12 +18,12 @@ fn cell_has_overflowed(cell: &Cell) -> bool {
     cell.is_expiring() && cell.local_deletion_s == INVALID_LOCAL_S
 }
 
-/// Whether the liveness or a cell of a row expires at a time that overflowed.
+/// Whether the expiry of a row's liveness or of a cell has overflowed.
 pub(super) fn is_overflowed(row: &RowBuf) -> bool {
     has_overflowed(row.liveness) || row.cells.iter().any(cell_has_overflowed)
 }
 
-/// Writes what overflowed again; the rest of the row stays.
+/// Repairs the liveness and the cells whose expiry overflowed. The rest of the row is unchanged.
 pub(super) fn reinsert(row: &mut RowBuf) {
     if has_overflowed(row.liveness) {
         row.liveness.timestamp_us = row.liveness.timestamp_us.saturating_add(1);

@@ -1,21 +1,21 @@
-//! Where partitions begin, by the index, in step with the data.
+//! Reads the positions of partitions from the index, along with the data.
 
 use crate::block::ReadContext;
 use crate::error::Result;
 use crate::index_bti::{IndexPosition, PartitionIter, RowIndexEntry};
 use crate::table::{Index, RowIndex, wide};
 
-/// A partition as the index has it.
+/// A partition in the index.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) start: u64,
-    /// Its key, where the index holds it whole.
+    /// Its key, if the index contains all of it.
     pub(super) key: Option<Vec<u8>>,
-    /// Its own index, if it has one.
+    /// Its row index, if it has one.
     pub(super) index: Option<RowIndex>,
 }
 
-/// A walk along the index. It ends where the index is damaged, and `problem` says so.
+/// A forward read of the index. It ends at damage of the index, which `problem` describes.
 pub(super) struct Places<'a> {
     index: Option<&'a Index>,
     at: At,
@@ -31,7 +31,7 @@ enum At {
 }
 
 impl<'a> Places<'a> {
-    /// From the first partition on.
+    /// Begins at the first partition.
     pub(super) fn new(index: Option<&'a Index>, cx: &mut ReadContext) -> Places<'a> {
         let mut problem = None;
         let at = match index {
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Goes past everything up to a position; the partition that begins there, if the index knows one.
+    /// Passes all partitions up to `position`, inclusively. Returns the one that begins there, if the index has one.
     pub(super) fn pass(&mut self, position: u64, cx: &mut ReadContext) -> Option<Place> {
         let mut passed = None;
         while self.ahead.as_ref().is_some_and(|ahead| ahead.start <= position) {
@@ -59,12 +59,12 @@ impl<'a> Places<'a> {
         passed.filter(|place| place.start == position)
     }
 
-    /// Where the partition after those passed begins.
+    /// The start of the next partition.
     pub(super) fn next_start(&self) -> Option<u64> {
         self.ahead.as_ref().map(|ahead| ahead.start)
     }
 
-    /// Takes the place ahead and reads the next.
+    /// Returns the next partition, and reads the one after it.
     fn step(&mut self, cx: &mut ReadContext) -> Option<Place> {
         let passed = self.ahead.take();
         match self.read(cx) {

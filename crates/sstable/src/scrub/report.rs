@@ -1,41 +1,41 @@
-//! What a scrub tells.
+//! The report of a scrub.
 
 use crate::names::Descriptor;
 
-/// Something that could not be kept.
+/// A part of an SSTable that could not be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The partition's serialised key, if it could be read or the index has it.
+    /// The partition's serialised key, if it could be read or if the index contains it.
     pub key: Option<Vec<u8>>,
-    /// What is gone.
+    /// The kind of loss.
     pub lost: Lost,
-    /// Where in the data, before compression.
+    /// Its position in the data, before compression.
     pub position: u64,
-    /// Bytes of it, before compression.
+    /// Its size in bytes, before compression.
     pub bytes: u64,
-    /// Why.
+    /// The reason.
     pub problem: String,
 }
 
-/// What is gone.
+/// The kind of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// A partition or, where no index tells, everything up to the end of the file.
+    /// A partition or, if the index cannot tell where it ends, everything up to the end of the file.
     Partition,
-    /// The static row, and with it the front of a partition of which the rows were found by its index.
+    /// The static row, or the front of a partition whose rows were found by its row index.
     Front,
-    /// The rows of a stretch of a partition.
+    /// The rows of a part of a partition.
     Rows,
-    /// Everything from a place of a partition to its end.
+    /// Everything from a position in a partition to its end.
     RestOfPartition,
     /// One row or range-tombstone bound.
     Element,
-    /// A part of a range tombstone that has lost its other end.
+    /// A part of a range tombstone whose other end is lost.
     RangeTombstone,
 }
 
 impl Lost {
-    /// In words.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Lost::Partition => "partition",
@@ -48,30 +48,31 @@ impl Lost {
     }
 }
 
-/// What came of it.
+/// The result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// The new SSTables; none if nothing was left. All but the first hold what was out of order.
+    /// The new SSTables; none if nothing was kept. All but the first contain the partitions and rows that were out of
+    /// order.
     pub written: Vec<Descriptor>,
-    /// Partitions that were kept, whole or in part.
+    /// Number of partitions that were kept, whole or in part.
     pub partitions: u64,
-    /// Rows that were kept.
+    /// Number of rows that were kept.
     pub rows: u64,
-    /// Partitions with nothing in them, left out.
+    /// Number of partitions without content, which were left out.
     pub empty_partitions: u64,
-    /// Partitions that came before one that they should follow.
+    /// Number of partitions that came after a partition that they must precede.
     pub partitions_out_of_order: u64,
-    /// Rows that came before one that they should follow, or for the second time.
+    /// Number of rows that came after a row that they must precede, or that came a second time.
     pub rows_out_of_order: u64,
-    /// Rows, static ones included, whose time of expiry had overflowed and that were written again.
+    /// Number of rows, including static ones, whose overflowed expiry was repaired.
     pub rows_reinserted: u64,
-    /// Times after 2038 that became the latest which the version has. What had expired then by its own reckoning, after an
-    /// overflow, lives until that time, as Cassandra 5.0 reads it too.
+    /// Number of times after 2038 that were replaced by the latest that the version can store. Data whose expiry
+    /// overflowed lives until that time, as Cassandra 5.0 reads it too.
     pub times_capped: u64,
     /// Number of losses.
     pub losses: u64,
-    /// Bytes of them, before compression.
+    /// Size of the losses in bytes, before compression.
     pub bytes_lost: u64,
-    /// What is wrong with components besides Data.db.
+    /// Problems of the components other than Data.db.
     pub notes: Vec<String>,
 }

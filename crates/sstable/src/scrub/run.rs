@@ -1,4 +1,4 @@
-//! Goes through the data and decides what is kept, what is put in order, and what is lost.
+//! Reads the data of a scrub, and decides what is kept, what is put in order, and what is lost.
 
 use super::order::Runs;
 use super::output::Output;
@@ -22,41 +22,41 @@ use helenus_model::unfiltered::Unfiltered;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How far bytes shrink at most that are no zeroes.
+/// The greatest compression factor of data that does not consist of zeroes.
 const COMPRESSION_MAX: u64 = 64;
 
-/// Elements between two words about progress.
+/// Number of rows and markers between two progress reports.
 const PROGRESS_ELEMENTS: u64 = 1024;
 
 /// How an SSTable is scrubbed.
 pub struct Scrubbing<'a> {
-    /// Where the new ones go.
+    /// The folder of the new SSTables.
     pub folder: &'a Path,
-    /// Keyspace and table, as far as anybody knows them.
+    /// Keyspace and table, as far as they are known.
     pub names: (&'a str, &'a str),
     /// The version to write.
     pub version: Version,
-    /// Leave out rows with values that are none of their columns' types.
+    /// Leave out rows with values that are not valid for their columns' types.
     pub validate: bool,
-    /// Go on in tables of counters too, where what is lost makes counts wrong.
+    /// Continue after damage in counter tables too, where a loss makes counts wrong.
     pub skip_corrupted: bool,
-    /// Write rows whose time of expiry overflowed again, expiring in 2038 (CASSANDRA-14092).
+    /// Repair rows whose expiry overflowed: they then expire in 2038 (CASSANDRA-14092).
     pub reinsert_overflowed: bool,
     /// Write our page checksums.
     pub page_checksums: bool,
-    /// Makes the name of each new SSTable. Called before anything of it is written.
+    /// Makes the descriptor of each new SSTable. Called before anything of it is written.
     pub next: &'a mut dyn FnMut() -> Result<Descriptor>,
-    /// Told of everything that is lost, as it is.
+    /// Called with each loss.
     pub lost: &'a mut dyn FnMut(&Loss),
-    /// Told how much of the data has been gone through, and how much there is.
+    /// Called with the position in the data, and the size of the data.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Writes what can be read of an SSTable anew, into another one or several. The old one stays as it is.
+/// Writes everything that can be read of an SSTable into one or several new ones. The old one is not changed.
 ///
 /// # Errors
-/// `Corrupt` when not even its header, or how it is compressed, can be read, and of a table of counters, without
-/// `skip_corrupted`, for anything that would be lost; failures of the disk. Nothing of the new ones is left then.
+/// `Corrupt` if its header or its compression parameters cannot be read, or, in a counter table without
+/// `skip_corrupted`, for any loss; failures of the disk. The new SSTables are then removed.
 pub fn scrub(
     disk: &Arc<dyn Disk>,
     (folder, descriptor): (&Path, Descriptor),
@@ -64,12 +64,13 @@ pub fn scrub(
 ) -> Result<Scrubbed> {
     let parts = Parts::open(&**disk, (folder, descriptor), how.names)?;
     let compression = compression_of(&**disk, folder, descriptor)?;
-    // What a damaged CompressionInfo.db says of the data's length is as little to be believed.
+    // A damaged CompressionInfo.db may state any size of the data.
     let bytes = parts.data.data_length().min(parts.data.file().size().saturating_mul(COMPRESSION_MAX));
     let options = WriterOptions::as_written(&parts.schema, &parts.statistics, (compression, bytes));
     let mut options = options.for_version(how.version);
     options.page_checksums = how.page_checksums;
-    // Times that overflowed in a version without unsigned ones are read as the latest of all, which the same version cannot hold.
+    // In versions with signed times, times that overflowed are read as the latest time of all, which these versions
+    // cannot store.
     options.beyond_2038 = Beyond2038::Cap;
     let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
     let places = Places::new(parts.index.as_ref(), &mut cx);
@@ -101,18 +102,18 @@ pub fn scrub(
     Ok(scrubbed)
 }
 
-/// The front of the partition in hand.
+/// The front of the current partition.
 #[derive(Default)]
 struct Front {
     key: Vec<u8>,
     decorated: Vec<u8>,
     deletion: Option<DeletionTime>,
     static_row: RowBuf,
-    /// Whether the static row is written again.
+    /// Whether the expiry of the static row was repaired.
     is_reinserted: bool,
 }
 
-/// What is written later: a partition that comes too late, or rows of one that do.
+/// A part of the data that goes into a further SSTable: a partition that is out of order, or a run of rows of one.
 struct Late {
     decorated: Vec<u8>,
     start: u64,
@@ -121,7 +122,7 @@ struct Late {
     run: usize,
 }
 
-/// Where a partition stands, and where it must end.
+/// The start of a partition, and the position at which it must end.
 struct Extent {
     start: u64,
     end: u64,
@@ -135,14 +136,14 @@ struct Run<'a, 'h> {
     cx: ReadContext,
     how: Scrubbing<'h>,
     validity: Option<Validity>,
-    /// Whether a loss ends it.
+    /// Whether a loss ends the scrub with an error.
     is_strict: bool,
     front: Front,
     runs: Runs,
-    /// Ordered position of the last partition written.
+    /// Decorated key of the last partition written.
     last: Vec<u8>,
     late: Vec<Late>,
-    /// A row that is written again.
+    /// Buffer for a row whose expiry is repaired.
     reinserted: RowBuf,
     elements: u64,
     scrubbed: Scrubbed,
@@ -164,7 +165,7 @@ impl Run<'_, '_> {
 
     fn finished(&mut self, output: Output<'_>, done: Result<()>) -> Result<()> {
         if let Err(error) = done {
-            // The first error says more.
+            // An error of `abort` is ignored, because the first error is more useful.
             let _ = output.abort();
             return Err(error);
         }
@@ -175,7 +176,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Every partition as it stands, but for those that come too late.
+    /// Writes all partitions except those that are out of order.
     fn in_order(&mut self, output: &mut Output<'_>) -> Result<()> {
         let length = self.parts.data.data_length();
         let mut start = 0;
@@ -192,7 +193,7 @@ impl Run<'_, '_> {
                 Ok(()) => self.partition(&extent, (0, output))?,
                 Err(problem) => self.without_front(&extent, problem, output)?,
             };
-            // An end of a partition that is none is not followed: the index knows better, where it has a partition.
+            // A wrong end-of-partition byte is ignored if the index has another partition at which this one must end.
             start = match next < end && self.places.next_start() == Some(end) && self.is_front(end) {
                 true => {
                     self.lose((Lost::RestOfPartition, next, end - next), "the partition ends too early")?;
@@ -208,7 +209,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// What came too late so far, in order, as far as it is.
+    /// Writes the parts in `late` in order; those that do not ascend stay for a further SSTable.
     fn latecomers(&mut self, output: &mut Output<'_>) -> Result<()> {
         let mut late = std::mem::take(&mut self.late);
         late.sort_by(|a, b| (&a.decorated, a.start, a.run).cmp(&(&b.decorated, b.start, b.run)));
@@ -229,7 +230,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Writes one run of the partition whose front is in hand. Returns where the next partition should stand.
+    /// Writes one run of the current partition. Returns the position at which the next partition should begin.
     fn partition(&mut self, extent: &Extent, (run, output): (usize, &mut Output<'_>)) -> Result<u64> {
         let Front { key, decorated, deletion, static_row, .. } = &self.front;
         self.last.clone_from(decorated);
@@ -259,7 +260,7 @@ impl Run<'_, '_> {
         self.late.push(Late { decorated, start: *start, end: *end, place, run });
     }
 
-    /// Reads the front of a partition. The error says why it cannot be one.
+    /// Reads the front of a partition. The error describes why there cannot be one.
     fn open(&mut self, extent: &Extent) -> std::result::Result<(), String> {
         let Front { key, static_row, .. } = &mut self.front;
         let read = self.walk.front(self.parts.rows(), extent.start, (key, static_row), &mut self.cx);
@@ -288,7 +289,8 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// A partition whose front cannot be read: of a wide one the index may know key and deletion, and where rows are.
+    /// Handles a partition whose front cannot be read. If it is wide, the index may have its key, its deletion and
+    /// positions of rows.
     fn without_front(&mut self, extent: &Extent, problem: String, output: &mut Output<'_>) -> Result<u64> {
         let Extent { start, end, place } = extent;
         let known = place.as_ref().and_then(|place| place.key.clone().zip(place.index));
@@ -313,8 +315,8 @@ impl Run<'_, '_> {
         self.partition(extent, (0, output))
     }
 
-    /// Goes through a partition's elements from where the walk stands; adds those of a run, or none. Returns where the next
-    /// partition should stand.
+    /// Reads a partition's elements (rows and markers) from the current position on, and adds those of a run to the
+    /// output, if there is one. Returns the position at which the next partition should begin.
     fn content(&mut self, extent: &Extent, mut to: Option<(usize, &mut Output<'_>)>) -> Result<u64> {
         self.runs.clear();
         loop {
@@ -331,7 +333,7 @@ impl Run<'_, '_> {
                 Ok(false) => return Ok(self.walk.position()),
                 Err(error) => problem_of(&error),
             };
-            // What is not written here is lost where it is, not twice.
+            // A loss is reported only in the first run, so that it is not reported twice.
             let is_told = to.as_ref().is_some_and(|(run, _)| *run == 0);
             if self.walk.pass_refused(self.parts.rows(), &mut self.cx) {
                 let what = (Lost::Element, at, self.walk.position() - at);
@@ -356,7 +358,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Takes the element in hand.
+    /// Handles the current element.
     fn element(&mut self, at: u64, to: Option<&mut (usize, &mut Output<'_>)>) -> Result<()> {
         let element = self.walk.current();
         let Some((wanted, output)) = to else { return Ok(()) };
@@ -367,7 +369,7 @@ impl Run<'_, '_> {
             return if *wanted == 0 { self.lose(what, &problem) } else { Ok(()) };
         }
         let is_row = matches!(element, Unfiltered::Row(_));
-        // A marker that comes too late has lost its place among the rows.
+        // A marker that is out of order is meaningless without the rows around it.
         if !is_row && *wanted > 0 {
             return Ok(());
         }
@@ -394,7 +396,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// The first block of a partition's own index behind a position, and the range deletion that is open where it begins.
+    /// The position of the first index block of a partition after `at`, and the range deletion that is open there.
     fn block_behind(&mut self, extent: &Extent, at: u64) -> Option<(u64, Option<DeletionTime>)> {
         let index = self.parts.index.as_ref()?;
         let entry = extent.place.as_ref()?.index.as_ref()?;
@@ -415,7 +417,7 @@ impl Run<'_, '_> {
         found
     }
 
-    /// Whether a partition that can be one begins at a position.
+    /// Whether a valid front of a partition is at a position.
     fn is_front(&mut self, position: u64) -> bool {
         let (mut key, mut static_row) = (Vec::new(), RowBuf::default());
         let front = self.walk.front(self.parts.rows(), position, (&mut key, &mut static_row), &mut self.cx);
@@ -447,7 +449,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// Without the file's name, which is known.
+/// The text of an error, without the file's name, which is known.
 fn problem_of(error: &Error) -> String {
     match error {
         Error::Corrupt { offset, problem, .. } => format!("{problem} (at byte {offset})"),

@@ -1,26 +1,28 @@
-//! An estimate of the number of distinct partition keys: HyperLogLog++, in the bytes of the library that Cassandra uses
+//! Estimates the number of distinct partition keys: HyperLogLog++, in the format of the library that Cassandra uses
 //! (stream-lib's `HyperLogLogPlus`, read from its class file).
 //!
-//! Cassandra writes p = 13 and sp = 25, and so do we; other programs write others, and all that the library takes is read. Few
-//! keys are kept sparse, as hash prefixes of sp bits; from three quarters of the registers on there are 2^p registers of five
-//! bits. Our estimate of the registers is Ertl's improved estimator (arXiv 1702.01284), which needs no bias tables.
+//! Cassandra and Helenus write p = 13 and sp = 25. Other programs write other sizes, and all that the library supports
+//! are read. Few keys are stored sparsely, as hash prefixes of sp bits; from three quarters of the registers on, there
+//! are 2^p registers of five bits. Registers are evaluated with Ertl's improved estimator (arXiv 1702.01284), which
+//! needs no bias tables.
 
 use super::input::Input;
 use crate::error::Result;
 
-/// What is written here.
+/// The sizes that are written.
 const SIZES: Sizes = Sizes { p: 13, sp: 25 };
-/// Sizes that are read. The library takes a greater p too, whose registers would take more than 10 MiB in each file.
+/// The sizes that are read. The library also supports a greater p, with which registers would take more than 10 MiB in
+/// each file.
 const P_MIN: u32 = 4;
 const P_MAX: u32 = 24;
 const SP_MAX: u32 = 32;
 const REGISTERS_A_WORD: usize = 6;
 const REGISTER_BITS: usize = 5;
-/// What a register of five bits can hold.
+/// The greatest value of a register of five bits.
 const RUN_MAX: u32 = 31;
 const FORMAT_VERSION: i32 = -2;
 
-/// Bits of a hash that choose the register, and that a sparse entry has.
+/// The number of hash bits that select the register (p), and that a sparse entry contains (sp).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sizes {
     p: u32,
@@ -32,12 +34,12 @@ impl Sizes {
         1 << self.p
     }
 
-    /// Sparse entries at which the registers take over.
+    /// The most sparse entries. With more, registers are used.
     fn sparse_max(self) -> usize {
         self.registers() / 4 * 3
     }
 
-    /// New entries that are gathered before they are sorted in.
+    /// The most new entries that are collected before they are sorted in.
     fn unsorted_max(self) -> usize {
         self.sparse_max() / 4
     }
@@ -67,12 +69,13 @@ impl Default for Cardinality {
 }
 
 impl Cardinality {
-    /// Counts a partition key, as serialised.
+    /// Counts a serialised partition key.
     pub fn add(&mut self, key: &[u8]) {
         self.add_hash(murmur2_64(key));
     }
 
-    /// Counts what the other has counted. The sizes become the smaller ones where they differ: registers can be folded, not split.
+    /// Counts the keys of another estimator. If the sizes differ, the smaller p is used, because registers can be
+    /// folded but not split.
     pub fn merge(&mut self, other: &Cardinality) {
         if self.sizes != other.sizes {
             let p = self.sizes.p.min(other.sizes.p);
@@ -101,7 +104,7 @@ impl Cardinality {
         }
     }
 
-    /// Counts together what several have counted; `None` without any, or if one of them is not known.
+    /// Merges several estimators; `None` if there are none, or if one is `None`.
     pub fn of_all<'a>(counted: impl IntoIterator<Item = Option<&'a Cardinality>>) -> Option<Cardinality> {
         let mut counted = counted.into_iter();
         let mut all = counted.next()??.clone();
@@ -111,7 +114,7 @@ impl Cardinality {
         Some(all)
     }
 
-    /// About how many distinct keys were counted.
+    /// About the number of distinct keys that were counted.
     pub fn estimate(&self) -> u64 {
         match &self.form {
             Form::Sparse { .. } => {
@@ -123,7 +126,8 @@ impl Cardinality {
         }
     }
 
-    /// Registers of a smaller p, or of the same: a run goes on through the bits that no longer choose.
+    /// Converts to registers of this p, which must not be greater. A run now includes the bits that no longer select
+    /// the register.
     fn fold_to(&mut self, p: u32) {
         self.use_registers();
         let Form::Registers(registers) = &self.form else { return };
@@ -200,7 +204,7 @@ impl Cardinality {
             Form::Registers(registers) => {
                 write_varint(0, &mut bytes);
                 write_varint(self.sizes.words() as u32 * 4, &mut bytes);
-                // The last word may have no register.
+                // The last word may contain no register.
                 let mut rest = registers.chunks(REGISTERS_A_WORD);
                 for _ in 0..self.sizes.words() {
                     let word = rest.next().unwrap_or_default().iter().enumerate();
@@ -224,15 +228,15 @@ impl Cardinality {
         out.extend_from_slice(&bytes);
     }
 
-    /// Reads what `HyperLogLogPlus.Builder.build` reads: the form with a version, which is negative, and the one before it, of
-    /// numbers of four bytes.
+    /// Reads the formats of `HyperLogLogPlus.Builder.build`: the one that begins with a version, which is negative, and
+    /// the older one, in which numbers have four bytes.
     pub(super) fn read(input: &mut Input<'_>) -> Result<Cardinality> {
         input.u32()?;
         let first = input.i32()?;
         let number = |input: &mut Input<'_>| if first < 0 { read_varint(input) } else { input.u32() };
         let p = if first < 0 { read_varint(input)? } else { first as u32 };
         let (sp, form) = (number(input)?, number(input)?);
-        // Without a sparse form sp is 0.
+        // sp is 0 if there is no sparse form.
         if !(P_MIN..=P_MAX).contains(&p) || sp > SP_MAX || (p > sp && (sp != 0 || form != 0)) {
             return Err(input.corrupt(format!("no HyperLogLog++ has p {p} and sp {sp}")));
         }
@@ -266,7 +270,7 @@ fn read_registers(input: &mut Input<'_>, sizes: Sizes, bytes: usize) -> Result<V
     Ok(registers)
 }
 
-/// The sparse form of entries that are stored as differences.
+/// The sparse form from entries that are stored as differences.
 fn sparse(differences: impl Iterator<Item = Result<u32>>) -> Result<Form> {
     let mut sorted = Vec::new();
     let mut last: u32 = 0;
@@ -278,7 +282,8 @@ fn sparse(differences: impl Iterator<Item = Result<u32>>) -> Result<Form> {
     Ok(Form::Sparse { sorted, unsorted: Vec::new() })
 }
 
-/// A difference in the form without a version: its length in bytes, then itself; a length of 0 or less ends them.
+/// Reads a difference in the older format: its length in bytes, then the difference. A length of 0 or less ends the
+/// list.
 fn legacy_entry(input: &mut Input<'_>) -> Result<Option<u32>> {
     if input.is_empty() {
         return Ok(None);
@@ -293,7 +298,8 @@ fn legacy_entry(input: &mut Input<'_>) -> Result<Option<u32>> {
 }
 
 impl Sizes {
-    /// The first `sp` bits twice, or, if all bits between `p` and `sp` are zero, with the run length and a set last bit.
+    /// The sparse entry of a hash: its first `sp` bits, shifted by one; or, if all bits between `p` and `sp` are zero,
+    /// these bits with the run length and a set last bit.
     fn sparse_entry(self, hash: u64) -> u32 {
         let Sizes { p, sp } = self;
         let index = (hash >> (64 - sp)) as u32;
@@ -301,7 +307,7 @@ impl Sizes {
         if is_run { (index << 6 | (run_length(hash, p) ^ 63)) << 1 | 1 } else { index << 1 }
     }
 
-    /// The register of a sparse entry, and the run that it has found.
+    /// The register of a sparse entry, and its run.
     fn place_of(self, entry: u32) -> (usize, u32) {
         let Sizes { p, sp } = self;
         let run = match entry & 1 {
@@ -312,7 +318,7 @@ impl Sizes {
     }
 }
 
-/// One more than the zeros behind the first `p` bits.
+/// The run of a hash: one more than the number of zeros after the first `p` bits.
 fn run_length(hash: u64, p: u32) -> u32 {
     (hash << p | 1 << (p - 1)).leading_zeros() + 1
 }
@@ -321,7 +327,7 @@ fn sparse_index(entry: u32) -> u32 {
     if entry & 1 == 1 { entry >> 7 } else { entry >> 1 }
 }
 
-/// Sorts by index and keeps one entry for each, the one with the longest run, which is the smallest.
+/// Sorts by index, and keeps for each index the entry with the longest run, which is the smallest.
 fn sort_entries(entries: &mut Vec<u32>) {
     entries.sort_unstable_by_key(|entry| (sparse_index(*entry), *entry));
     entries.dedup_by_key(|entry| sparse_index(*entry));
@@ -382,7 +388,7 @@ fn ertl_tau(mut x: f64) -> f64 {
     }
 }
 
-/// Seven bits a byte, the lowest first.
+/// Appends seven bits in each byte, the lowest first.
 fn write_varint(mut value: u32, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -403,7 +409,7 @@ fn read_varint(input: &mut Input<'_>) -> Result<u32> {
     Err(input.corrupt("a variable-length integer of more than five bytes"))
 }
 
-/// Murmur2, 64 bits, seed 0, the tail's bytes widened with their sign (Cassandra's `MurmurHash.hash2_64`).
+/// Murmur2 with 64 bits and seed 0; the bytes of the tail are sign-extended (Cassandra's `MurmurHash.hash2_64`).
 fn murmur2_64(key: &[u8]) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
     const R: u32 = 47;

@@ -1,4 +1,4 @@
-//! The smallest slice of clusterings that covers a file: reads of other clusterings skip the file.
+//! The smallest slice of clusterings that covers a file. Reads of other clusterings skip the file.
 //!
 //! Source: `Slice.Serializer`, `ClusteringBoundOrBoundary.Serializer`, `ClusteringPrefix.Serializer`.
 
@@ -11,13 +11,13 @@ use helenus_model::vint;
 /// One end of the range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringBound {
-    /// Start or end, with the prefix or without. Not a boundary.
+    /// Start or end, inclusive or exclusive. Not a boundary.
     pub kind: BoundKind,
     /// Serialised values of the first clustering columns; `None` for null.
     pub values: Vec<Option<Vec<u8>>>,
 }
 
-/// From where to where the clusterings of a file go.
+/// The range of a file's clusterings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRange {
     /// Its start.
@@ -26,17 +26,17 @@ pub struct ClusteringRange {
     pub end: ClusteringBound,
 }
 
-/// Values whose nulls and empties one number describes.
+/// Number of values whose null and empty ones are described by one header.
 const VALUES_A_HEADER: usize = 32;
 
 impl ClusteringRange {
-    /// The range of a file without rows and markers besides static rows: no clustering lies in it.
+    /// The range of a file that has at most static rows. No clustering is in it.
     pub const EMPTY: ClusteringRange = ClusteringRange {
         start: ClusteringBound { kind: BoundKind::ExclStart, values: Vec::new() },
         end: ClusteringBound { kind: BoundKind::ExclEnd, values: Vec::new() },
     };
 
-    /// The range that every clustering lies in, for files that do not say more.
+    /// The range of all clusterings, for files that do not contain a narrower one.
     pub fn all() -> ClusteringRange {
         ClusteringRange::inclusive(Vec::new(), Vec::new())
     }
@@ -49,7 +49,7 @@ impl ClusteringRange {
         ClusteringRange { start: bound(BoundKind::InclStart, start), end: bound(BoundKind::InclEnd, end) }
     }
 
-    /// Whether no clustering lies in it.
+    /// Whether no clustering is in it.
     pub fn is_empty(&self) -> bool {
         *self == ClusteringRange::EMPTY
     }
@@ -81,7 +81,8 @@ impl ClusteringRange {
         }
     }
 
-    /// As versions before `oa` have it: the values of each end, up to the first null, behind their number.
+    /// Writes the layout of versions before `oa`: for each end the number of its values up to the first null, and the
+    /// values.
     pub(super) fn write_values(&self, out: &mut Vec<u8>) {
         for bound in [&self.start, &self.end] {
             let values = || bound.values.iter().map_while(Option::as_ref);
@@ -93,7 +94,7 @@ impl ClusteringRange {
         }
     }
 
-    /// The inverse: both ends are taken as inclusive.
+    /// Reads the layout of versions before `oa`. Both ends count as inclusive.
     pub(super) fn read_values(input: &mut Input<'_>) -> Result<ClusteringRange> {
         let (start, end) = (read_values(input)?, read_values(input)?);
         Ok(ClusteringRange::inclusive(start, end))
@@ -142,7 +143,7 @@ fn read_bound(types: &[String], input: &mut Input<'_>) -> Result<ClusteringBound
     Ok(ClusteringBound { kind, values })
 }
 
-/// Length of a type's values if they are written without one, by class name.
+/// Length in bytes of the values of a type, by class name, if they are stored without a length.
 fn fixed_length(class_name: &str) -> Option<usize> {
     CqlType::from_class_name(class_name).ok()?.fixed_length()
 }

@@ -1,7 +1,7 @@
-//! Gathers statistics while a file is written (Cassandra's `MetadataCollector`).
+//! Collects statistics while a file is written (Cassandra's `MetadataCollector`).
 //!
-//! The writer of rows calls, for each partition: `start_partition`, for each row and marker `row` or `marker`,
-//! `end_partition`. Nothing is allocated a cell.
+//! For each partition the SSTable writer calls `start_partition`, then `row` or `marker` for each row and marker, then
+//! `end_partition`. No allocation is made for a cell.
 
 use super::cardinality::Cardinality;
 use super::clustering_range::{ClusteringBound, ClusteringRange};
@@ -32,7 +32,7 @@ pub struct StatisticsCollector {
     last: Option<Extreme>,
 }
 
-/// The first or last clustering so far: its order, and what the file will hold of it.
+/// The first or last clustering so far: its ordered key, and the form in which the file will store it.
 #[derive(Clone, Debug)]
 struct Extreme {
     key: Vec<u8>,
@@ -62,7 +62,7 @@ impl Default for StatisticsCollector {
 }
 
 impl StatisticsCollector {
-    /// A partition begins: its serialised key and its deletion.
+    /// Begins a partition with this serialised key and this deletion.
     pub fn start_partition(&mut self, key: &[u8], deletion: DeletionTime) {
         self.partitions.add(key);
         self.cells = 0;
@@ -70,18 +70,18 @@ impl StatisticsCollector {
         self.deletion(deletion);
     }
 
-    /// The static row, with a static column at least.
+    /// Counts the static row, which must not be empty.
     pub fn static_row(&mut self, row: RowView<'_>) {
         self.row_content(row);
     }
 
-    /// A row.
+    /// Counts a row.
     pub fn row(&mut self, row: RowView<'_>) {
         self.position(&row.row.key, None, &row.row.clustering, row.data);
         self.row_content(row);
     }
 
-    /// A range-tombstone marker.
+    /// Counts a range-tombstone marker.
     pub fn marker(&mut self, marker: MarkerView<'_>) {
         let buf = marker.marker;
         if let Some(kind) = buf.kind().filter(|kind| !kind.is_boundary()) {
@@ -91,24 +91,24 @@ impl StatisticsCollector {
         self.deletion(buf.open);
     }
 
-    /// The partition ends, having taken so many bytes of data.
+    /// Ends the partition, whose data has `bytes` bytes.
     pub fn end_partition(&mut self, bytes: u64) {
         self.partition_sizes.add(bytes);
         self.partition_cells.add(self.cells);
     }
 
-    /// A counter has shards of before Cassandra 2.1.
+    /// Records that a counter has shards from before Cassandra 2.1.
     pub fn legacy_counter_shards(&mut self) {
         self.has_legacy_counter_shards = true;
     }
 
-    /// Partitions that are counted, each once.
+    /// The estimator of the number of distinct partitions.
     pub fn partitions(&self) -> &Cardinality {
         &self.partitions
     }
 
-    /// What was gathered. Of the rest, the level is 0, `compression_ratio` -1, the keys empty, the types none, and all
-    /// that concerns repair, commit log and host absent: the caller sets what it knows.
+    /// The collected statistics. The caller must set the other fields: the level is 0, `compression_ratio` is -1, the
+    /// keys and the types are empty, and everything about repair, commit log and host is absent.
     pub fn finish(self) -> (Cardinality, Stats) {
         let bound = |extreme: Option<Extreme>, none: ClusteringBound| {
             extreme.map_or(none, |e| ClusteringBound { kind: e.kind, values: e.values })
@@ -158,7 +158,7 @@ impl StatisticsCollector {
             self.deletion(*deletion);
         }
         let mut column = None;
-        // A live value with the timestamp of what came before it changes nothing.
+        // A live value with the same timestamp as the live value before it changes nothing.
         let liveness = row.row.liveness;
         let mut seen_us = (!liveness.is_none() && liveness.ttl_s == 0).then_some(liveness.timestamp_us);
         for cell in &row.row.cells {
@@ -205,8 +205,8 @@ impl StatisticsCollector {
         }
     }
 
-    /// A row (no kind) may be first and last, the start of a deletion only first, its end only last: what it opens
-    /// also closes.
+    /// Updates the first and the last clustering. A row (no kind) may be both; the start of a range deletion can only
+    /// be the first, and its end only the last, because each start has an end.
     fn position(&mut self, key: &[u8], kind: Option<BoundKind>, clustering: &[Span], data: &[u8]) {
         let is_start = |kind| matches!(kind, BoundKind::InclStart | BoundKind::ExclStart);
         if kind.is_none_or(is_start) && self.first.as_ref().is_none_or(|first| key < first.key.as_slice()) {
@@ -222,7 +222,8 @@ fn widen<T: Ord + Copy>(range: &mut Option<(T, T)>, value: T) {
     *range = Some(range.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
 }
 
-/// Replaces an extreme in its own buffers: clusterings often ascend, so this happens for most rows of a partition.
+/// Replaces an extreme, and reuses its buffers, because clusterings often ascend, so that most rows of a partition do
+/// this.
 fn keep(extreme: &mut Option<Extreme>, key: &[u8], kind: BoundKind, (spans, data): (&[Span], &[u8])) {
     let kept = extreme.get_or_insert_with(|| Extreme { key: Vec::new(), kind, values: Vec::new() });
     kept.key.clear();

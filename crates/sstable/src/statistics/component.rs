@@ -1,8 +1,8 @@
-//! Statistics.db as a file: the table of its parts, their checksums.
+//! Reads and writes Statistics.db: the table of its parts, and their checksums.
 //!
-//! Layout (Cassandra's `MetadataSerializer`, big endian): number of parts (i32), CRC32; for each part its type and offset
-//! (i32 each), CRC32 of all so far without the first CRC; the parts, each with its CRC32 behind it. Before `na` there are
-//! no CRCs.
+//! Layout (Cassandra's `MetadataSerializer`, big endian): number of parts (i32), CRC32; for each part its type and
+//! offset (i32 each); CRC32 of everything so far without the first CRC; the parts, each followed by its CRC32. Before
+//! `na` there are no CRCs.
 
 use super::cardinality::Cardinality;
 use super::header::Header;
@@ -19,12 +19,12 @@ pub const MURMUR3_PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partition
 const PARTS: usize = 4;
 const CRC_BYTES: usize = 4;
 
-/// What must fit the table that the file is opened for.
+/// Properties that must match the table for which the file is opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// Class name of the partitioner.
     pub partitioner: String,
-    /// Wanted rate of false positives of the Bloom filter.
+    /// Intended chance of false positives of the Bloom filter.
     pub bloom_filter_fp_chance: f64,
 }
 
@@ -33,16 +33,17 @@ pub struct Validation {
 pub struct Statistics {
     /// Partitioner and filter.
     pub validation: Validation,
-    /// The partition keys, counted; `None` where another program's count cannot be understood. Nothing is lost with it.
+    /// The estimator of the number of partition keys; `None` if another program's estimator cannot be read, which does
+    /// no harm.
     pub partitions: Option<Cardinality>,
-    /// The content.
+    /// Statistics of the content.
     pub stats: Stats,
-    /// The encoding.
+    /// The encoding of the rows.
     pub header: Header,
 }
 
 impl Statistics {
-    /// The component's bytes in a version.
+    /// The component's bytes in the layout of `version`.
     pub fn to_bytes(&self, version: Version) -> Vec<u8> {
         let mut validation = Vec::new();
         let name = self.validation.partitioner.as_bytes();
@@ -81,8 +82,8 @@ impl Statistics {
         out
     }
 
-    /// Understands a version's component `file`. `Corrupt` when a checksum does not match or a part is missing
-    /// or malformed.
+    /// Parses the component in the layout of `version`. `Corrupt`, which names `file`, if a checksum does not match or
+    /// if a part is missing or malformed.
     pub fn read(bytes: &[u8], version: Version, file: &Path) -> Result<Statistics> {
         let mut parts = [const { None }; PARTS];
         for (part_type, offset, part) in split(bytes, version, file)? {
@@ -90,8 +91,8 @@ impl Statistics {
                 *slot = Some(Input::new(part, offset as u64, file));
             }
         }
-        // Cassandra's readers do without the count of partitions (`SSTableReaderLoadingBuilder` asks for the other three), and what
-        // follows behind the fields of a part that it knows it does not look at.
+        // Cassandra's readers do not need the estimator of partitions (`SSTableReaderLoadingBuilder` reads the other
+        // three parts), and ignore bytes after the known fields of a part.
         let [Some(mut validation), compaction, Some(mut stats), Some(mut header)] = parts else {
             return Err(corrupt(file, 0, "validation, stats or header is missing"));
         };
@@ -111,7 +112,7 @@ impl Statistics {
     }
 }
 
-/// Type, offset and bytes of each part, checksums verified where there are some.
+/// Type, offset and bytes of each part. Verifies the checksums, if the version has any.
 fn split<'a>(bytes: &'a [u8], version: Version, file: &Path) -> Result<Vec<(u32, usize, &'a [u8])>> {
     let has_crcs = version.has_statistics_checksums();
     let mut input = Input::new(bytes, 0, file);

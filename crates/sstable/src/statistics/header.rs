@@ -1,7 +1,7 @@
-//! The serialization header: bases of the deltas in which rows hold times, and the columns with their types.
+//! The serialization header: the columns with their types, and the bases from which rows store times as differences.
 //!
-//! Types are Cassandra's class names, as its `TypeParser` reads them. Source: `SerializationHeader.Component`,
-//! `EncodingStats`, `AbstractTypeSerializer`.
+//! Types are class names of Cassandra, for its `TypeParser`. Source: `SerializationHeader.Component`, `EncodingStats`,
+//! `AbstractTypeSerializer`.
 
 use super::input::{Input, write_vint_bytes, write_vint_texts};
 use crate::deletion_time::SIGNED_LOCAL_S_MAX;
@@ -10,18 +10,19 @@ use crate::version::Version;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::vint;
 
-/// 2015-09-22T00:00:00Z: what the header's own numbers are relative to.
+/// 2015-09-22T00:00:00Z, from which the header's own numbers are differences.
 const EPOCH_S: i64 = 1_442_880_000;
 const EPOCH_US: i64 = EPOCH_S * 1_000_000;
 
-/// Bases of the deltas in rows. Any number at or below all that the rows hold will do; nearer is smaller.
+/// The bases of the differences in rows. Any number that is not above the values in the rows is valid; a closer one
+/// makes rows smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodingStats {
-    /// Base of timestamps, microseconds.
+    /// Base of timestamps, in microseconds.
     pub timestamp_us_min: i64,
-    /// Base of local deletion times, seconds.
+    /// Base of local deletion times, in seconds.
     pub local_deletion_s_min: i64,
-    /// Base of TTLs, seconds.
+    /// Base of TTLs, in seconds.
     pub ttl_s_min: i32,
 }
 
@@ -30,9 +31,9 @@ impl EncodingStats {
     pub const NONE: EncodingStats =
         EncodingStats { timestamp_us_min: EPOCH_US, local_deletion_s_min: EPOCH_S, ttl_s_min: 0 };
 
-    /// From the smallest values that occur; `i64::MIN` (no timestamp) and `NO_EXPIRY` (no deletion time) become the
-    /// epoch. A deletion time after 2038 becomes a smaller base: Cassandra reads a greater one wrongly, for it adds
-    /// two 32-bit numbers there.
+    /// The bases for these smallest values. `i64::MIN` (no timestamp) and `NO_EXPIRY` (no deletion time) become the
+    /// epoch. A deletion time after 2038 gives a smaller base, because Cassandra reads a greater one wrongly (it adds
+    /// two 32-bit numbers).
     pub fn new(timestamp_us_min: i64, local_deletion_s_min: i64, ttl_s_min: i32) -> EncodingStats {
         let none = EncodingStats::NONE;
         EncodingStats {
@@ -49,13 +50,14 @@ impl EncodingStats {
         }
     }
 
-    /// As read in a version whose times are signed: the base is an int there, negative where times overflowed
-    /// (`EncodingStats.Serializer`, `SerializationHeader.readLocalDeletionTime`).
+    /// The bases as read in a version with signed times, where the base of deletion times is an int, and negative if
+    /// times overflowed (`EncodingStats.Serializer`, `SerializationHeader.readLocalDeletionTime`).
     pub(super) fn signed(self) -> EncodingStats {
         EncodingStats { local_deletion_s_min: i64::from(self.local_deletion_s_min as i32), ..self }
     }
 
-    /// As written in a version: one whose times are signed reads them wrongly from a base that is none of its times.
+    /// The bases as written in a version. A version with signed times reads deletion times wrongly if their base is not
+    /// a time that it can store.
     #[must_use]
     pub fn for_version(self, version: Version) -> EncodingStats {
         let is_right = version.has_unsigned_deletion_times()
@@ -67,7 +69,7 @@ impl EncodingStats {
 
     fn write(self, out: &mut Vec<u8>) {
         vint::write_unsigned(self.timestamp_us_min.wrapping_sub(EPOCH_US) as u64, out);
-        // As Java's int, widened with its sign.
+        // Java's int, sign-extended.
         vint::write_unsigned(i64::from(self.local_deletion_s_min.wrapping_sub(EPOCH_S) as i32) as u64, out);
         vint::write_unsigned(i64::from(self.ttl_s_min) as u64, out);
     }
@@ -93,15 +95,15 @@ pub struct HeaderColumn {
 /// How the rows of a file are encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Bases of deltas.
+    /// The bases of the differences in rows.
     pub encoding: EncodingStats,
-    /// Class name of the partition key's type: the column's, or `CompositeType(..)` of several.
+    /// Class name of the partition key's type: that of its column, or `CompositeType(..)` of several.
     pub key_type: String,
     /// Class names of the clustering columns' types, `ReversedType(..)` for descending ones.
     pub clustering_types: Vec<String>,
-    /// Static columns, in the order of their numbers in rows.
+    /// Static columns, in the file's order, by which rows refer to them.
     pub statics: Vec<HeaderColumn>,
-    /// Regular columns, in the order of their numbers in rows.
+    /// Regular columns, in the file's order, by which rows refer to them.
     pub regulars: Vec<HeaderColumn>,
 }
 

@@ -1,9 +1,10 @@
-//! Cassandra's `EstimatedHistogram`: counts in buckets that grow by a fifth.
+//! Cassandra's `EstimatedHistogram`: counts values in buckets, each a fifth larger than the one before.
 
 use super::input::Input;
 use crate::error::Result;
 
-/// Counts of values. Bucket n holds those up to `offsets[n]` and above the one before; the last those above all.
+/// Counts of values. Bucket n counts values up to `offsets[n]` that are above the offset before; the last bucket counts
+/// values above all offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EstimatedHistogram {
     offsets: Vec<u64>,
@@ -16,7 +17,7 @@ pub(super) const PARTITION_SIZE_BUCKETS: usize = 155;
 pub(super) const CELL_COUNT_BUCKETS: usize = 118;
 
 impl EstimatedHistogram {
-    /// Empty, with this many buckets besides the one for values above all.
+    /// An empty histogram with this many buckets, besides the one for values above all offsets.
     pub fn new(buckets: usize) -> EstimatedHistogram {
         let mut offsets = Vec::with_capacity(buckets);
         let mut last: u64 = 1;
@@ -41,14 +42,14 @@ impl EstimatedHistogram {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Mean of the values, each taken as its bucket's upper end; 0 without any.
+    /// Mean of the values, each taken as its bucket's upper end; 0 without values.
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.buckets().map(|(offset, count)| offset as f64 * count as f64).sum();
         let count = self.count();
         if count == 0 { 0.0 } else { sum / count as f64 }
     }
 
-    /// Upper end of the bucket below which this part (0 to 1) of the values lies; 0 without any.
+    /// Upper end of the bucket up to which this part (0 to 1) of the values lies; 0 without values.
     pub fn percentile(&self, part: f64) -> u64 {
         let wanted = (self.count() as f64 * part).ceil() as u64;
         let mut seen: u64 = 0;
@@ -61,7 +62,7 @@ impl EstimatedHistogram {
         0
     }
 
-    /// Adds what another has counted. Both have the buckets of their kind, of which older files may have fewer.
+    /// Adds the counts of another histogram of the same kind. Histograms of older files may have fewer buckets.
     pub fn merge(&mut self, other: &EstimatedHistogram) {
         for (end, count) in other.buckets().filter(|(_, count)| *count > 0) {
             let index = self.offsets.partition_point(|offset| *offset < end);
@@ -71,18 +72,18 @@ impl EstimatedHistogram {
         }
     }
 
-    /// Lower end of the lowest bucket with a value; 0 without any (`EstimatedHistogram.min`).
+    /// Lower end of the lowest bucket with a value; 0 without values (`EstimatedHistogram.min`).
     pub fn min(&self) -> u64 {
         let Some(index) = self.counts.iter().position(|count| *count > 0) else { return 0 };
         index.checked_sub(1).and_then(|before| self.offsets.get(before)).map_or(0, |offset| offset + 1)
     }
 
-    /// Upper end of the highest bucket with a value; 0 without any.
+    /// Upper end of the highest bucket with a value; 0 without values.
     pub fn max(&self) -> u64 {
         self.buckets().filter(|(_, count)| *count > 0).last().map_or(0, |(offset, _)| offset)
     }
 
-    /// Upper end and count of each bucket; `u64::MAX` for the last.
+    /// Upper end and count of each bucket; the upper end of the last is `u64::MAX`.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ends = self.offsets.iter().copied().chain([u64::MAX]);
         ends.zip(self.counts.iter().copied())

@@ -1,4 +1,4 @@
-//! Takes numbers, texts and lists from the front of a part of Statistics.db; every shortage is an error with its place.
+//! Reads numbers, texts and lists from a part of Statistics.db. If bytes are missing, the error contains the offset.
 
 use crate::error::{Error, Result};
 use helenus_model::vint;
@@ -11,7 +11,7 @@ pub(super) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Over bytes that begin at `at` of `file`.
+    /// Reads `bytes`, which begin at offset `at` of `file`.
     pub(super) fn new(bytes: &'a [u8], at: u64, file: &'a Path) -> Input<'a> {
         Input { rest: bytes, at, file }
     }
@@ -82,7 +82,7 @@ impl<'a> Input<'a> {
         Ok(value)
     }
 
-    /// A number of things that follow, of which each takes at least `least` bytes.
+    /// Checks the number of entries that follow, each of which takes at least `least` bytes.
     pub(super) fn count(&mut self, count: u64, least: usize) -> Result<usize> {
         match usize::try_from(count) {
             Ok(count) if count.saturating_mul(least) <= self.rest.len() => Ok(count),
@@ -90,7 +90,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Bytes behind their length as a variable-length integer.
+    /// Bytes after their length as a variable-length integer.
     pub(super) fn vint_bytes(&mut self) -> Result<&'a [u8]> {
         let len = self.vint()?;
         let len = self.count(len, 1)?;
@@ -102,14 +102,14 @@ impl<'a> Input<'a> {
         self.text(bytes)
     }
 
-    /// A list of texts behind its length.
+    /// A list of texts after its length.
     pub(super) fn vint_texts(&mut self) -> Result<Vec<String>> {
         let count = self.vint()?;
         let count = self.count(count, 1)?;
         (0..count).map(|_| self.vint_text()).collect()
     }
 
-    /// Java's `readUTF`, for texts without characters outside the basic plane or NUL.
+    /// A text as in Java's `readUTF`, for texts without NUL and without characters outside the basic plane.
     pub(super) fn short_text(&mut self) -> Result<String> {
         let len = self.u16()?;
         let bytes = self.bytes(usize::from(len))?;
@@ -124,13 +124,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Appends bytes behind their length.
+/// Appends the length of `bytes`, and `bytes`.
 pub(super) fn write_vint_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     vint::write_unsigned(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-/// Appends a list of texts behind its length.
+/// Appends the length of a list of texts, and the texts.
 pub(super) fn write_vint_texts(texts: &[String], out: &mut Vec<u8>) {
     vint::write_unsigned(texts.len() as u64, out);
     texts.iter().for_each(|text| write_vint_bytes(text.as_bytes(), out));

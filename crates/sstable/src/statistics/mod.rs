@@ -1,8 +1,8 @@
-//! Statistics.db: what is known of a table's content without reading it, and how its rows are encoded.
+//! Statistics.db: statistics of a table's content, and the encoding of its rows.
 //!
-//! Four parts behind a table of contents, each with a CRC32 (Cassandra's `MetadataSerializer`): validation (partitioner,
-//! filter), compaction (an estimate of the number of partitions), stats, and the serialization header. The writer of
-//! rows feeds a `StatisticsCollector`; readers get `Statistics`.
+//! It has four parts after a table of contents, each with a CRC32 (Cassandra's `MetadataSerializer`): validation
+//! (partitioner, filter), compaction (an estimate of the number of partitions), stats, and the serialization header.
+//! The SSTable writer feeds a `StatisticsCollector`; readers get `Statistics`.
 
 mod cardinality;
 mod clustering_range;

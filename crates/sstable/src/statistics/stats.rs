@@ -1,4 +1,4 @@
-//! The stats part of Statistics.db, as version `da` writes it (Cassandra's `StatsMetadata`).
+//! The stats part of Statistics.db, in the layouts of all versions (Cassandra's `StatsMetadata`).
 
 use super::clustering_range::ClusteringRange;
 use super::histogram::EstimatedHistogram;
@@ -10,72 +10,72 @@ use crate::version::Version;
 use helenus_model::deletion::NO_EXPIRY;
 use uuid::Uuid;
 
-/// A place in the commit log of the node that wrote the file.
+/// A position in the commit log of the node that wrote the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommitLogPosition {
-    /// Segment.
+    /// The segment's number.
     pub segment: i64,
-    /// Byte within it.
+    /// The offset in it.
     pub position: i32,
 }
 
 impl CommitLogPosition {
-    /// No place.
+    /// No position.
     pub const NONE: CommitLogPosition = CommitLogPosition { segment: -1, position: 0 };
 }
 
-/// What is known of a file's content.
+/// Statistics of a file's content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
-    /// Bytes of partitions.
+    /// Sizes of partitions in bytes.
     pub partition_sizes: EstimatedHistogram,
-    /// Cells of partitions.
+    /// Numbers of cells of partitions.
     pub partition_cells: EstimatedHistogram,
-    /// What of the commit log the file makes unneeded: from and to, ascending.
+    /// The commit log intervals that are no longer needed because the file has their content; from and to, ascending.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
-    /// Smallest timestamp, microseconds; `i64::MIN` without any.
+    /// Smallest timestamp in microseconds; `i64::MIN` if there is none.
     pub timestamp_us_min: i64,
-    /// Greatest timestamp, microseconds; `i64::MAX` without any.
+    /// Greatest timestamp in microseconds; `i64::MAX` if there is none.
     pub timestamp_us_max: i64,
-    /// Smallest local deletion time, seconds; `NO_EXPIRY` when nothing is deleted or expires.
+    /// Smallest local deletion time in seconds; `NO_EXPIRY` if nothing is deleted or expires.
     pub local_deletion_s_min: i64,
-    /// Greatest local deletion time, seconds; `NO_EXPIRY` when something neither is deleted nor expires.
+    /// Greatest local deletion time in seconds; `NO_EXPIRY` if anything is neither deleted nor expires.
     pub local_deletion_s_max: i64,
-    /// Smallest TTL, seconds; 0 for none.
+    /// Smallest TTL in seconds; 0 for none.
     pub ttl_s_min: i32,
-    /// Greatest TTL, seconds.
+    /// Greatest TTL in seconds.
     pub ttl_s_max: i32,
-    /// Compressed over uncompressed size; -1 when not compressed.
+    /// Compressed divided by uncompressed size; -1 if the file is not compressed.
     pub compression_ratio: f64,
-    /// When tombstones and expiring data become droppable.
+    /// The times at which tombstones and expiring data become droppable.
     pub tombstone_drop_times: TombstoneHistogram,
     /// Level of levelled compaction.
     pub level: i32,
-    /// When it was repaired, milliseconds; 0 for never.
+    /// Time of the repair, in milliseconds since 1970; 0 for never.
     pub repaired_at_ms: i64,
-    /// Class names of the clustering columns' types; none in versions before `oa`.
+    /// Class names of the clustering columns' types; empty in versions before `oa`.
     pub clustering_types: Vec<String>,
-    /// The clusterings that occur.
+    /// The range of the file's clusterings.
     pub clustering_range: ClusteringRange,
-    /// Whether counters have shards of before Cassandra 2.1.
+    /// Whether counters have shards from before Cassandra 2.1.
     pub has_legacy_counter_shards: bool,
-    /// Columns with a value, summed over rows.
+    /// Number of columns with a value, summed over rows.
     pub columns_set: i64,
-    /// Rows, static ones included.
+    /// Number of rows, including static ones.
     pub rows: i64,
-    /// Repair session the file waits for.
+    /// The repair session for which the file waits.
     pub pending_repair: Option<Uuid>,
     /// Whether the replica was transient.
     pub is_transient: bool,
     /// Host id of the node that wrote the file.
     pub originating_host_id: Option<Uuid>,
-    /// Whether a partition was deleted whole; before `oa` whether one may have been.
+    /// Whether there are partition deletions; before `oa`, whether there may be some.
     pub has_partition_deletions: bool,
     /// Serialised key of the first partition; empty before `oa`.
     pub first_key: Vec<u8>,
     /// Serialised key of the last partition; empty before `oa`.
     pub last_key: Vec<u8>,
-    /// Part of the token ring that the file spans, NaN when unknown.
+    /// Part of the token ring that the file covers; NaN if unknown.
     pub token_space_coverage: f64,
 }
 
@@ -126,7 +126,7 @@ impl Stats {
             write_vint_bytes(&self.first_key, out);
             write_vint_bytes(&self.last_key, out);
             out.extend_from_slice(&self.token_space_coverage.to_be_bytes());
-            // Cassandra reserves 16 bytes a point of the tombstone histogram, writes 12, and stores what it reserved.
+            // Cassandra reserves 16 bytes for each point of the tombstone histogram, writes 12, and stores all 16.
             out.resize(out.len() + 4 * self.tombstone_drop_times.points.len(), 0);
         }
     }
@@ -173,7 +173,7 @@ impl Stats {
             pending_repair: None,
             is_transient: false,
             originating_host_id: None,
-            // Where it is not said, only a table without any deletion is known to have none of a partition.
+            // Versions that do not store it can only exclude partition deletions if there are no deletions at all.
             has_partition_deletions: local_deletion_s_min != NO_EXPIRY,
             first_key: Vec::new(),
             last_key: Vec::new(),
@@ -196,7 +196,7 @@ impl Stats {
     }
 }
 
-/// The clustering's types, which early versions do not hold, and the range.
+/// The clustering types, which early versions do not store, and the range.
 fn read_clusterings(input: &mut Input<'_>, version: Version) -> Result<(Vec<String>, ClusteringRange)> {
     if !version.has_clustering_values() {
         let types = input.vint_texts()?;
@@ -207,7 +207,7 @@ fn read_clusterings(input: &mut Input<'_>, version: Version) -> Result<(Vec<Stri
     Ok((Vec::new(), if version.has_right_clusterings() { range } else { ClusteringRange::all() }))
 }
 
-/// What of the commit log the file makes unneeded; early versions have one interval, and the earliest only its end.
+/// The commit log intervals. Early versions store one interval, and the earliest only its end.
 fn read_intervals(
     input: &mut Input<'_>,
     version: Version,
@@ -232,7 +232,8 @@ fn read_position(input: &mut Input<'_>) -> Result<CommitLogPosition> {
     Ok(CommitLogPosition { segment: input.i64()?, position: input.i32()? })
 }
 
-/// Seconds as an unsigned 32-bit number, all ones for none; in early versions a signed one, the greatest for none.
+/// Writes seconds as an unsigned 32-bit number, with all ones for `NO_EXPIRY`; in early versions as a signed number,
+/// with the greatest for `NO_EXPIRY`.
 fn write_deletion_time(seconds: i64, version: Version, out: &mut Vec<u8>) {
     let number = match (seconds, version.has_unsigned_deletion_times()) {
         (NO_EXPIRY, true) => u32::MAX,

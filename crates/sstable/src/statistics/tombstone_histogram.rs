@@ -1,8 +1,9 @@
-//! When tombstones and expiring cells become droppable: a histogram of at most a hundred points.
+//! A histogram of the times at which tombstones and expiring cells become droppable, with at most a hundred points.
 //!
-//! Cassandra's `StreamingTombstoneHistogramBuilder`: points rounded up to a minute; when there are more than a hundred,
-//! the two nearest become one at their weighted mean. A spool of exact points comes first, so that merging is rare;
-//! ours is drained in order of time and at another size, so merged points may differ from Cassandra's by a little.
+//! Source: Cassandra's `StreamingTombstoneHistogramBuilder`. Points are rounded up to a minute. If there are more than
+//! a hundred, the two nearest are merged at their weighted mean. Exact points are first collected in a spool, so that
+//! merging is rare. Ours is emptied in order of time and at another size, so merged points may differ slightly from
+//! Cassandra's.
 
 use super::input::Input;
 use crate::deletion_time::SIGNED_LOCAL_S_MAX;
@@ -14,27 +15,27 @@ const BINS_MAX: usize = 100;
 const SPOOL_MAX: usize = 8192;
 const ROUND_SECONDS: i64 = 60;
 
-/// The latest moment a tombstone may carry (Cassandra's `Cell.MAX_DELETION_TIME`).
+/// The latest deletion time of a tombstone (Cassandra's `Cell.MAX_DELETION_TIME`).
 pub(super) const DELETION_TIME_MAX_S: i64 = u32::MAX as i64 - 2;
 
-/// A finished histogram: seconds since the epoch and how many, ascending.
+/// A finished histogram: points of seconds since 1970 and a count, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TombstoneHistogram {
     /// The points.
     pub points: Vec<(i64, i32)>,
 }
 
-/// Gathers points.
+/// Collects points.
 #[derive(Clone, Debug, Default)]
 pub struct TombstoneHistogramBuilder {
     bins: Vec<(i64, i32)>,
     spool: BTreeMap<i64, i32>,
-    // Tombstones of one delete come one after the other: counted here before they reach the spool.
+    // The last point and its count. Tombstones of one delete come one after the other, and are counted here first.
     last: Option<(i64, i32)>,
 }
 
 impl TombstoneHistogramBuilder {
-    /// Counts a tombstone or an expiry at this second.
+    /// Counts a tombstone or an expiry at this second since 1970.
     pub fn add(&mut self, local_deletion_s: i64) {
         let point = round_up(local_deletion_s.max(0));
         match &mut self.last {
@@ -104,7 +105,7 @@ fn merge_nearest(bins: &mut Vec<(i64, i32)>) {
 }
 
 impl TombstoneHistogram {
-    /// About how many lie at or before this second.
+    /// About the number of points at or before this second.
     pub fn sum_until(&self, second: i64) -> f64 {
         let mut sum = 0.0;
         let mut before: Option<(i64, i32)> = None;
@@ -123,7 +124,7 @@ impl TombstoneHistogram {
     }
 
     pub(super) fn write(&self, version: Version, out: &mut Vec<u8>) {
-        // The first number once was the largest possible size.
+        // Early versions store the greatest possible size first.
         let first = if version < Version::Na { BINS_MAX } else { self.points.len() };
         for size in [first, self.points.len()] {
             out.extend_from_slice(&(size as u32).to_be_bytes());
@@ -139,7 +140,7 @@ impl TombstoneHistogram {
         }
     }
 
-    /// Impossible times and counts become the greatest that can be, as in Cassandra.
+    /// Reads a histogram. Impossible times become the greatest possible time, as in Cassandra; counts are clamped.
     pub(super) fn read(input: &mut Input<'_>, version: Version) -> Result<TombstoneHistogram> {
         let is_unsigned = version.has_unsigned_deletion_times();
         let time_max = if is_unsigned { DELETION_TIME_MAX_S } else { SIGNED_LOCAL_S_MAX };

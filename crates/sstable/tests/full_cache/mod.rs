@@ -1,4 +1,4 @@
-//! A cache without room, so that chunks are read in parts.
+//! A cache without free memory, so that chunks are read in parts.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A cache that is full and drops what nobody asks for within so many misses.
+/// A full cache, which drops blocks that are not asked for within some number of misses.
 pub struct Full {
     kept: Mutex<HashMap<(u64, u64), Block>>,
     misses: AtomicU32,
@@ -16,7 +16,7 @@ pub struct Full {
 }
 
 impl Full {
-    /// It has so many bytes beside blocks.
+    /// `kept_for` is that number of misses; `beside` is the number of bytes that can be reserved.
     pub fn new(kept_for: u32, beside: u64) -> Arc<Full> {
         Arc::new(Full {
             kept: Mutex::default(),
@@ -28,12 +28,12 @@ impl Full {
 }
 
 impl Full {
-    /// Blocks in it.
+    /// Number of cached blocks.
     pub fn kept(&self) -> usize {
         self.kept.lock().unwrap().len()
     }
 
-    /// Bytes beside blocks that nobody has.
+    /// Number of bytes that are not reserved.
     pub fn left(&self) -> u64 {
         self.beside.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a table holds as text, line for line as `oracle/DumpRaw.java` prints what Cassandra reads.
+//! Prints a table's content as text, in the format of `oracle/DumpRaw.java`, which prints what Cassandra reads.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -21,7 +21,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A context that may do everything.
+/// A context that may wait for the disk, and fills the cache.
 pub fn cx() -> ReadContext {
     ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() }
 }
@@ -69,7 +69,7 @@ pub fn schema_in(host: &Host, folder: &Path) -> Table {
     let mut bytes = vec![0; file.size().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
     let mut schema = schema_of(&Statistics::read(&bytes, descriptor.version, &path).unwrap().header);
-    // Cassandra 3.0 writes frozen user types without saying so.
+    // Cassandra 3.0 does not write that user types are frozen.
     for column in schema.statics.iter_mut().chain(&mut schema.regulars) {
         if let (CqlType::Udt(udt), true) = (&column.ty, descriptor.version < Version::Mc) {
             column.ty = CqlType::Udt(Arc::new(UserType { frozen: true, ..UserType::clone(udt) }));
@@ -87,7 +87,7 @@ pub fn open(host: &Host, folder: &Path, schema: Table) -> Arc<SsTable> {
     SsTable::open(&*host.disk, folder, only_table(host, folder), options).unwrap()
 }
 
-/// All of a table.
+/// All of a table as text.
 pub fn dump(table: &Arc<SsTable>) -> String {
     let mut cx = cx();
     let mut scan = table.scan(&KeyRange::all(), &mut cx).unwrap();
@@ -98,7 +98,7 @@ pub fn dump(table: &Arc<SsTable>) -> String {
     out
 }
 
-/// The partition a scan stands in.
+/// Appends the current partition of a scan.
 pub fn partition(scan: &mut Scan, schema: &Table, cx: &mut ReadContext, out: &mut String) {
     writeln!(out, "P {}{}", hex(scan.key()), deletion(scan.deletion())).unwrap();
     if let Some(static_row) = scan.static_row() {
@@ -109,7 +109,7 @@ pub fn partition(scan: &mut Scan, schema: &Table, cx: &mut ReadContext, out: &mu
     }
 }
 
-/// One element.
+/// Appends a row or marker.
 pub fn element(schema: &Table, element: Unfiltered<'_>, out: &mut String) {
     match element {
         Unfiltered::Row(view) => row("R", schema, view, out),

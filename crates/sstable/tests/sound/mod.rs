@@ -1,5 +1,5 @@
-//! A table in memory of which every part can be damaged: partitions of one row, two wide ones with a range deletion, in any
-//! version that is written.
+//! A table in memory, for tests that damage its files: partitions of one row, and two wide ones with a range deletion,
+//! in any version that is written.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -29,12 +29,12 @@ use std::sync::Arc;
 pub const FOLDER: &str = "/t";
 pub const VERSIONS: [Version; 4] = [Version::Da, Version::Oa, Version::Nb, Version::Me];
 
-/// A table with its components in memory, and what it holds.
+/// A table with its components in memory, and its content.
 pub struct Sound {
     pub schema: Arc<Table>,
     pub descriptor: Descriptor,
     pub files: Vec<(String, Vec<u8>)>,
-    /// All of it, an element a line, and where each partition's lines are, by key.
+    /// The content, one element on each line. `partitions` has the lines of each partition by its key.
     pub lines: Vec<String>,
     pub partitions: BTreeMap<Vec<u8>, Vec<String>>,
 }
@@ -146,12 +146,12 @@ impl Sound {
         SsTable::open(&*host.disk, Path::new(FOLDER), self.descriptor, options)
     }
 
-    /// A machine with the table's files, one of them with another content.
+    /// A host with the table's files, of which `name` has another content.
     pub fn with(&self, name: &str, bytes: &[u8]) -> Host {
         host_with(&self.files, name, bytes)
     }
 
-    /// The table with another content of one file.
+    /// The table, in which the file `name` has another content.
     pub fn damaged(&self, name: &str, bytes: &[u8]) -> Result<Arc<SsTable>> {
         self.open(&self.with(name, bytes))
     }
@@ -169,7 +169,7 @@ pub fn files_of(host: &Host) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A machine with these files, one of them with another content.
+/// A host with these files, of which `name` has another content.
 pub fn host_with(files: &[(String, Vec<u8>)], name: &str, bytes: &[u8]) -> Host {
     let host = memory::host();
     host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
@@ -180,7 +180,7 @@ pub fn host_with(files: &[(String, Vec<u8>)], name: &str, bytes: &[u8]) -> Host 
     host
 }
 
-/// All rows by a scan, and how it ended.
+/// The rows that a scan returns, and its result.
 pub fn scanned(table: &Arc<SsTable>) -> (Vec<String>, Result<()>) {
     let mut cx = render::cx();
     let mut lines = Vec::new();
@@ -207,7 +207,7 @@ pub fn scanned(table: &Arc<SsTable>) -> (Vec<String>, Result<()>) {
     }
 }
 
-/// A partition forwards and backwards; whether it was there.
+/// The rows of a partition, read forward and then backward, and whether it was found.
 pub fn found(table: &Arc<SsTable>, key: &PartitionKey) -> (Vec<String>, Result<bool>) {
     let mut cx = render::cx();
     let mut lines = Vec::new();
@@ -230,7 +230,7 @@ where
     S: Source<helenus_sstable::block::ReadContext, Error = Error>,
 {
     let mut cx = render::cx();
-    // Damage that leads in circles would not end.
+    // The limit ends reads that damage sends in circles.
     let most = lines.len() + 5000;
     while source.advance(&mut cx)? {
         let mut line = String::new();
@@ -245,13 +245,13 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Every cut at 4 KiB and some flipped bits of each file, told by name. `FLIPS` and `FLIP_SEED` of the environment make it more or
-/// other bits.
+/// Calls `each` with each file cut at every 4 KiB and with some flipped bits: the file's name, the bytes, and a
+/// description. The environment variables `FLIPS` and `FLIP_SEED` change number and choice of the bits.
 pub fn each_damage(sound: &Sound, flips: u64, each: impl FnMut(&str, &[u8], &str)) {
     each_damage_of(&sound.files, flips, each);
 }
 
-/// The same of any files.
+/// The same for any files.
 pub fn each_damage_of(files: &[(String, Vec<u8>)], flips: u64, mut each: impl FnMut(&str, &[u8], &str)) {
     let flips = setting("FLIPS").unwrap_or(flips);
     let mut state = 88_172_645_463_325_252_u64 ^ setting("FLIP_SEED").unwrap_or(0);

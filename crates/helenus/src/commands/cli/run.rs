@@ -18,16 +18,16 @@ The server must serve the old interface: helenus serve --rpc 127.0.0.1:9160";
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct CliOptions {
-    /// Where the server serves the old RPC interface
+    /// Address of the server's RPC interface (Thrift)
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9160")]
     pub address: String,
-    /// Script to run; without it, standard input
+    /// Script to run; standard input by default
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Keyspace to begin in
+    /// Keyspace to begin with
     #[arg(short, long, value_name = "NAME")]
     pub keyspace: Option<String>,
-    /// Go on after a statement that fails
+    /// Continue after a statement that fails
     #[arg(long)]
     pub keep_going: bool,
 }

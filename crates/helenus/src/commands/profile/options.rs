@@ -34,13 +34,13 @@ pub struct ProfileOptions {
 /// Commands on profiles that were written before.
 #[derive(Subcommand, Clone, Debug)]
 pub(super) enum Command {
-    /// Set two profiles side by side, with ratios
+    /// Print two profiles side by side, with ratios
     #[command(after_help = "Example:\n  helenus profile compare cassandra.json helenus.json")]
     Compare {
-        /// The one that is compared with
+        /// The first profile
         #[arg(value_name = "A.json")]
         first: PathBuf,
-        /// The one that is compared
+        /// The second profile
         #[arg(value_name = "B.json")]
         second: PathBuf,
     },
@@ -55,8 +55,8 @@ pub(super) struct RunOptions {
     /// Profile a CQL server: Helenus, Cassandra
     #[arg(long, value_name = "IP:PORT")]
     pub cql: Option<String>,
-    /// Profile a server of the old RPC interface: get_slice with names, start, reversed and count. Together with --cql both
-    /// read the same tables, of COMPACT STORAGE, and are set side by side
+    /// Profile a server of the RPC interface (Thrift): get_slice with names, start, reversed and count. Together with
+    /// --cql both read the same tables, with COMPACT STORAGE, and are printed side by side
     #[arg(long, value_name = "IP:PORT")]
     pub rpc: Option<String>,
     /// Directory of the database in this process; without it a temporary one, removed at the end
@@ -65,46 +65,46 @@ pub(super) struct RunOptions {
     /// Block cache of the database in this process, MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, conflicts_with_all = ["cql", "rpc"])]
     pub cache: u64,
-    /// Rows to load and read, by name; all without it
+    /// Rows to load and read, by name; all by default
     #[arg(long, value_enum, value_delimiter = ',')]
     pub rows: Vec<Row>,
-    /// Cases to measure; all without it
+    /// Cases to measure; all by default
     #[arg(long, value_enum, value_delimiter = ',')]
     pub cases: Vec<Test>,
     /// Read a table of small rows by key as it grows to these sizes, such as 0.1GB,1GB,10GB. Without --rows and --cases
     /// nothing else is measured
     #[arg(long, value_name = "SIZE", value_delimiter = ',', conflicts_with_all = ["cql", "rpc", "keep"])]
     pub sizes: Vec<Size>,
-    /// Queries timed of each case and row; the texts took 10
+    /// Number of timed queries for each case and row; the texts took 10
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub repeats: u64,
-    /// Queries of each case and row put before those that are timed. A server in Java needs thousands to get up to speed
+    /// Number of queries for each case and row before the timed ones. A server in Java needs thousands to get up to
+    /// speed
     #[arg(long, default_value_t = 20)]
     pub discard: u64,
-    /// What the random pages are drawn with
+    /// Seed of the random pages
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Keyspace of the two tables. It is dropped first, unless --keep is given
     #[arg(long, default_value = "profile")]
     pub keyspace: String,
-    /// Read rows that an earlier run has loaded; load only those that are missing
+    /// Read the rows that an earlier run has loaded; load only those that are missing
     #[arg(long)]
     pub keep: bool,
     /// Version of the native protocol
     #[arg(long, default_value_t = 4, conflicts_with = "in_process", value_parser = clap::value_parser!(u8).range(3..=5))]
     pub protocol: u8,
-    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load. Without it
-    /// ./data and servers in memory are looked at for the one at the address
+    /// Data directory of a Helenus server on this machine, which is then flushed and compacted after the load. Without
+    /// it, the server at the address is looked for in ./data and among servers in memory
     #[arg(long, value_name = "DIR", conflicts_with = "in_process")]
     pub server_data: Option<PathBuf>,
-    /// Shell command to run after the load, such as nodetool's flush and compact: another server than Helenus cannot be
-    /// told to otherwise
+    /// Shell command to run after the load, such as nodetool's flush and compact for a server other than Helenus
     #[arg(long, value_name = "COMMAND")]
     pub after_load: Option<String>,
-    /// What to call the subject in results; by default how it was reached
+    /// Name of the subject in results; by default how it was reached
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
-    /// Write the results as JSON; `-` writes them to standard output, in place of the table
+    /// Write the results as JSON; `-` writes them to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write a page with curves: one file of HTML that needs no network

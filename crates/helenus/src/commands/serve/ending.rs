@@ -21,8 +21,8 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Installs the handlers. Call this before anything announces the server, because whoever reads the announcement
-    /// may send a signal at once.
+    /// Installs the handlers. Call this before anything announces the server: a reader of the announcement may send a
+    /// signal at once.
     pub fn new() -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();

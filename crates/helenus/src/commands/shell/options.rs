@@ -22,7 +22,7 @@ pub struct ShellOptions {
     /// Server, as HOST or HOST:PORT [default: 127.0.0.1]
     #[arg(value_name = "HOST", env = "CQLSH_HOST")]
     pub host: Option<String>,
-    /// Its port, if HOST does not say [default: 9042]
+    /// Port of the server, if HOST does not contain it [default: 9042]
     #[arg(value_name = "PORT", env = "CQLSH_PORT")]
     pub port: Option<u16>,
     /// Run these statements and end
@@ -43,10 +43,10 @@ pub struct ShellOptions {
     /// How results are shown: json is one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
-    /// End at the first statement that fails; the exit code is 1 then in any case
+    /// End at the first statement that fails; the exit code is 1 after a failure in any case
     #[arg(long)]
     pub stop_on_error: bool,
-    /// Colours although this is no terminal
+    /// Use colours although the output is no terminal
     #[arg(short = 'C', long, conflicts_with = "no_color")]
     pub color: bool,
     /// No colours
@@ -55,7 +55,7 @@ pub struct ShellOptions {
     /// Prompt and edit lines although the input is no terminal
     #[arg(short, long)]
     pub tty: bool,
-    /// Rows asked of the server at a time, and shown at a time on a terminal
+    /// Rows to request at a time, and to show at a time on a terminal
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..))]
     pub page_size: i32,
     /// Seconds to wait for an answer [default: 10]
@@ -67,10 +67,10 @@ pub struct ShellOptions {
     /// Do not write statements to the history file
     #[arg(long)]
     pub disable_history: bool,
-    /// File of defaults [default: ~/.cassandra/cqlshrc, if it is there]
+    /// File of defaults [default: ~/.cassandra/cqlshrc, if it exists]
     #[arg(long, value_name = "FILE")]
     pub cqlshrc: Option<PathBuf>,
-    /// TLS, which this shell does not have: it says what to do instead
+    /// TLS, which this shell does not support: prints what to do instead
     #[arg(long)]
     pub ssl: bool,
 }

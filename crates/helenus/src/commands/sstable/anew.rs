@@ -33,7 +33,7 @@ pub struct UpgradeOptions {
     /// SSTables, by any of their files, or folders of SSTables
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The folder for the new ones; made if it is not there
+    /// The folder for the new ones; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// The version to write
@@ -51,10 +51,10 @@ pub struct SplitOptions {
     /// SSTables, by any of their files, or folders of SSTables
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The folder for the new ones; made if it is not there
+    /// The folder for the new ones; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// MiB of the data file of each
+    /// Size in MiB of the data file of each new SSTable
     #[arg(short, long, value_name = "MIB", default_value_t = 50)]
     size: u64,
     /// Print a line of JSON an SSTable

@@ -31,7 +31,7 @@ pub struct MetadataOptions {
     /// SSTables, by any of their files, or folders; folders in folders are looked into
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Seconds that tombstones are kept, for the estimate of those that may go
+    /// Seconds that tombstones are kept, for the estimate of droppable ones
     #[arg(short, long, value_name = "SECONDS", default_value_t = 0)]
     gc_grace_seconds: i64,
     /// A line of JSON an SSTable

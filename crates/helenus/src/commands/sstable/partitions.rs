@@ -31,16 +31,16 @@ pub struct PartitionsOptions {
     /// SSTables, by any of their files, or folders; folders in folders are looked into
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Name the partitions of at least so many bytes: a number, or one with KiB, MiB, GiB
+    /// Name the partitions of at least this many bytes: a number, or one with KiB, MiB, GiB
     #[arg(short = 't', long, value_name = "SIZE", value_parser = parse_size)]
     min_size: Option<u64>,
-    /// Name the partitions of at least so many rows
+    /// Name the partitions of at least this many rows
     #[arg(short = 'w', long, value_name = "ROWS")]
     min_rows: Option<u64>,
-    /// Name the partitions of at least so many cells
+    /// Name the partitions of at least this many cells
     #[arg(short = 'c', long, value_name = "CELLS")]
     min_cells: Option<u64>,
-    /// Name the partitions of at least so many tombstones
+    /// Name the partitions of at least this many tombstones
     #[arg(short = 'o', long, value_name = "TOMBSTONES")]
     min_tombstones: Option<u64>,
     /// Only the partition of this key
@@ -52,7 +52,7 @@ pub struct PartitionsOptions {
     /// Only sizes: rows, cells and tombstones are not counted
     #[arg(short = 'y', long)]
     partitions_only: bool,
-    /// Seconds since 1970 at which what expires counts as expired; now, if not given
+    /// Time in seconds since 1970 at which cells and rows count as expired; the present by default
     #[arg(short = 'u', long, value_name = "SECONDS")]
     current_timestamp: Option<i64>,
     /// A line of JSON for each partition named, and one for each SSTable

@@ -45,13 +45,13 @@ pub struct ScrubOptions {
     /// SSTables, by any of their files, or folders of SSTables
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// A folder for the new ones, made if it is not there; without it they take the place of the old
+    /// A folder for the new ones, created if it does not exist; by default they replace the old ones
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Go on in tables of counters too: what is lost makes their counts too small
+    /// Continue in tables of counters too: lost data makes their counts too small
     #[arg(short, long)]
     skip_corrupted: bool,
-    /// Keep rows with values that are none of their columns' types
+    /// Keep rows with values that are invalid in their columns' types
     #[arg(short, long)]
     no_validate: bool,
     /// Write rows whose time of expiry overflowed (CASSANDRA-14092) again, to expire on 2038-01-19 at 03:14:06 UTC

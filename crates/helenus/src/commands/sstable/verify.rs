@@ -29,7 +29,7 @@ pub struct VerifyOptions {
     /// SSTables, by any of their files, or folders; folders in folders are looked into
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only what opening shows: components, Statistics.db, filter, index footers, offsets of chunks
+    /// Check only what opening reads: components, Statistics.db, filter, index footers, chunk offsets
     #[arg(short, long)]
     quick: bool,
     /// A line of JSON an SSTable

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 #[derive(ValueEnum, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Interface {
-    /// Calls of the old RPC interface: `batch_mutate`, `get_slice`, `add`
+    /// Calls of the RPC interface (Thrift): `batch_mutate`, `get_slice`, `add`
     Rpc,
     /// CQL over the native protocol, each statement with its values in its text
     Cql,
     /// CQL over the native protocol, statements prepared once
     #[default]
     Prepared,
-    /// The first dialect of CQL (2.0) over the RPC interface: `execute_cql_query`
+    /// CQL 2 over the RPC interface: `execute_cql_query`
     Cql2,
 }
 

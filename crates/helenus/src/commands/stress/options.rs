@@ -38,57 +38,57 @@ pub(super) struct LoadOptions {
     /// Server to load
     #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:9042")]
     pub host: String,
-    /// Over the old RPC interface at this address, in the place of CQL. Tables are of COMPACT STORAGE then, and CQL reads
-    /// and writes the same
+    /// Use the RPC interface (Thrift) at this address instead of CQL. Its tables have COMPACT STORAGE, and CQL reads
+    /// and writes the same ones
     #[arg(long, global = true, value_name = "IP:PORT")]
     pub rpc: Option<String>,
     /// Interface of the requests; `prepared`, or `rpc` if --rpc is given
     #[arg(long, global = true, value_enum)]
     pub over: Option<Interface>,
-    /// Keyspace of the tables; made if it is not there
+    /// Keyspace of the tables; created if it does not exist
     #[arg(long, global = true, default_value = "stress")]
     pub keyspace: String,
-    /// Rows written, or rows that are there to be read
+    /// Number of rows to write, or of existing rows to read
     #[arg(long, global = true, default_value_t = 1_000_000)]
     pub rows: u64,
-    /// Seconds to run; without it insert and load write each row once, and reads run for 10
+    /// Seconds to run; by default insert and load write each row once, and reads run for 10
     #[arg(long, global = true, value_name = "SECONDS")]
     pub duration: Option<f64>,
-    /// Requests to send; without it as many as the duration allows
+    /// Requests to send; by default as many as the duration allows
     #[arg(long, global = true, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,
-    /// Requests a second over all connections, sent when they are due whatever the server does. Latencies count from that
-    /// moment. Without it each request in flight is followed by the next
+    /// Requests a second over all connections, sent when they are due whatever the server does; latencies count from
+    /// that time. By default each answer is followed by the next request
     #[arg(long, global = true, value_name = "PER_SECOND", value_parser = rate)]
     pub rate: Option<f64>,
     /// Seconds to run before anything is measured
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 0.0)]
     pub warmup: f64,
-    /// Connections, at most one a request in flight
+    /// Number of connections, at most one for each request in flight
     #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
     /// Requests in flight over all connections
     #[arg(long, global = true, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub in_flight: u32,
-    /// Threads that share the connections out among them
+    /// Number of threads, which share the connections
     #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
     /// Version of the native protocol
     #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u8).range(3..=5))]
     pub protocol: u8,
-    /// Process of the server, on this machine: its CPU time and memory are reported too
+    /// Process id of the server on this machine: its CPU time and memory are reported too
     #[arg(long, global = true, value_name = "PID")]
     pub server_pid: Option<u32>,
     /// Drop the keyspace first
     #[arg(long, global = true)]
     pub fresh: bool,
-    /// Print the figures as JSON in the place of progress and table; with `=FILE` write them there
+    /// Print the results as JSON instead of progress and table; with `=FILE` write them there
     #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
     /// Write a page with throughput and latency over time and histograms: one file of HTML that needs no network
     #[arg(long, global = true, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// What to call the run in its results
+    /// Name of the run in its results
     #[arg(long, global = true, value_name = "TEXT")]
     pub label: Option<String>,
     /// Show no progress
@@ -148,21 +148,21 @@ impl LoadOptions {
 /// Options of `interfaces`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct InterfacesOptions {
-    /// Interfaces to compare, the first of them with the others; without it all that can be reached: CQL and CQL prepared, and
-    /// with --rpc RPC and the first dialect
+    /// Interfaces to compare, the first of them with the others; by default all that can be reached: CQL and CQL
+    /// prepared, and with --rpc also RPC and CQL 2
     #[arg(long, value_enum, value_delimiter = ',')]
     pub interfaces: Vec<Interface>,
-    /// Tests to make, in this order
+    /// Tests to run, in this order
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Test::ALL)]
     pub tests: Vec<Test>,
-    /// Times to make each test over each interface, in turn; the run of median rate is shown
+    /// Number of runs of each test over each interface, in turn; the run of median rate is shown
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub runs: u16,
     /// As many rows as the old benchmark had: 20 million, and 10 million with an index and of counters
     #[arg(long)]
     pub as_in_the_text: bool,
-    /// Data directory of a Helenus server on this machine: it is told to flush and compact before the reads. Without it
-    /// ./data and servers in memory are looked at for the one at the address
+    /// Data directory of a Helenus server on this machine, which is then flushed and compacted before the reads.
+    /// Without it, the server at the address is looked for in ./data and among servers in memory
     #[arg(long, value_name = "DIR")]
     pub server_data: Option<PathBuf>,
 }
@@ -187,20 +187,20 @@ impl Test {
 /// Options of `mailings`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct MailingsOptions {
-    /// Users; the text had 3,660,761
+    /// Number of users; the text had 3,660,761
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..10_000_000))]
     pub users: u64,
-    /// Users of the second day; the text had 1,576,592. Without it its share of them
+    /// Number of users with mail on the second day; the text had 1,576,592. By default the same share
     #[arg(long)]
     pub second_day: Option<u64>,
     /// As many users as the text had, on both days
     #[arg(long, conflicts_with_all = ["users", "second_day"])]
     pub as_in_the_text: bool,
-    /// Parts to do, in this order; `settle` is flush and compaction
+    /// Parts to run, in this order; `settle` is flush and compaction
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
     pub parts: Vec<Part>,
-    /// Data directory of a Helenus server on this machine: it is told to flush and compact after the load. Without it
-    /// ./data and servers in memory are looked at for the one at the address
+    /// Data directory of a Helenus server on this machine, which is then flushed and compacted after the load. Without
+    /// it, the server at the address is looked for in ./data and among servers in memory
     #[arg(long, value_name = "DIR")]
     pub server_data: Option<PathBuf>,
 }
@@ -252,24 +252,25 @@ pub(super) enum Kind {
         after_help = "Example:\n  helenus stress interfaces --rpc 127.0.0.1:9160 --rows 1000000 --runs 3 --report interfaces.html"
     )]
     Interfaces(InterfacesOptions),
-    /// Run the statements of a file, with values made as it says
+    /// Run the statements of a file, with generated values
     #[command(after_help = "Example:\n  helenus stress run shop.toml --duration 60")]
     Run {
         /// The file, in TOML
         #[arg(value_name = "FILE.toml")]
         file: PathBuf,
     },
-    /// Set two results side by side
+    /// Print two results side by side, with ratios
     #[command(after_help = "Example:\n  helenus stress compare before.json after.json")]
     Compare {
-        /// The one that is compared with
+        /// The first results
         #[arg(value_name = "A.json")]
         first: PathBuf,
-        /// The one that is compared
+        /// The second results; the ratios are second to first
         #[arg(value_name = "B.json")]
         second: PathBuf,
     },
     /// Load the mailings of an old text, compact them, get each user's email and slice each user's mails, and check all
+    /// answers
     #[command(after_help = "Example:\n  helenus stress mailings --users 200000 --server-data ./data")]
     Mailings(MailingsOptions),
     /// Write one wide partition, names of 10 bytes and values of 25, in unlogged batches
@@ -286,10 +287,10 @@ pub(super) enum Kind {
     Slice {
         #[command(flatten)]
         table: WideTable,
-        /// Where slices begin
+        /// Start of the slices
         #[arg(long, value_enum, default_value_t = Start::Random)]
         start: Start,
-        /// From higher names to lower ones, from the end of the partition
+        /// Read from higher names to lower ones, from the end of the partition
         #[arg(long)]
         reversed: bool,
         /// Rows a slice

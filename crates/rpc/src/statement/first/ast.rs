@@ -1,17 +1,17 @@
-//! Statements of the first dialect.
+//! Statements of CQL 2.
 
 use helenus_wire::thrift::ConsistencyLevel;
 
-/// A name or value as it was written.
+/// A name or value as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Term {
     /// A word, number, UUID or text.
     Text(String),
-    /// `?`, by its place.
+    /// `?`, with its index.
     Marker(usize),
 }
 
-/// How a relation compares.
+/// The operator of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -21,7 +21,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// `name = value` and the like in WHERE.
+/// A relation in WHERE, such as `name = value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relation {
     pub(super) name: Term,
@@ -29,7 +29,7 @@ pub(super) struct Relation {
     pub(super) value: Term,
 }
 
-/// Which columns a SELECT wants.
+/// The columns of a SELECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Columns {
     /// `*`.
@@ -57,12 +57,12 @@ pub(super) struct Select {
     pub(super) family: FamilyName,
     pub(super) level: Option<ConsistencyLevel>,
     pub(super) relations: Vec<Relation>,
-    /// `name IN (..)`, instead of relations.
+    /// `name IN (..)`, in place of relations.
     pub(super) keys: Option<(Term, Vec<Term>)>,
     pub(super) limit: Option<i32>,
 }
 
-/// USING.
+/// The options after USING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Using {
     pub(super) level: Option<ConsistencyLevel>,
@@ -70,19 +70,19 @@ pub(super) struct Using {
     pub(super) ttl_s: Option<i32>,
 }
 
-/// What a column is set to.
+/// The operation on a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Set(Term),
-    /// `a = b + 1`: the column named again, and the number with its sign.
+    /// `a = b + 1`: the column `b`, the number, and whether it is subtracted.
     Count(Term, Term, bool),
 }
 
-/// What a modification does to its rows.
+/// The change that a statement makes to its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Set(Vec<(Term, Operation)>),
-    /// Columns; none for the row whole.
+    /// The columns to delete; empty: the whole row.
     Delete(Vec<Term>),
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Modify {
     pub(super) change: Change,
 }
 
-/// What ALTER TABLE changes.
+/// The change of ALTER TABLE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Alteration {
     /// ALTER or ADD a column with a type.

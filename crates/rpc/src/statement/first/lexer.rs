@@ -1,28 +1,28 @@
-//! Words and signs of the first dialect.
+//! The lexer of CQL 2.
 //!
-//! A word may begin with a digit (`d41d8cd9`, `03c7c0ac` and `00000000000001` are all bytes in digits), and may have colons
-//! where an option is named (`strategy_options:replication_factor`).
+//! A word may begin with a digit: `d41d8cd9`, `03c7c0ac` and `00000000000001` are all hexadecimal bytes. In an option's
+//! name it may contain colons (`strategy_options:replication_factor`).
 
 use crate::error::{Result, invalid};
 
-/// A word or sign.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// Letters, digits, underscores; numbers; UUIDs.
     Word(String),
-    /// Between quotes.
+    /// A quoted text.
     Text(String),
     /// `..`.
     Range,
     /// `?`.
     Marker,
-    /// Any other sign, of one character, or one that compares.
+    /// Any other sign: a single character, or a comparison.
     Sign(&'static str),
 }
 
 const SIGNS: [&str; 16] = ["<=", ">=", "(", ")", ",", ";", "=", "<", ">", "*", "+", "-", ".", ":", "{", "}"];
 
-/// Takes a statement apart.
+/// Splits a statement into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -59,7 +59,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
     Ok(tokens)
 }
 
-/// What is behind a comment, if one begins here.
+/// The rest after a comment, if one begins here.
 fn comment(rest: &str) -> Option<&str> {
     if let Some(rest) = rest.strip_prefix("/*") {
         return Some(rest.split_once("*/").map_or("", |(_, after)| after));

@@ -1,7 +1,7 @@
-//! The first dialect of CQL (2.0, as Cassandra 0.8 to 1.2 had it), over column families.
+//! CQL 2 (the dialect of Cassandra 0.8 to 1.2), over column families.
 //!
-//! Column names and values are words or texts that the comparator and the validators read; the row key has a name, `KEY`
-//! unless the family gives it another. Source: `org.apache.cassandra.cql` of Cassandra 2.1.
+//! Column names and values are words or texts that the comparator and the validators parse. The row key is named `KEY`,
+//! unless the family has another name for it. Source: `org.apache.cassandra.cql` of Cassandra 2.1.
 
 mod ast;
 mod calls;

@@ -1,4 +1,4 @@
-//! UPDATE, INSERT, DELETE and BATCH of the first dialect: one write, whatever the statements.
+//! UPDATE, INSERT, DELETE and BATCH of CQL 2: one write for all statements.
 
 use super::ast::{Change as Wanted, Modify, Operation, Term, Using};
 use super::term::{Variables, check_names_key};
@@ -12,7 +12,7 @@ use helenus_model::mutation::Mutation;
 use helenus_wire::thrift::{Column, ConsistencyLevel, CqlResult, CqlResultType};
 use std::sync::Arc;
 
-/// When a statement's columns are written.
+/// The times that a statement's columns are written with.
 #[derive(Clone, Copy)]
 struct Moment {
     now_s: i64,
@@ -21,7 +21,7 @@ struct Moment {
 }
 
 impl Rpc {
-    /// Runs modifications. `batch` is the USING of the batch that they stand in.
+    /// Runs modifications. `batch` is the USING of the surrounding batch.
     pub(super) fn first_modify(
         &self,
         statements: &[Modify],
@@ -63,7 +63,7 @@ impl Rpc {
         let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !counting.updates.is_empty() {
             ticket = self.count_all(&counting, manner)?;
-            // A call that has counted cannot be run again.
+            // After counters were changed, the call cannot be run again, so it must block if needed.
             manner.may_block = true;
         }
         if !plain.updates.is_empty() {
@@ -84,7 +84,7 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn changed(&mut self, wanted: &Wanted) -> Result<helenus_model::mutation::PartitionUpdate> {
-        // Names and values that the changes borrow.
+        // Owns the names and values that the changes borrow.
         let mut columns: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         match wanted {
             Wanted::Delete(names) => {
@@ -133,7 +133,7 @@ impl Row<'_> {
         Ok(name)
     }
 
-    /// What a column is set to, or the number added to it.
+    /// The value that a column is set to, or the number added to it.
     fn value(&self, column: &Term, name: &[u8], operation: &Operation) -> Result<Vec<u8>> {
         match operation {
             Operation::Set(term) => {

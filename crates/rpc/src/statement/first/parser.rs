@@ -1,4 +1,4 @@
-//! Reads statements of the first dialect.
+//! The parser of CQL 2.
 
 use super::ast::{
     Alteration, Change, Columns, Comparison, FamilyName, Modify, Operation, Relation, Select, Statement,
@@ -8,7 +8,7 @@ use super::lexer::{Token, tokens};
 use crate::error::{Result, invalid};
 use helenus_wire::thrift::ConsistencyLevel;
 
-/// Reads a statement. Also returns how many markers it has.
+/// Parses a statement. Also returns the number of its markers.
 pub(super) fn parse(text: &str) -> Result<(Statement, usize)> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, markers: 0 };
     let statement = parser.statement()?;
@@ -46,7 +46,7 @@ impl Parser {
         matches!(self.peek(), Some(Token::Word(found)) if found.eq_ignore_ascii_case(word))
     }
 
-    /// Takes a word if it comes next.
+    /// Consumes a word if it is next.
     fn word(&mut self, word: &str) -> bool {
         let found = self.is_word(word);
         self.at += usize::from(found);
@@ -61,7 +61,7 @@ impl Parser {
         if words.iter().any(|word| self.word(word)) { Ok(()) } else { self.unexpected() }
     }
 
-    /// Takes a sign if it comes next.
+    /// Consumes a sign if it is next.
     fn sign(&mut self, sign: &str) -> bool {
         let found = matches!(self.peek(), Some(Token::Sign(found)) if *found == sign);
         self.at += usize::from(found);
@@ -72,7 +72,7 @@ impl Parser {
         if self.sign(sign) { Ok(()) } else { self.unexpected() }
     }
 
-    /// A word or text.
+    /// Parses a word or text.
     fn name(&mut self) -> Result<String> {
         match self.peek() {
             Some(Token::Word(text) | Token::Text(text)) => {
@@ -291,7 +291,7 @@ impl Parser {
         Ok(Modify { family, key_name, keys: vec![key], using, change: Change::Set(columns) })
     }
 
-    /// `column = value`, `column = column + 1`, `column = column - 1`.
+    /// Parses `column = value`, `column = column + 1`, `column = column - 1`.
     fn assignment(&mut self) -> Result<(Term, Operation)> {
         let column = self.term()?;
         self.expect_sign("=")?;
@@ -302,7 +302,7 @@ impl Parser {
         if self.sign("-") {
             return Ok((column, Operation::Count(value, self.term()?, true)));
         }
-        // `c = c -1`: the sign was taken for the number's.
+        // In `c = c -1`, the lexer has made the sign part of the number.
         if matches!(self.peek(), Some(Token::Word(word)) if word.starts_with('-')) {
             return Ok((column, Operation::Count(value, self.term()?, false)));
         }
@@ -374,7 +374,7 @@ impl Parser {
         Ok(Statement::CreateFamily { name, key, columns, properties })
     }
 
-    /// A type's name or class.
+    /// The name or class of a type.
     fn ty(&mut self) -> Result<String> {
         self.name()
     }
@@ -387,7 +387,7 @@ impl Parser {
         loop {
             let name = self.name()?;
             self.expect_sign("=")?;
-            // What stands behind a colon may be the name of a datacenter.
+            // The part after a colon may be the name of a datacenter, so its case is kept.
             let name = match name.split_once(':') {
                 Some((group, option)) => format!("{}:{option}", group.to_ascii_lowercase()),
                 None => name.to_ascii_lowercase(),

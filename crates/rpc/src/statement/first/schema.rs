@@ -1,4 +1,4 @@
-//! CREATE, ALTER, DROP and TRUNCATE of the first dialect: definitions of the interface, made from the statement.
+//! CREATE, ALTER, DROP and TRUNCATE of CQL 2: converted to definitions of the RPC interface.
 
 use super::ast::{Alteration, Statement, Term};
 use crate::calls::{Rpc, Work};
@@ -9,7 +9,7 @@ use helenus_model::types::quote_identifier;
 use helenus_wire::thrift::{CfDef, ColumnDef, IndexType, KsDef, Map, Text};
 use std::borrow::Cow;
 
-/// Types by their names in the dialect (`CFPropDefs.comparators`).
+/// The type names of CQL 2 (`CFPropDefs.comparators`).
 const TYPES: [(&str, &str); 14] = [
     ("ascii", "AsciiType"),
     ("bigint", "LongType"),
@@ -27,7 +27,7 @@ const TYPES: [(&str, &str); 14] = [
     ("varint", "IntegerType"),
 ];
 
-/// Options that were options once, and are read over.
+/// Options of former versions, which are ignored.
 const OBSOLETE: [&str; 10] = [
     "row_cache_size",
     "key_cache_size",

@@ -1,4 +1,4 @@
-//! SELECT of the first dialect: columns of rows by key, of a range of rows, or of those that an index finds.
+//! SELECT of CQL 2: columns of rows by key, of a range of rows, or of rows found by an index.
 
 use super::ast::{Columns, Comparison, Relation, Select, Term};
 use super::term::{Variables, check_names_key, key_name, names_key};
@@ -17,15 +17,15 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Rows of an answer, and columns of a row, unless the statement says otherwise.
+/// The default limits: rows of an answer, and columns of a row.
 const ROWS: i32 = 10_000;
 const COLUMNS: i32 = 10_000;
 
-/// What WHERE says.
+/// The conditions of WHERE.
 #[derive(Default)]
 struct Where<'s> {
     keys: Vec<Vec<u8>>,
-    /// First and last key of a range, each with whether it counts itself.
+    /// The first and the last key of a range, each with whether it is included.
     from: Option<(Vec<u8>, bool)>,
     to: Option<(Vec<u8>, bool)>,
     columns: Vec<&'s Relation>,
@@ -118,7 +118,7 @@ fn wheres<'s>(select: &'s Select, family: &Family, variables: &Variables<'_>) ->
             continue;
         }
         let key = match (relation.comparison, relation.value.text()) {
-            // Ends of the ring.
+            // In a range, an empty text stands for an end of the ring.
             (Comparison::Equal, _) => relation.value.key(table, variables)?,
             (_, "") if matches!(relation.value, Term::Text(_)) => Vec::new(),
             _ => relation.value.key(table, variables)?,
@@ -147,7 +147,7 @@ fn wheres<'s>(select: &'s Select, family: &Family, variables: &Variables<'_>) ->
     Ok(found)
 }
 
-/// The stretch of the ring that WHERE means.
+/// The position range of WHERE.
 fn range(found: &Where<'_>) -> helenus_engine::read::KeyRange {
     let mut range = helenus_engine::read::KeyRange::all();
     if let Some((key, included)) = found.from.as_ref().filter(|(key, _)| !key.is_empty()) {
@@ -214,20 +214,20 @@ fn wanted(select: &Select, family: &Arc<Family>, variables: &Variables<'_>) -> R
     Wanted::range(family, None, &range, slice)
 }
 
-/// A class's name without its package and parameters (`TypeParser.getShortName`).
+/// A class name without package and parameters (`TypeParser.getShortName`).
 fn short(class: &str) -> String {
     let name = class.split('(').next().unwrap_or_default();
     name.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
-/// A column asked for by name, with its bytes; `None` for the row key.
+/// A column requested by name, with its serialised name; `None` for the row key.
 type Named<'a> = (&'a Term, Option<Vec<u8>>);
 
-/// How the rows are shown.
+/// How the rows are presented.
 struct Shown<'a> {
     select: &'a Select,
     family: &'a Family,
-    /// The columns asked for by name, with their bytes; `None` for the row key.
+    /// The columns requested by name.
     names: Option<Vec<Named<'a>>>,
     key_name: String,
 }
@@ -324,7 +324,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What stands in the place of a timestamp with the row key.
+/// The timestamp of the row key in the answer.
 const KEY_TIMESTAMP: i64 = -1;
 
 fn default_value(family: &Family) -> String {
@@ -332,13 +332,13 @@ fn default_value(family: &Family) -> String {
     short(&ty.class_name())
 }
 
-/// A row that was found, its columns all of one kind.
+/// A row of the result.
 struct FoundRow<'r> {
     key: &'r [u8],
     columns: Vec<Column<'r>>,
 }
 
-/// A counter's number as bytes, which is how the answer has it.
+/// The value of a counter as serialised in the answer.
 fn number(found: &ColumnOrSuperColumn<'_>) -> Option<[u8; 8]> {
     found.counter_column.as_ref().map(|counter| counter.value.to_be_bytes())
 }

@@ -1,4 +1,4 @@
-//! Terms as bytes of the type that they are for, and names of families and keys.
+//! Serialises terms by their types, and resolves the names of families and keys.
 
 use super::ast::{FamilyName, Term};
 use crate::calls::{Rpc, Work};
@@ -21,7 +21,7 @@ impl Term {
         }
     }
 
-    /// What was written; nothing for a marker.
+    /// The written text; empty for a marker.
     pub(super) fn text(&self) -> &str {
         match self {
             Term::Text(text) => text,
@@ -29,7 +29,7 @@ impl Term {
         }
     }
 
-    /// A value of a type.
+    /// Serialises the term as a value of type `ty`.
     pub(super) fn value(&self, ty: &CqlType, variables: &Variables<'_>) -> Result<Vec<u8>> {
         match self.marker(variables) {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -37,7 +37,7 @@ impl Term {
         }
     }
 
-    /// A name of a comparator; an empty one stands for an end of the row.
+    /// Serialises the term as a name of a comparator; an empty name is an end of the row.
     pub(super) fn column(&self, comparator: &Comparator, variables: &Variables<'_>) -> Result<Vec<u8>> {
         match self.marker(variables) {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -46,7 +46,7 @@ impl Term {
         }
     }
 
-    /// A row key.
+    /// Serialises the term as a row key.
     pub(super) fn key(&self, table: &Table, variables: &Variables<'_>) -> Result<Vec<u8>> {
         let key = match &table.partition_key[..] {
             [only] => self.value(&only.ty, variables)?,
@@ -57,7 +57,7 @@ impl Term {
     }
 }
 
-/// The name of the row key: KEY, unless the family gives it another.
+/// The name of the row key: KEY, unless the family has another name for it.
 pub(super) fn key_name(table: &Table) -> String {
     match &table.partition_key[..] {
         [only] if &*only.name == "key" => "KEY".to_owned(),
@@ -66,12 +66,12 @@ pub(super) fn key_name(table: &Table) -> String {
     }
 }
 
-/// Whether a term names the row key.
+/// Whether a term is the name of the row key.
 pub(super) fn names_key(term: &Term, table: &Table) -> bool {
     term.text().eq_ignore_ascii_case(&key_name(table))
 }
 
-/// Refuses another name in the row key's place.
+/// Checks that a term is the name of the row key.
 pub(super) fn check_names_key(term: &Term, table: &Table) -> Result<()> {
     if names_key(term, table) {
         return Ok(());
@@ -84,7 +84,7 @@ pub(super) fn check_names_key(term: &Term, table: &Table) -> Result<()> {
 }
 
 impl Rpc {
-    /// A column family by the name that a statement gives.
+    /// Looks up a column family that a statement names.
     pub(super) fn named(&self, name: &FamilyName, work: &mut Work<'_>) -> Result<Arc<Family>> {
         let family = match &name.keyspace {
             None => self.family(work.session, &name.name)?,

@@ -1,4 +1,4 @@
-//! Tests of the estimator: how near it is, its bytes, and every size that other programs may have chosen.
+//! Tests of the estimator: its error, its format, and all sizes that other programs may use.
 
 use super::*;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn merged_estimators_count_common_keys_once() {
     }
 }
 
-/// How far an estimate of n keys may lie from n: five standard errors of 1.04 / sqrt(2^p), and a key or two.
+/// Whether an estimate of n keys is near n: within five standard errors of 1.04 / sqrt(2^p), and two keys.
 fn is_near(estimate: u64, n: u64, p: u32) -> bool {
     let error = 5.0 * 1.04 / 2_f64.powi(p as i32).sqrt();
     (estimate as f64 - n as f64).abs() <= n as f64 * error + 2.0
@@ -80,7 +80,7 @@ fn estimators_of_every_size_are_read_written_back_and_merged() {
         let what =
             format!("seed {seed}, case {case}: {sizes:?} {keys} keys, {other_sizes:?} {other_keys} keys");
         let mut merged = counted(sizes, from..from + keys);
-        // A prefix of few bits has collisions of its own.
+        // Hash prefixes of few bits collide.
         let slack = |sizes: Sizes| sizes.p.min(sizes.sp.saturating_sub(2).max(P_MIN));
         assert!(is_near(merged.estimate(), keys, slack(sizes)), "{what}: {}", merged.estimate());
         let written = bytes(&merged);

@@ -43,13 +43,13 @@ pub struct DumpOptions {
     /// Print what Cassandra's sstabledump prints
     #[arg(long)]
     sstabledump: bool,
-    /// As sstabledump -l: a line a partition, in its words
+    /// As sstabledump -l: a line for each partition, in its format
     #[arg(short = 'l', conflicts_with = "debug")]
     lines: bool,
     /// Only partition keys
     #[arg(short = 'e', long)]
     enumerate_keys: bool,
-    /// As sstabledump -d: a line a row, in Cassandra's internal notation
+    /// As sstabledump -d: a line for each row, in Cassandra's internal notation
     #[arg(short = 'd')]
     debug: bool,
     /// Only the partitions of these keys
@@ -61,10 +61,10 @@ pub struct DumpOptions {
     /// Times as numbers, as sstabledump -t prints them
     #[arg(short = 't', long)]
     raw_timestamps: bool,
-    /// Look into the folders of folders, but for snapshots and backups
+    /// Search subfolders too, except snapshots and backups
     #[arg(short, long)]
     recursive: bool,
-    /// The same as without: lines of JSON
+    /// Lines of JSON, as by default
     #[arg(long)]
     json: bool,
 }
