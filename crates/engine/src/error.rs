@@ -146,6 +146,18 @@ pub enum Error {
         /// Why it is not freed.
         reason: String,
     },
+    /// The tables of the schema would take more memory than is there for them.
+    #[error(
+        "no memory for a larger schema: its tables and columns would take about {} MiB, and {} MiB of memory_limit are \
+         for them; drop tables, or raise memory_limit",
+        bytes >> 20, limit >> 20
+    )]
+    SchemaTooLarge {
+        /// Bytes of all tables after the change, estimated.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The memory account has no room for the request.
     #[error(transparent)]
     NoMemory(Refusal),

@@ -23,9 +23,10 @@ impl From<Error> for CqlError {
             Error::WouldBlock => CqlError::WouldBlock,
             Error::Cancelled => CqlError::Cancelled,
             // Errors after which a client can retry, or which can be fixed while the server runs.
-            Error::LogFull { .. } | Error::NoRoom { .. } | Error::NoMemory(_) => {
-                CqlError::Overloaded(message)
-            }
+            Error::LogFull { .. }
+            | Error::NoRoom { .. }
+            | Error::NoMemory(_)
+            | Error::SchemaTooLarge { .. } => CqlError::Overloaded(message),
             Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
                 "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
             )),

@@ -7,6 +7,7 @@ use crate::index::{attach, stored_tables};
 use crate::journal::Event;
 use crate::schema::{SchemaChange, changes_between};
 use crate::table::TableStore;
+use helenus_host::account;
 use helenus_model::schema::{Schema, Table};
 use std::sync::Arc;
 
@@ -23,6 +24,26 @@ impl<E> From<Error> for DdlError<E> {
     fn from(error: Error) -> DdlError<E> {
         DdlError::Engine(error)
     }
+}
+
+/// Memory of a table beside its columns, measured: its store, an empty memtable, its rows in `system_schema`.
+const TABLE_BYTES: u64 = 16 << 10;
+
+/// Memory of a column, measured with tables of 8,000.
+const COLUMN_BYTES: u64 = 640;
+
+/// The part of the memory of requests that the schema may take: one in so many.
+const SCHEMA_PART: u64 = 2;
+
+/// Estimated memory of the tables of a schema, in bytes.
+pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
+    let columns = |table: &Table| table.columns().count() as u64;
+    stored_tables(schema).map(|(table, _)| TABLE_BYTES + COLUMN_BYTES * columns(&table)).sum()
+}
+
+fn check_memory(bytes: u64) -> Result<(), Error> {
+    let limit = account::limit() / SCHEMA_PART;
+    if bytes > limit { Err(Error::SchemaTooLarge { bytes, limit }) } else { Ok(()) }
 }
 
 impl Database {
@@ -47,7 +68,7 @@ impl Database {
         change: impl FnOnce(&Schema, i64) -> Result<Schema, E>,
     ) -> Result<(Vec<SchemaChange>, Ticket), DdlError<E>> {
         let shared = &self.shared;
-        let _alone = shared.ddl.lock();
+        let mut memory = shared.ddl.lock();
         let present = shared.schema.load_full();
         let timestamp_us = shared.timestamps.next_of_schema()?;
         let mut next = change(&present, timestamp_us).map_err(DdlError::Refused)?;
@@ -58,6 +79,10 @@ impl Database {
         }
         next.version = shared.next_uuid();
         next.epoch = present.epoch + 1;
+        let bytes = schema_bytes(&next);
+        if bytes > memory.bytes() {
+            check_memory(bytes)?;
+        }
         let (added, dropped) = self.stores_after(&next)?;
         let ticket = shared.write(&mutation)?;
         // A schema that may still be refused is not shown to anybody.
@@ -78,6 +103,7 @@ impl Database {
             shared.schema.store(Arc::new(next));
             new_indexes
         };
+        memory.resize(bytes);
         // Before anything that can fail, because nothing else would start these builds.
         new_indexes.into_iter().for_each(|index| shared.index_builds.add(shared, index, true));
         if !dropped.is_empty() {

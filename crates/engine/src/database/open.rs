@@ -1,5 +1,6 @@
 //! Opens a database: lock, log, schema, tables, replay.
 
+use super::ddl::schema_bytes;
 use super::host_id::host_id;
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
@@ -31,6 +32,7 @@ use crate::table::{TableStore, Unreadable, View};
 use crate::timestamps::Timestamps;
 use crate::work::Work;
 use arc_swap::ArcSwap;
+use helenus_host::account::{Charge, Share};
 use helenus_host::{Disk, Host};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::partitions::KeyRange;
@@ -106,7 +108,7 @@ impl Database {
             schema: ArcSwap::from_pointee(system_schema()),
             tables: ArcSwap::from_pointee(Tables::default()),
             gate: Gate::default(),
-            ddl: Mutex::new(()),
+            ddl: Mutex::new(Charge::force(Share::Schema, 0)),
             announcer,
             host_id,
             closing: AtomicBool::new(false),
@@ -142,6 +144,7 @@ impl Database {
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
         finish_imports(shared, &schema)?;
         remove_exports(shared)?;
+        shared.ddl.lock().resize(schema_bytes(&schema));
         shared.schema.store(Arc::new(schema));
         self.open_stores()?;
         Replayer::new(shared, flushed, &|table| !of_schema(table), true)

@@ -17,6 +17,7 @@ use crate::table::TableStore;
 use crate::timestamps::Timestamps;
 use crate::work::Work;
 use arc_swap::ArcSwap;
+use helenus_host::account::Charge;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::schema::{Schema, TableId};
 use helenus_sstable::names::{SsTableId, SsTableIds};
@@ -49,8 +50,8 @@ pub(crate) struct Shared {
     /// Entered by a write from its log record until it is in the memtable; closed to relate a log position to a
     /// memtable.
     pub(crate) gate: Gate,
-    /// Held by a schema change: one at a time.
-    pub(crate) ddl: Mutex<()>,
+    /// Held by a schema change: one at a time. The memory of the schema's tables on the account.
+    pub(crate) ddl: Mutex<Charge>,
     pub(crate) cache: Arc<SharedCache>,
     pub(crate) scratches: ScratchPool,
     pub(crate) memory: MemoryAccount,

@@ -25,12 +25,20 @@ pub enum Share {
     Background,
     /// Cached statements.
     Statements,
+    /// The definitions of tables, and the objects that each table has while the server runs.
+    Schema,
 }
 
 impl Share {
     /// All shares.
-    pub const ALL: [Share; 5] =
-        [Share::Requests, Share::Answers, Share::Arriving, Share::Background, Share::Statements];
+    pub const ALL: [Share; 6] = [
+        Share::Requests,
+        Share::Answers,
+        Share::Arriving,
+        Share::Background,
+        Share::Statements,
+        Share::Schema,
+    ];
 
     /// Its name for messages and metrics.
     #[must_use]
@@ -41,6 +49,7 @@ impl Share {
             Share::Arriving => "arriving",
             Share::Background => "background",
             Share::Statements => "statements",
+            Share::Schema => "schema",
         }
     }
 }
@@ -83,7 +92,7 @@ pub(super) struct Pool {
     shared: AtomicU64,
     one_more: AtomicU64,
     patience_ms: AtomicU64,
-    by_share: [Counted; 5],
+    by_share: [Counted; 6],
     waited: AtomicU64,
     refused: AtomicU64,
     state: Mutex<State>,
@@ -154,6 +163,12 @@ pub fn figures() -> Figures {
     }
 }
 
+/// The most bytes that all shares may hold; `u64::MAX` without a limit.
+#[must_use]
+pub fn limit() -> u64 {
+    POOL.limit()
+}
+
 impl Pool {
     pub(super) const fn new() -> Pool {
         Pool {
@@ -162,7 +177,7 @@ impl Pool {
             shared: AtomicU64::new(u64::MAX),
             one_more: AtomicU64::new(0),
             patience_ms: AtomicU64::new(5000),
-            by_share: [const { Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) } }; 5],
+            by_share: [const { Counted { used: AtomicU64::new(0), peak: AtomicU64::new(0) } }; 6],
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             state: Mutex::new(State { first: None, waiters: BTreeMap::new() }),
@@ -312,9 +327,9 @@ impl Pool {
             waiter.verdict.is_some()
                 || used.saturating_add(waiter.bytes) <= self.most(first == Some(*request))
         };
-        // These bytes will not become free: cached statements stay, and arriving messages become requests that ask for
+        // These bytes will not become free: cached statements and the schema stay, and arriving messages become requests that ask for
         // more.
-        let standing: u64 = [Share::Arriving, Share::Statements]
+        let standing: u64 = [Share::Arriving, Share::Statements, Share::Schema]
             .map(|share| self.by_share[share as usize].used.load(Ordering::Relaxed))
             .iter()
             .sum();
@@ -414,6 +429,15 @@ impl Charge {
     pub(super) fn of_grant(from: Share, share: Share, bytes: u64) -> Charge {
         POOL.move_to(from, share, bytes);
         Charge { share, bytes }
+    }
+
+    /// Changes the number of bytes held, even beyond the limit.
+    pub fn resize(&mut self, bytes: u64) {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => POOL.force(self.share, more),
+            None => POOL.give_back(self.share, self.bytes - bytes),
+        }
+        self.bytes = bytes;
     }
 
     /// Bytes held.

@@ -1,0 +1,79 @@
+//! The schema's tables are on the memory account: a change that has no memory is refused and leaves nothing, a smaller
+//! schema has memory again, and a start takes whatever was there.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use helenus_engine::{Database, DdlError, Error};
+use helenus_host::account::{Split, figures, set_limits};
+use helenus_host::memory;
+use helenus_model::schema::Schema;
+use std::sync::Arc;
+use std::time::Duration;
+use support::*;
+
+const MIB: u64 = 1 << 20;
+
+fn schema_bytes() -> u64 {
+    figures().shares.iter().find(|of| of.share.name() == "schema").unwrap().used
+}
+
+/// Adds tables of these numbers to the keyspace, in one change.
+fn add(database: &Database, numbers: std::ops::Range<u128>) -> Result<(), DdlError<()>> {
+    let change = |schema: &Schema, _| {
+        let mut next = schema.clone();
+        let mut keyspace = (**next.keyspaces.get("ks").unwrap()).clone();
+        for number in numbers {
+            let table = table(&format!("t{number}"), number + 100, false);
+            keyspace.tables.insert(table.name.clone(), Arc::new(table));
+        }
+        next.keyspaces.insert("ks".into(), Arc::new(keyspace));
+        Ok(next)
+    };
+    database.change_schema::<()>(change).map(|(_, ticket)| ticket.wait().unwrap())
+}
+
+fn drop_all_but(database: &Database, kept: usize) {
+    let change = |schema: &Schema, _| {
+        let mut next = schema.clone();
+        let mut keyspace = (**next.keyspaces.get("ks").unwrap()).clone();
+        keyspace.tables = keyspace.tables.into_iter().take(kept).collect();
+        next.keyspaces.insert("ks".into(), Arc::new(keyspace));
+        Ok(next)
+    };
+    database.change_schema::<()>(change).unwrap().1.wait().unwrap();
+}
+
+#[test]
+fn a_schema_that_has_no_memory_is_refused_and_a_start_takes_what_was_there() {
+    set_limits(Split { shared: 8 * MIB, one_more: 4 * MIB }, Duration::from_secs(3600));
+    let host = memory::host();
+    let database = open(&host);
+    create(&database, vec![table("t", 7, false)]);
+    let mut count = 0;
+    let refused = loop {
+        match add(&database, count..count + 20) {
+            Ok(()) => count += 20,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(count > 100, "{count} tables are refused in 12 MiB");
+    let DdlError::Engine(Error::SchemaTooLarge { bytes, limit }) = refused else { panic!("{refused:?}") };
+    assert_eq!(limit, 6 * MIB);
+    assert!(bytes > limit && schema_bytes() <= limit, "{bytes}, {} of {limit}", schema_bytes());
+    assert_eq!(database.schema().keyspaces["ks"].tables.len() as u128, count + 1, "nothing of it is there");
+    // One that is smaller than what is left, then none: the memory of dropped tables is there again.
+    drop_all_but(&database, 5);
+    assert!(schema_bytes() < MIB);
+    add(&database, 1000..1100).unwrap();
+    database.close().unwrap();
+    drop(database);
+    // A start with less memory opens all that is there, and refuses more.
+    set_limits(Split { shared: MIB, one_more: MIB }, Duration::from_secs(3600));
+    let database = open(&host);
+    assert_eq!(database.schema().keyspaces["ks"].tables.len(), 105);
+    assert!(schema_bytes() > MIB);
+    assert!(add(&database, 2000..2001).is_err());
+    database.close().unwrap();
+}
