@@ -4,19 +4,14 @@ use helenus_host::{BlockMut, BlockPool};
 use helenus_sstable::block::{Beside, Block, BlockCache};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The block cache. Keys are file number and block number.
 pub struct SharedCache {
     blocks: Cache<(u64, u64), Block, Bytes, DefaultHashBuilder, Found>,
     pool: BlockPool,
-    /// Bytes still available to tables outside the block cache: for the key cache, the row index cache, and the
-    /// positions of chunk pieces.
-    beside: [AtomicU64; 3],
-    /// Capacity for blocks in bytes. `put` counts the bytes inserted until the cache was full, since the last `forget`.
-    bytes: u64,
-    put: AtomicU64,
-    misses: AtomicU32,
+    /// Bytes still available to tables outside the block cache: for the key cache and the row index cache.
+    beside: [AtomicU64; 2],
 }
 
 #[derive(Clone)]
@@ -27,19 +22,12 @@ const OVERHEAD_BYTES: u64 = 96;
 
 /// Assumed mean size of a block. Data blocks have 16 KiB unless a table sets another size; index pages have 4 KiB.
 const BLOCK_BYTES_MEAN: u64 = 12 << 10;
-/// Divisors of the cache's bytes that give what tables may use outside it: for the key cache, for the row index cache,
-/// and for the positions of chunk pieces. The last is added on top of the cache's bytes; the first two are taken from
-/// them.
-const BESIDE: [u64; 3] = [16, 32, 32];
-/// The number of shares in `BESIDE` that are taken from the cache's bytes.
-const WITHIN: usize = 2;
+/// Divisors of the cache's bytes that give what tables may use outside it: for the key cache and for the row index
+/// cache. Both shares are taken from the cache's bytes.
+const BESIDE: [u64; 2] = [16, 32];
 /// The least bytes of each share, unless the cache is disabled: enough for the row index of a partition of ten million
-/// small rows, and for the pieces of half a gigabyte of rows.
-const BESIDE_MIN: [u64; 3] = [0, 4 << 20, 2 << 20];
-/// A partly decompressed block is cached in place of another block only if it is missed again within (blocks of the
-/// cache / this number) misses. Otherwise reads that are spread evenly over all blocks would replace blocks all the
-/// time, which costs more than decompressing a part.
-const MISSES_A_BLOCK: u64 = 8;
+/// small rows. What a share lacks to its least bytes comes on top of the cache's bytes.
+const BESIDE_MIN: [u64; 2] = [0, 4 << 20];
 /// Least number of blocks that the cache's tables are prepared for.
 const BLOCKS_MIN: u64 = 256;
 
@@ -78,13 +66,10 @@ impl SharedCache {
         // Its tables begin empty and grow, so the estimate costs an idle server nothing.
         let blocks = (bytes / BLOCK_BYTES_MEAN).max(BLOCKS_MIN) as usize;
         let beside = BESIDE.map(|share| bytes / share);
-        let bytes = bytes - beside.iter().take(WITHIN).sum::<u64>();
+        let bytes = bytes - beside.iter().sum::<u64>();
         SharedCache {
             blocks: Cache::with(blocks, bytes, Bytes, DefaultHashBuilder::default(), Found),
             pool: BlockPool::new(),
-            bytes,
-            put: AtomicU64::new(0),
-            misses: AtomicU32::new(0),
             beside: std::array::from_fn(|at| {
                 AtomicU64::new(if bytes > 0 { beside[at].max(BESIDE_MIN[at]) } else { 0 })
             }),
@@ -92,11 +77,10 @@ impl SharedCache {
     }
 
     fn left(&self, beside: Beside) -> &AtomicU64 {
-        let [places, row_indexes, pieces] = &self.beside;
+        let [places, row_indexes] = &self.beside;
         match beside {
             Beside::Places => places,
             Beside::RowIndexes => row_indexes,
-            Beside::Pieces => pieces,
         }
     }
 
@@ -117,9 +101,6 @@ impl BlockCache for SharedCache {
     }
 
     fn put(&self, file: u64, block: u64, bytes: Block) {
-        if self.has_room() {
-            self.put.fetch_add(bytes.footprint() as u64, Ordering::Relaxed);
-        }
         self.blocks.insert((file, block), bytes);
     }
 
@@ -131,21 +112,8 @@ impl BlockCache for SharedCache {
         Some(&self.pool)
     }
 
-    fn count_miss(&self) -> u32 {
-        self.misses.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn misses_between(&self) -> u32 {
-        u32::try_from(self.bytes / BLOCK_BYTES_MEAN / MISSES_A_BLOCK).unwrap_or(u32::MAX)
-    }
-
-    fn has_room(&self) -> bool {
-        self.put.load(Ordering::Relaxed) < self.bytes
-    }
-
     fn forget(&self, files: &[u64]) {
         self.blocks.retain(|(file, _), _| !files.contains(file));
-        self.put.store(self.bytes(), Ordering::Relaxed);
     }
 
     fn reserve(&self, beside: Beside, bytes: u64) -> bool {

@@ -29,18 +29,6 @@ pub trait BlockCache: Send + Sync {
     fn pool(&self) -> Option<&BlockPool> {
         None
     }
-    /// Counts a read of a part of a block that is not cached. Returns the count, which wraps.
-    fn count_miss(&self) -> u32 {
-        0
-    }
-    /// A block is worth the place of another if it is missed again within this many misses.
-    fn misses_between(&self) -> u32 {
-        0
-    }
-    /// Whether blocks can probably be cached without dropping others.
-    fn has_room(&self) -> bool {
-        true
-    }
     /// Drops the blocks of files that are no longer read.
     fn forget(&self, _files: &[u64]) {}
     /// Reserves memory, in bytes, for a table's other caches; `false` if there is none left.
@@ -58,8 +46,6 @@ pub enum Beside {
     Places,
     /// The row index cache.
     RowIndexes,
-    /// Where the pieces of compressed chunks begin.
-    Pieces,
 }
 
 /// What one read may do, and counters of what it has touched. They are plain counters, whose cost cannot be measured;
@@ -111,7 +97,7 @@ pub struct Touched {
     pub index_pages_read: u64,
     /// Blocks of Data.db found in the cache.
     pub blocks_cached: u64,
-    /// Blocks of Data.db, or parts of them, read from a file. Parts of two neighbours may be read at once.
+    /// Blocks of Data.db read from a file.
     pub blocks_read: u64,
     /// Bytes of the blocks of Data.db that were used, after decompression, from the cache or a file.
     pub block_bytes: u64,

@@ -15,7 +15,7 @@ mod verify_blocks;
 
 use crate::block::{BlockCache, ReadContext};
 use crate::component::Component;
-use crate::compression::{DataBlocks, EVERYTHING};
+use crate::compression::{DataBlocks, WHOLE};
 use crate::data::{KeyRange, RowLayout, Scan};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -289,8 +289,9 @@ impl SsTable {
         for expected in [&len[..], key] {
             let mut expected = expected;
             while !expected.is_empty() {
-                let (block, start) = self.data.block(position, &EVERYTHING, cx)?;
-                let rest = block.get((position - start) as usize..).unwrap_or(&[]);
+                let block_bytes = self.data.block_bytes() as u64;
+                let block = self.data.block(position / block_bytes, WHOLE, cx)?;
+                let rest = block.get((position % block_bytes) as usize..).unwrap_or(&[]);
                 let here = rest.len().min(expected.len());
                 if here == 0 {
                     return Err(self.data.file().corrupt(position, "the data ends within a partition key"));

@@ -267,7 +267,6 @@ impl SsTableWriter {
         partition.key.extend_from_slice(key);
         partition.hash_byte = hash_byte(hash.halves.1);
         partition.deletion = Some(deletion);
-        self.data.mark();
         partition.start = self.data.position();
         partition.previous = 0;
         partition.last.clear();
@@ -356,7 +355,6 @@ impl SsTableWriter {
                 if end - block.offset >= self.options.row_index_block_bytes
                     && self.index.can_begin_block(self.partition.open) =>
             {
-                self.data.mark();
                 self.end_block()
             }
             _ => Ok(()),

@@ -10,8 +10,8 @@ use helenus_model::schema::CompressionParams;
 use helenus_sstable::block::{Block, BlockCache, BlockFile, NoCache, ReadContext};
 use helenus_sstable::component::Component;
 use helenus_sstable::compression::{
-    BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, EVERYTHING,
-    PlainBlocks, WrittenData,
+    BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, PlainBlocks, WHOLE,
+    WrittenData,
 };
 use helenus_sstable::intake::{Place, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId};
@@ -83,11 +83,6 @@ fn file_of(host: &Host, name: &str, bytes: &[u8], cache: Arc<dyn BlockCache>) ->
     BlockFile::new(file, &path, (1, 4096), None, cache).unwrap()
 }
 
-/// The position of a chunk in the data.
-fn chunk(blocks: &DataBlocks, number: u64) -> u64 {
-    number * blocks.block_bytes() as u64
-}
-
 fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> DataBlocks {
     let host = memory::host();
     let info = file_of(&host, "info", info, Arc::new(NoCache));
@@ -98,7 +93,7 @@ fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> Data
 fn read_all(blocks: &DataBlocks) -> Result<Vec<u8>, Error> {
     let mut all = Vec::new();
     for number in 0..blocks.data_length().div_ceil(blocks.block_bytes() as u64) {
-        all.extend_from_slice(&blocks.block(chunk(blocks, number), &EVERYTHING, &mut waiting())?.0);
+        all.extend_from_slice(&blocks.block(number, WHOLE, &mut waiting())?);
     }
     Ok(all)
 }
@@ -279,17 +274,17 @@ fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
     let cache = Arc::new(KeepAll::default());
     let blocks = open_compressed(COMPRESSED[3].data, COMPRESSED[3].info, cache.clone());
     let mut scan = ReadContext { fill_cache: false, ..waiting() };
-    blocks.block(chunk(&blocks, 1), &EVERYTHING, &mut scan).unwrap();
+    blocks.block(1, WHOLE, &mut scan).unwrap();
     assert!(cache.0.lock().unwrap().is_empty());
     let mut cx = waiting();
-    let (first, _) = blocks.block(chunk(&blocks, 1), &EVERYTHING, &mut cx).unwrap();
-    let (second, _) = blocks.block(chunk(&blocks, 1), &EVERYTHING, &mut cx).unwrap();
+    let first = blocks.block(1, WHOLE, &mut cx).unwrap();
+    let second = blocks.block(1, WHOLE, &mut cx).unwrap();
     assert_eq!(first.as_ptr(), second.as_ptr());
     assert_eq!(
         (cx.touched.blocks_read, cx.touched.blocks_cached, cx.touched.bytes_decompressed),
         (1, 1, 4096)
     );
-    assert!(blocks.block(chunk(&blocks, 99), &EVERYTHING, &mut cx).is_err());
+    assert!(blocks.block(99, WHOLE, &mut cx).is_err());
 }
 
 #[test]
@@ -298,17 +293,17 @@ fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
     let blocks = open_compressed(lz4.data, lz4.info, cache.clone());
     let whole = open_compressed(lz4.data, lz4.info, Arc::new(NoCache));
-    let (whole, _) = whole.block(0, &EVERYTHING, &mut waiting()).unwrap();
+    let whole = whole.block(0, WHOLE, &mut waiting()).unwrap();
     let mut cx = waiting();
-    let bytes = |wanted: u64, cx: &mut ReadContext| {
-        let (block, _) = blocks.block(0, &(0..wanted), cx).unwrap();
+    let bytes = |wanted: usize, cx: &mut ReadContext| {
+        let block = blocks.block(0, 0..wanted, cx).unwrap();
         assert_eq!(block[..], whole[..block.len()]);
         (block.len(), cx.touched.bytes_decompressed as usize)
     };
     assert_eq!(bytes(100, &mut cx), (100, 100));
     assert_eq!(bytes(80, &mut cx), (100, 100), "found in the cache");
     assert_eq!(bytes(101, &mut cx), (whole.len(), 100 + whole.len()), "a second time it is had whole");
-    assert_eq!(bytes(u64::MAX, &mut cx), (whole.len(), 100 + whole.len()));
+    assert_eq!(bytes(usize::MAX, &mut cx), (whole.len(), 100 + whole.len()));
     assert_eq!((cx.touched.blocks_read, cx.touched.blocks_cached), (2, 2));
 }
 
@@ -336,20 +331,52 @@ fn a_front_that_others_hold_does_not_hide_the_whole_chunk() {
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
     let blocks = open_compressed(lz4.data, lz4.info, Arc::new(KeepAllInPool::default()));
     let mut cx = waiting();
-    let mut block = |wanted: u64| {
-        let (block, _) = blocks.block(0, &(0..wanted), &mut cx).unwrap();
+    let mut block = |wanted: usize| {
+        let block = blocks.block(0, 0..wanted, &mut cx).unwrap();
         (block, cx.touched.blocks_read)
     };
     let (front, _) = block(100);
     let (again, read) = block(100);
     assert_eq!((again.as_ptr(), again.len(), read), (front.as_ptr(), 100, 1));
-    let (whole, read) = block(u64::MAX);
+    let (whole, read) = block(usize::MAX);
     assert!(whole.len() > 100 && read == 2);
     let (short, _) = block(50);
     assert!([100, whole.len()].contains(&short.len()));
-    assert_eq!(block(u64::MAX).1, 2, "it is kept, whoever holds the front");
+    assert_eq!(block(usize::MAX).1, 2, "it is kept, whoever holds the front");
     drop((front, again, short));
-    assert_eq!(block(u64::MAX).0.as_ptr(), whole.as_ptr());
+    assert_eq!(block(usize::MAX).0.as_ptr(), whole.as_ptr());
+}
+
+/// The rows of `fixtures/pieces`, as Helenus wrote them on 26 Nov 2026.
+fn rows_in_pieces() -> Vec<u8> {
+    let mix = |number: u64| {
+        let number = (number ^ number >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        number ^ number >> 29
+    };
+    let row = |number: u64| {
+        let (node, time_us) = (mix(number) % 50, mix(number << 8) % 5_000);
+        format!("{number:08} event of node {node:02} took {time_us:04} us, ok\n")
+    };
+    (0..800).flat_map(|number| row(number).into_bytes()).collect()
+}
+
+/// Helenus of 26 Nov 2026 compressed parts of a chunk by themselves, so that they could be decompressed without the
+/// parts before them.
+#[test]
+fn chunks_that_were_compressed_in_pieces_are_read_as_any_others() {
+    let data = include_bytes!("fixtures/pieces/Data.db");
+    let info = include_bytes!("fixtures/pieces/CompressionInfo.db");
+    let rows = rows_in_pieces();
+    let blocks = open_compressed(data, info, Arc::new(NoCache));
+    assert_eq!(read_all(&blocks).unwrap(), rows);
+    for (number, chunk) in rows.chunks(blocks.block_bytes()).enumerate() {
+        for wanted in (1..=chunk.len()).step_by(500) {
+            let front = blocks.block(number as u64, 0..wanted, &mut waiting()).unwrap();
+            assert_eq!(front[..], chunk[..wanted]);
+        }
+    }
+    let (whole, _) = write_data(&rows, &params(Some("LZ4Compressor"), 16 << 10, i32::MAX as u32));
+    assert!(whole.len() < data.len(), "{} bytes now, {} then", whole.len(), data.len());
 }
 
 #[test]

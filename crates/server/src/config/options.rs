@@ -107,8 +107,8 @@ options! {
         ["memtable_heap_space_in_mb" "MiB"],
         "Memory for what is not flushed yet.";
     "file_cache_size", None, ANY_SIZE, "a quarter of memory_limit, less below 88MiB", ["file_cache_size_in_mb" "MiB"],
-        "Memory for the cache of blocks of files; 0 keeps none. Beside it there is a thirty-second part as much, or 6 MiB \
-         where that is more, for where rows of wide partitions and pieces of chunks are.";
+        "Memory for the cache of blocks of files; 0 keeps none. A thirty-second part of it is for row indexes of wide \
+         partitions, or 4 MiB where that is more.";
     "datacenter", Some("datacenter"), Kind::Text, "datacenter1", [],
         "Name of the datacenter that clients are told: the one that drivers' load balancing is set to. Not a key of \
          Cassandra's, which has it in cassandra-rackdc.properties.";

@@ -4,7 +4,6 @@
 
 use super::effort::Effort;
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
-use super::piecework::Piecework;
 use crate::checksum::crc32;
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
@@ -18,7 +17,6 @@ pub struct ChunkWriter {
     // Buffer for the compressed form of one chunk, of the largest size that the compressor may need.
     compressed: Vec<u8>,
     effort: Effort,
-    piecework: Piecework,
 }
 
 /// What the other components of the table hold about a finished compressed file.
@@ -39,11 +37,9 @@ impl ChunkWriter {
         let info = CompressionInfo::new(params, params.class.as_deref().unwrap_or(""), out.path())?;
         let chunk_bytes = info.chunk_bytes as usize;
         let compressed = vec![0; info.compressor.bound(chunk_bytes)];
-        let piecework = Piecework::new(info.compressor, chunk_bytes, info.max_compressed_bytes as usize);
         Ok(ChunkWriter {
             out,
             info,
-            piecework,
             chunk: Vec::with_capacity(chunk_bytes),
             compressed,
             effort: Effort::default(),
@@ -74,11 +70,6 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// Marks the current position as one where reads begin.
-    pub fn mark(&mut self) {
-        self.piecework.mark(self.chunk.len());
-    }
-
     /// Ends the last chunk and makes the file durable.
     pub fn finish(mut self) -> Result<CompressedFile> {
         if !self.chunk.is_empty() {
@@ -93,8 +84,7 @@ impl ChunkWriter {
     fn end_chunk(&mut self) -> Result<()> {
         self.info.push(self.out.position(), self.out.path())?;
         self.info.data_length += self.chunk.len() as u64;
-        let (compressor, out) = (self.info.compressor, &mut self.compressed);
-        let compressed = self.piecework.compress(compressor, &self.chunk, out, &mut self.effort);
+        let compressed = self.info.compressor.compress(&self.chunk, &mut self.compressed, &mut self.effort);
         let len = compressed.map_err(|source| {
             let source = std::io::Error::other(source);
             Error::Io { file: self.out.path().to_owned(), source }

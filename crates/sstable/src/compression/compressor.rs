@@ -111,11 +111,6 @@ impl Compressor {
         }
     }
 
-    /// Whether chunks may be written in pieces.
-    pub(super) fn has_pieces(self) -> bool {
-        matches!(self, Compressor::Lz4)
-    }
-
     /// Whether `decompress_front` does less than `decompress`.
     pub fn has_fronts(self) -> bool {
         matches!(self, Compressor::Lz4)

@@ -6,8 +6,8 @@ use crate::block::{Block, BlockFile, ReadContext};
 use crate::error::Result;
 use std::ops::Range;
 
-/// The read extent of a read that may go through the whole file.
-pub const EVERYTHING: Range<u64> = 0..u64::MAX;
+/// The range of a block for a read that may need all of it.
+pub const WHOLE: Range<usize> = 0..usize::MAX;
 
 /// A data file as its reader sees it: `data_length` bytes in blocks of `block_bytes`. The last block may be shorter.
 pub enum DataBlocks {
@@ -34,27 +34,20 @@ impl DataBlocks {
         }
     }
 
-    /// The block that holds `position`, from the cache or the file, and the position at which it begins. It may be only
-    /// a part of the block, which covers the part of the read extent `foreseen` that lies in the block. Errors:
-    /// `WouldBlock` if the read would wait and must not; `Corrupt` if a checksum or a length is wrong, or if there is
-    /// no such block.
-    pub fn block(&self, position: u64, foreseen: &Range<u64>, cx: &mut ReadContext) -> Result<(Block, u64)> {
+    /// The block with this number, from the cache or the file, at least up to the end of `wanted`, at whose start the
+    /// caller begins to read it. Errors: `WouldBlock` if the read would wait and must not; `Corrupt` if a checksum or a
+    /// length is wrong, or if there is no such block.
+    pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
         match self {
-            DataBlocks::Compressed(blocks) => blocks.block(position, foreseen, cx),
-            DataBlocks::Plain(blocks) => {
-                let block_bytes = blocks.block_bytes() as u64;
-                let (number, from) = (position / block_bytes, position % block_bytes);
-                Ok((blocks.block(number, from as usize, cx)?, position - from))
-            }
+            DataBlocks::Compressed(blocks) => blocks.block(number, wanted, cx),
+            DataBlocks::Plain(blocks) => blocks.block(number, wanted.start, cx),
         }
     }
 
-    /// Reports that a read extent was too short: the first `bytes` of a block were not enough. `in_same_read` is true
-    /// if the same read needs more, false if another read does. A part of a chunk was useless only if the same read
-    /// needs more; a front (a part from the chunk's start) in both cases.
-    pub fn fell_short(&self, number: u64, bytes: usize, in_same_read: bool) {
+    /// Reports that the first `bytes` of a block were not enough.
+    pub fn fell_short(&self, number: u64, bytes: usize) {
         match self {
-            DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes, in_same_read),
+            DataBlocks::Compressed(blocks) => blocks.fell_short(number, bytes),
             DataBlocks::Plain(_) => {}
         }
     }

@@ -49,14 +49,6 @@ impl DataWriter {
         }
     }
 
-    /// Marks the current position as one where reads begin.
-    pub fn mark(&mut self) {
-        match self {
-            DataWriter::Compressed(writer) => writer.mark(),
-            DataWriter::Plain(_) => {}
-        }
-    }
-
     /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self {

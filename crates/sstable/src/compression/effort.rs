@@ -44,11 +44,6 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Whether the next chunk is searched in full.
-    pub(super) fn is_full(self) -> bool {
-        matches!(self.next, Search::Full)
-    }
-
     /// LZ4's `acceleration` for the next chunk.
     pub(super) fn acceleration(self) -> i32 {
         match self.next {
@@ -58,14 +53,9 @@ impl Effort {
         }
     }
 
-    /// Whether a chunk of `len` bytes whose compressed form has `written` bytes counts as shrunk.
-    pub(super) fn shrinks(len: usize, written: usize) -> bool {
-        len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN
-    }
-
     /// Learns that a chunk of `len` bytes was compressed to `written` bytes.
     pub(super) fn learn(&mut self, len: usize, written: usize) {
-        if Effort::shrinks(len, written) {
+        if len.saturating_sub(written) > len / SHRINKS_BY_ONE_IN {
             *self = Effort::default();
             return;
         }

@@ -6,10 +6,9 @@
 
 use super::compressor::CodecError;
 use super::effort::Effort;
-use super::pieces;
 
 /// Bytes of the decoded length.
-pub(super) const PREFIX_BYTES: usize = 4;
+const PREFIX_BYTES: usize = 4;
 
 /// The most bytes that `compress` writes for `len` bytes.
 pub(super) fn bound(len: usize) -> usize {
@@ -32,20 +31,6 @@ pub(super) fn compress(input: &[u8], out: &mut [u8], effort: &mut Effort) -> Res
     Ok(PREFIX_BYTES + written)
 }
 
-/// Compresses a chunk in pieces that begin at `starts` and can each be decompressed alone. `None` if that does not fit.
-pub(super) fn compress_pieces(
-    input: &[u8],
-    starts: &[usize],
-    out: &mut [u8],
-    memory: &mut Vec<u8>,
-) -> Result<Option<usize>, CodecError> {
-    let Some((prefix, rest)) = out.split_first_chunk_mut::<PREFIX_BYTES>() else {
-        return Err(CodecError::OutputTooSmall);
-    };
-    *prefix = (input.len() as u32).to_le_bytes();
-    Ok(pieces::compress(input, starts, rest, memory)?.map(|written| PREFIX_BYTES + written))
-}
-
 pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
     let block = declaring(input, out.len())?;
     let found = lzzzz::lz4::decompress(block, out).map_err(|_| CodecError::Malformed)?;
@@ -57,12 +42,7 @@ pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError>
 
 /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. The rest of the chunk is not checked.
 pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Result<(), CodecError> {
-    decompress_from(declaring(input, whole)?, out)
-}
-
-/// Decompresses the sequences of `block` until `out` is full. `block` may have further bytes after its sequences, the
-/// last of which must be 0. Nothing outside of it is read.
-pub(super) fn decompress_from(block: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
+    let block = declaring(input, whole)?;
     let wanted = out.len();
     let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;
     if found != wanted {

@@ -5,8 +5,7 @@
 //! compressed. Each compressor has its own file. A new one needs a file, a variant of `Compressor` and five lines
 //! there.
 //!
-//! Partial decompression: `fronts` stops after the bytes that a read needs. `pieces` can also start in the middle of a
-//! chunk, in files written here (`piecework` writes the pieces, `known_pieces` remembers where they begin).
+//! Partial decompression: `fronts` stops after the bytes that a read needs.
 
 mod blocks;
 mod chunk_writer;
@@ -18,21 +17,17 @@ mod dictionary;
 mod effort;
 mod fronts;
 mod info;
-mod known_pieces;
 mod lz4;
 mod noop;
 mod offsets;
-mod pieces;
-mod piecework;
 mod plain;
-mod sequences;
 mod snappy;
 mod zstd;
 
 pub use blocks::CompressedBlocks;
 pub use chunk_writer::{ChunkWriter, CompressedFile};
 pub use compressor::{CodecError, Compressor};
-pub use data_blocks::{DataBlocks, EVERYTHING};
+pub use data_blocks::{DataBlocks, WHOLE};
 pub use data_writer::{DataWriter, WrittenData};
 pub use dictionary::Dictionary;
 pub use effort::Effort;

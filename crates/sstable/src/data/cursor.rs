@@ -18,7 +18,6 @@ use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::run::{RowRun, RunBuf};
 use std::cmp::Ordering;
-use std::ops::Range;
 
 /// The number of bytes that are joined first if a head crosses a block boundary: more than most heads have.
 const JOIN_BYTES: usize = 512;
@@ -81,8 +80,8 @@ const ASKED_BYTES_MAX: usize = 2048;
 impl Cursor {
     /// See `Window::foresee`.
     #[inline]
-    pub(super) fn foresee(&mut self, places: Range<u64>) {
-        self.window.foresee(places);
+    pub(super) fn foresee(&mut self, end: u64) {
+        self.window.foresee(end);
     }
 
     /// See `Window::set_comes_back`.

@@ -361,7 +361,7 @@ impl ReaderState {
     fn read_front(&mut self, table: &SsTable, with_static: bool, cx: &mut ReadContext) -> Result<()> {
         let rows = Rows { data: table.data(), layout: table.layout() };
         let end = if cx.fill_cache { self.start + NEAR_BYTES } else { 0 };
-        self.cursor.foresee(self.start..end);
+        self.cursor.foresee(end);
         let front = self.cursor.partition_front(rows, self.start, &mut self.key, cx)?;
         self.deletion = front.deletion;
         self.rows_start = front.next;
@@ -408,19 +408,13 @@ impl ReaderState {
         if self.index.is_none() {
             return;
         }
-        let likely_bytes = self.likely_bytes(table);
-        let end = likely_bytes.map_or(0, |bytes| from.saturating_add(bytes).saturating_add(NEAR_BYTES));
-        self.cursor.foresee(from..end);
-    }
-
-    /// The number of bytes that the rows of the slice in `range` are likely to take, after the first of them began;
-    /// `None` if the number of rows is not known.
-    fn likely_bytes(&self, table: &SsTable) -> Option<u64> {
-        match self.selection.likely_rows {
+        let likely_bytes = match self.selection.likely_rows {
             _ if self.range.is_name => Some(0),
             Some(rows) => mean_row_bytes(table).map(|mean| rows.saturating_mul(mean)),
             None => None,
-        }
+        };
+        let end = likely_bytes.map_or(0, |bytes| from.saturating_add(bytes).saturating_add(NEAR_BYTES));
+        self.cursor.foresee(end);
     }
 
     /// Begins the slice in `range`; `Some` if it begins with a synthetic marker.
@@ -463,11 +457,8 @@ impl ReaderState {
                     self.walk = Walk::Between;
                     return Ok(None);
                 };
-                let end = self.start + block.end + ROW_BEHIND_BYTES;
-                let block = absolute(self.start, &block);
-                let before = self.likely_bytes(table).unwrap_or(u64::MAX);
-                self.cursor.foresee(block.start.saturating_sub(before)..end);
-                block
+                self.cursor.foresee(self.start + block.end + ROW_BEHIND_BYTES);
+                absolute(self.start, &block)
             }
             None => IndexBlock { start: self.rows_start, open: DeletionTime::LIVE },
         };

@@ -7,11 +7,10 @@ use crate::block::{Block, ReadContext};
 use crate::compression::DataBlocks;
 use crate::error::Result;
 use helenus_host::account;
-use std::ops::Range;
 
 /// The least bytes of a block that are loaded, because a row that crosses into a block is joined with more than its own
 /// bytes.
-const FRONT_BYTES_MIN: u64 = 1 << 10;
+const FRONT_BYTES_MIN: usize = 1 << 10;
 
 /// Memory for a row of at least this many bytes is charged to the account before the row is joined.
 const LARGE_ROW_BYTES: usize = 64 << 10;
@@ -34,11 +33,8 @@ pub(super) struct Window {
     in_joined: bool,
     /// Number of joined bytes that `park` released and `unpark` can read again.
     parked: usize,
-    /// The read extent: the positions between which the current read is expected to stay. Its end is 0 if it is not
-    /// known.
-    foreseen: Range<u64>,
-    /// Number of the block that was loaded last since the read extent was set.
-    had: Option<u64>,
+    /// The read extent: the position at which the current read is expected to end; 0 if it is not known.
+    foreseen: u64,
 }
 
 impl Window {
@@ -55,10 +51,11 @@ impl Window {
         self.load(data, position, cx)
     }
 
-    /// Sets the read extent of the read that begins now. Blocks may be loaded only as far as it reaches.
+    /// Sets the read extent of the read that begins now: the position at which it is expected to end, or 0. Blocks may
+    /// be loaded only as far as it reaches.
     #[inline]
-    pub(super) fn foresee(&mut self, places: Range<u64>) {
-        (self.foreseen, self.had) = (places, None);
+    pub(super) fn foresee(&mut self, end: u64) {
+        self.foreseen = end;
     }
 
     /// Sets whether the read that begins now returns to a block after a look into the next one, as backward reads do.
@@ -75,28 +72,29 @@ impl Window {
             return Err(data.file().corrupt(position, "the data ends before its last partition does"));
         }
         let start = number * block_bytes;
-        if let Some(short) = self.block.take_if(|_| self.block_start / block_bytes == number) {
-            data.fell_short(number, short.len(), self.had == Some(number));
+        let at = (position - start) as usize;
+        if let Some(short) = self.block.take_if(|_| self.block_start == start) {
+            data.fell_short(number, short.len());
         }
         if self.comes_back {
             let last = self.block.take().map(|block| (block, self.block_start));
             let before = std::mem::replace(&mut self.before, last);
             if let Some((block, from)) = before
-                && let Some(at) = position.checked_sub(from).filter(|at| *at < block.len() as u64)
+                && from == start
+                && at < block.len()
             {
-                (self.block, self.block_start) = (Some(block), from);
-                return Ok(at as usize);
+                (self.block, self.block_start) = (Some(block), start);
+                return Ok(at);
             }
         }
         self.block = None;
-        let end = match position < self.foreseen.end {
-            true => self.foreseen.end.max(start + FRONT_BYTES_MIN),
-            false => u64::MAX,
+        let end = match position < self.foreseen {
+            true => usize::try_from(self.foreseen - start).unwrap_or(usize::MAX).max(FRONT_BYTES_MIN),
+            false => usize::MAX,
         };
-        let (block, from) = data.block(position, &(self.foreseen.start.min(position)..end), cx)?;
-        (self.block, self.had) = (Some(block), Some(number));
-        self.block_start = from;
-        Ok((position - from) as usize)
+        self.block = Some(data.block(number, at..end, cx)?);
+        self.block_start = start;
+        Ok(at)
     }
 
     /// The bytes of the current block and the offset of `position` in them; `None` if `seek` must be called.
@@ -181,7 +179,7 @@ impl Window {
     pub(super) fn release(&mut self) {
         (self.block, self.before, self.comes_back) = (None, None, false);
         (self.in_joined, self.parked) = (false, 0);
-        (self.foreseen, self.had) = (0..0, None);
+        self.foreseen = 0;
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             self.joined = Vec::new();
         }

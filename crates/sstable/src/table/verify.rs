@@ -8,7 +8,7 @@ use super::{Index, PartitionPosition, SsTable};
 use crate::block::{BlockFile, ReadContext};
 use crate::checksum::Crc32;
 use crate::component::Component;
-use crate::compression::EVERYTHING;
+use crate::compression::WHOLE;
 use crate::data::{KeyRange, Scan, Validity};
 use crate::digest;
 use crate::error::{Error, Result};
@@ -104,8 +104,8 @@ impl SsTable {
             return Ok(());
         }
         // The checksum of a block tells where the damage is.
-        for position in (0..self.data.data_length()).step_by(self.data.block_bytes()) {
-            self.data.block(position, &EVERYTHING, cx)?;
+        for number in 0..self.data.data_length().div_ceil(self.data.block_bytes() as u64) {
+            self.data.block(number, WHOLE, cx)?;
         }
         Err(data.corrupt(0, "the file's digest is not that of Digest.crc32"))
     }
