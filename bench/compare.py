@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Helenus and Cassandra 5.0.9 under the same loads in one run, side by side, with what Helenus is to reach.
 
-    cargo build --release && cargo build --release -p bench
+    cargo build --profile optimized -p helenus-cli -p bench
     bench/compare.py [--runs 5] [--seconds 5] [--rows 1000000] [--wide 1000000] [--write docs/measurements/DATE.md]
 
 Both servers run at once and are loaded in turn by `helenus stress`, which checks every answer; a wrong one ends the
@@ -291,7 +291,7 @@ def in_process(options):
     return f"""
 ### The engine in process, same run
 
-`cargo run --release -p bench --bin engine -- {" ".join(map(str, command[1:]))}`: one thread, no socket and no CQL, log
+`cargo run --profile optimized -p bench --bin engine -- {" ".join(map(str, command[1:]))}`: one thread, no socket and no CQL, log
 in periodic mode; single calls timed one by one, answers checked.
 
 {done.stdout.decode()}"""
@@ -324,9 +324,9 @@ def page(comparison, load):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/helenus")
-    parser.add_argument("--canned", type=Path, default=ROOT / "target/release/canned")
-    parser.add_argument("--engine", type=Path, default=ROOT / "target/release/engine")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
+    parser.add_argument("--canned", type=Path, default=ROOT / "target/optimized/canned")
+    parser.add_argument("--engine", type=Path, default=ROOT / "target/optimized/engine")
     parser.add_argument("--stress", type=Path, help="another binary that has `stress`")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5)
@@ -342,7 +342,7 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # the servers are stopped then too
     if not options.binary.exists():
-        sys.exit(f"no binary at {options.binary}: run `cargo build --release`")
+        sys.exit(f"no binary at {options.binary}: run `cargo build --profile optimized`")
     load = float(Path("/proc/loadavg").read_text().split()[0])
     with tempfile.TemporaryDirectory(prefix="helenus-compare-", dir=options.folder) as folder:
         comparison = Comparison(options, Path(folder))

@@ -59,7 +59,7 @@ def measure(session, pid, rows, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=ROOT / "target/release/helenus")
+    parser.add_argument("--binary", default=ROOT / "target/optimized/helenus")
     parser.add_argument("--rows", default="10000,100000,1000000")
     parser.add_argument("--seconds", type=float, default=3)
     asked = parser.parse_args()

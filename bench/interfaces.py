@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The four tests of text 004 over every interface of Helenus: RPC against CQL, in one run.
 
-    cargo build --release
+    cargo build --profile optimized
     bench/interfaces.py [--rows 1000000] [--runs 5] [--warmup 3] [--as-in-the-text] [--write docs/measurements/DATE.md]
 
 Starts a server with both doors in a directory of its own and runs `helenus stress interfaces` on it, which checks every
@@ -57,7 +57,7 @@ def table(runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/helenus")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--as-in-the-text", action="store_true", help="20 million rows, 10 million with an index and of counters")
     parser.add_argument("--runs", type=int, default=5)
@@ -70,7 +70,7 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # the server is stopped then too
     if not options.binary.exists():
-        sys.exit(f"no binary at {options.binary}: run `cargo build --release`")
+        sys.exit(f"no binary at {options.binary}: run `cargo build --profile optimized`")
     load = float(Path("/proc/loadavg").read_text().split()[0])
     if options.folder:
         Path(options.folder).mkdir(parents=True, exist_ok=True)

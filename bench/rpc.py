@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The old RPC interface beside CQL, and the mailings of text 003 over both and on Cassandra 5.0.6, in one run.
 
-    cargo build --release
+    cargo build --profile optimized
     bench/rpc.py [--runs 5] [--seconds 3] [--users 200000] [--as-in-the-text] [--no-cassandra] [--only doors|mailings]
         [--write docs/measurements/DATE.md]
 
@@ -189,7 +189,7 @@ Medians of {options.runs} runs. All logs sync periodically; every answer was che
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/helenus")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
     parser.add_argument("--stress", type=Path, help="another binary that has `stress`")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3, help="of each run of the first table")
@@ -206,7 +206,7 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # the servers are stopped then too
     if not options.binary.exists():
-        sys.exit(f"no binary at {options.binary}: run `cargo build --release`")
+        sys.exit(f"no binary at {options.binary}: run `cargo build --profile optimized`")
     load = float(Path("/proc/loadavg").read_text().split()[0])
     with tempfile.TemporaryDirectory(prefix="helenus-rpc-", dir=options.folder) as folder:
         run = Run(options, Path(folder))

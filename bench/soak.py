@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A mixed load for as long as it is told: do answers stay right, compaction keep up, memory and descriptors stay flat?
 
-    cargo build --release
+    cargo build --profile optimized
     bench/soak.py --minutes 1440 [--rate 4000] [--rows 300000] [--write docs/measurements/DATE.md]
 
 Starts a server with small memtables in a directory of its own, and three loads of `helenus stress` at fixed rates on it:
@@ -194,7 +194,7 @@ def soak(arguments, server):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/helenus")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--every", type=int, default=60, help="seconds a line")
     parser.add_argument("--rate", type=int, default=4000, help="requests a second, a third of each load")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How long a server takes to end, and what many tables cost to flush, make and drop.
 
-    cargo build --release
-    bench/stop.py [--binary target/release/helenus] [--old OTHER] [--tables 1,20,200] [--megabytes 500] [--times 5] [--folder DIR]
+    cargo build --profile optimized
+    bench/stop.py [--binary target/optimized/helenus] [--old OTHER] [--tables 1,20,200] [--megabytes 500] [--times 5] [--folder DIR]
 
 For each number of tables: a server in a directory of its own gets so many tables of one row each; then SIGTERM, and the time to
 the end of the process is taken, --times times, each on a new directory. The same for one table of --megabytes in memory (0 for
@@ -92,7 +92,7 @@ def of_bytes(binary, folder, megabytes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--binary", default=ROOT / "target/release/helenus", type=Path)
+    parser.add_argument("--binary", default=ROOT / "target/optimized/helenus", type=Path)
     parser.add_argument("--old", type=Path)
     parser.add_argument("--tables", default="1,20,200")
     parser.add_argument("--megabytes", default=500, type=int)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What metrics and the log of slow statements cost: two servers of one binary, one watched and one not, loaded in turns.
 
-    cargo build --release
+    cargo build --profile optimized
     bench/watching.py [--binary FILE] [--turns 40] [--seconds 2] [--work read insert]
 
 The watched one has the HTTP port, is asked for /metrics each second (a Prometheus asks every 15), and looks for slow
@@ -44,7 +44,7 @@ def scrape(server, stop):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/helenus")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rows", type=int, default=200_000)

@@ -1,7 +1,7 @@
 //! What a read of a table larger than the processor's cache waits for, whatever the store: the same rows looked at, at random
 //! places of many blocks and at one place again and again.
 //!
-//!     cargo run --release -p bench --example memory_floor
+//!     cargo run --profile optimized -p bench --example memory_floor
 //!
 //! A slice of 100 rows of the wide tables is about 5,000 bytes. Blocks of 16 KiB, each by itself in memory (`Arc<[u8]>`), or of
 //! the block cache's pool, in huge pages; nothing done but summing, or so much work a row as decoding it is.

@@ -14,7 +14,7 @@ pub fn run() -> Result<(), String> {
     let binary = match std::env::var_os("HELENUS_BIN") {
         Some(binary) => binary.into(),
         None => {
-            let build = ["build", "--package", "helenus", "--features", "analysis", "--locked"];
+            let build = ["build", "--package", "helenus-cli", "--features", "analysis", "--locked"];
             step("build", Command::new("cargo").args(build))?;
             target().join("debug/helenus")
         }

@@ -23,7 +23,7 @@ pub fn run(asked: &[&str]) -> Result<(), String> {
     let binary = if let Some(binary) = std::env::var_os("HELENUS_BIN") {
         PathBuf::from(binary)
     } else {
-        let build = ["build", "--release", "--package", "helenus", "--locked"];
+        let build = ["build", "--release", "--package", "helenus-cli", "--locked"];
         step("release build", Command::new("cargo").args(build))?;
         target().join("release/helenus")
     };

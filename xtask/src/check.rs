@@ -41,7 +41,7 @@ pub fn end_to_end(filter: &[&str]) -> Result<(), String> {
 pub fn conformance(args: &[&str]) -> Result<(), String> {
     let binary = std::env::var_os("HELENUS_BIN").map(PathBuf::from);
     if binary.is_none() {
-        step("build", &mut cargo(&["build", "--package", "helenus", "--locked"]))?;
+        step("build", &mut cargo(&["build", "--package", "helenus-cli", "--locked"]))?;
     }
     let mut runner = cargo(&["run", "--quiet", "--package", "conformance", "--locked", "--"]);
     let binary = binary.unwrap_or_else(|| target().join("debug/helenus"));
@@ -68,7 +68,7 @@ fn without_end_to_end() -> Result<Tests, String> {
 }
 
 fn build_and_test_end_to_end(filter: &[&str]) -> Result<Tests, String> {
-    step("release build", &mut cargo(&["build", "--release", "--package", "helenus", "--locked"]))?;
+    step("release build", &mut cargo(&["build", "--release", "--package", "helenus-cli", "--locked"]))?;
     setup::run()?;
     stop_oracle()?;
     let tests = step(

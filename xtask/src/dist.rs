@@ -43,6 +43,9 @@ const LOADS: [&[&str]; 3] = [
     ],
 ];
 
+/// The Cargo profile of both passes: the release profile with link-time optimisation.
+const PROFILE: &str = "optimized";
+
 /// Builds `dist/helenus` in the target directory.
 pub fn run() -> Result<(), String> {
     let (triple, profdata) = tools()?;
@@ -55,11 +58,11 @@ pub fn run() -> Result<(), String> {
     }
     let build = |title: &str, flags: String| {
         let mut command = Command::new("cargo");
-        command.args(["build", "--release", "--locked", "--package", "helenus", "--bin", "helenus"]);
+        command.args(["build", "--profile", PROFILE, "--locked", "--package", "helenus-cli"]);
         // With a target named, what runs while building is not built with these flags.
         command.args(["--target", &triple]).arg("--target-dir").arg(&folder);
         step(title, command.env("RUSTFLAGS", flags))?;
-        Ok::<PathBuf, String>(folder.join(&triple).join("release/helenus"))
+        Ok::<PathBuf, String>(folder.join(&triple).join(PROFILE).join("helenus"))
     };
     let observed = build("build that counts", format!("-Cprofile-generate={}", raw.display()))?;
     for loads in LOADS {

@@ -9,7 +9,7 @@
 //! disturbance of the machine hits all of them. Prints a section in Markdown.
 
 #[allow(dead_code, reason = "the contents of `helenus stress`, of which each program uses a part")]
-#[path = "../../../crates/helenus/src/commands/stress/content.rs"]
+#[path = "../../../crates/helenus-cli/src/commands/stress/content.rs"]
 mod content;
 mod curve;
 #[allow(dead_code, reason = "the reads of the engine's bench, of which this program uses a part")]

@@ -1,6 +1,6 @@
 //! A server of canned answers: what sockets, framing and the client cost when the database costs nothing.
 //!
-//!     cargo run --release -p bench --bin canned -- [--listen 127.0.0.1:0] [--one-write-an-answer]
+//!     cargo run --profile optimized -p bench --bin canned -- [--listen 127.0.0.1:0] [--one-write-an-answer]
 //!
 //! It prints `listening ADDRESS` and answers the statements of `helenus stress` with the rows that `stress` expects,
 //! computed from the request alone, on one blocking thread a connection. Answers to all requests that arrived together
@@ -8,7 +8,7 @@
 
 mod answers;
 #[allow(dead_code, reason = "the contents of `helenus stress`, of which each program uses a part")]
-#[path = "../../../crates/helenus/src/commands/stress/content.rs"]
+#[path = "../../../crates/helenus-cli/src/commands/stress/content.rs"]
 mod content;
 
 use answers::Answers;

@@ -1,6 +1,6 @@
 //! The two kinds of column map side by side, on the workloads of CASSANDRA-2843.
 //!
-//!     cargo run --release -p bench --bin column_map -- [--seconds 1]
+//!     cargo run --profile optimized -p bench --bin column_map -- [--seconds 1]
 //!
 //! That issue found reads of wide rows slow because an answer was put together in a concurrent map, and claims: additions
 //! of different names are somewhat faster in an array-backed map; 100 additions of 10 names, which must be reconciled,

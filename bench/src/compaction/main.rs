@@ -1,13 +1,13 @@
 //! Compaction in this process: how fast SSTables become one, and in how much memory.
 //!
-//!     cargo run --release -p bench --bin compaction -- [--rows 1000000] [--wide 10000000] [--dir DIR]
+//!     cargo run --profile optimized -p bench --bin compaction -- [--rows 1000000] [--wide 10000000] [--dir DIR]
 //!
 //! Two cases, without a throttle: so many SSTables of so many small rows, each with rows of every partition (100 rows of 25
 //! bytes a partition and SSTable), and one partition of very many rows, a part of it in each SSTable. What comes out is
 //! counted. Memory is what the process holds beyond what it held before the compaction began, at its highest.
 
 #[allow(dead_code, reason = "the contents of `helenus stress`, of which each program uses a part")]
-#[path = "../../../crates/helenus/src/commands/stress/content.rs"]
+#[path = "../../../crates/helenus-cli/src/commands/stress/content.rs"]
 mod content;
 #[allow(dead_code, reason = "the tables of the other workloads, of which this uses one")]
 #[path = "../engine/tables.rs"]

@@ -1,6 +1,6 @@
 //! The engine in this process: named workloads on one thread, each beside its target, each checking its answers.
 //!
-//!     cargo run --release -p bench --bin engine -- [--rows 1000000] [--seconds 2] [--only slice] [--dir DIR]
+//!     cargo run --profile optimized -p bench --bin engine -- [--rows 1000000] [--seconds 2] [--only slice] [--dir DIR]
 //!
 //! Wide partitions are of 100 rows, 1,200, 5,000, 10,000, 100,000 and so on up to `--rows`, in an ascending table and a
 //! descending one. `--memory 256` loads in so many MiB instead of keeping everything in memory until it is flushed once,
@@ -12,7 +12,7 @@
 //! the timed part. Times drift on a shared machine: compare within one run.
 
 #[allow(dead_code, reason = "the contents of `helenus stress`, of which each program uses a part")]
-#[path = "../../../crates/helenus/src/commands/stress/content.rs"]
+#[path = "../../../crates/helenus-cli/src/commands/stress/content.rs"]
 mod content;
 mod cql;
 mod memory;

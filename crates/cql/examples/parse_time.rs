@@ -1,7 +1,7 @@
 //! How long parsing takes, in nanoseconds a statement: the UPDATE of the old benchmark (five columns with 34-byte
 //! values, here as blobs and as strings), prepared forms of it, and a SELECT.
 //!
-//! `cargo run --release -p helenus-cql --example parse_time`
+//! `cargo run --profile optimized -p helenus-cql --example parse_time`
 
 use std::hint::black_box;
 use std::time::Instant;

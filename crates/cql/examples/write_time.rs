@@ -1,6 +1,6 @@
 //! How long a prepared INSERT of five columns takes from bound values to memtable.
 //!
-//! `cargo run --release -p helenus-cql --example write_time`
+//! `cargo run --profile optimized -p helenus-cql --example write_time`
 
 use helenus_cql::backend::{Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{LocalBackend, LocalOptions};

@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::value::Value;
 use crate::wide::WideTable;
-use helenus_cql::CqlError;
 use helenus_cql::backend::{
     Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut,
 };
@@ -78,7 +77,7 @@ impl Database {
             DatabaseOptions::new(options.dir.unwrap_or_else(|| PathBuf::from("/memory")));
         engine_options.sync = durable.then_some(options.sync);
         engine_options.memory = options.memory;
-        let (engine, _) = Engine::open(host, engine_options)?;
+        let (engine, _) = Engine::open(host, engine_options).map_err(Error::of_engine)?;
         let backend = LocalBackend::new(engine.clone(), LocalOptions::default());
         Ok(Database { engine, backend })
     }
@@ -105,21 +104,20 @@ impl Database {
     }
 
     fn run(&self, cql: &str, values: &[Value], probe: Option<&Mutex<Probe>>) -> Result<ResultSet> {
-        let statement = self.backend.prepare(cql, None, &Identity::default())?;
+        let statement = self.backend.prepare(cql, None, &Identity::default()).map_err(Error::of_cql)?;
         let bytes = bind(&statement, values)?;
         let bound: Vec<BoundValue<'_>> =
             bytes.iter().map(|value| value.as_deref().map_or(BoundValue::Null, BoundValue::Bytes)).collect();
         let identity = Identity::default();
         let request = Request { probe, ..Request::plain(&identity, &bound) };
         let mut rows = Collected::default();
-        match self.backend.execute(&statement, &request, &mut rows)?.outcome {
-            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait()?,
-            Outcome::Rows { ticket, .. } => {
-                if let Some(ticket) = ticket {
-                    ticket.wait()?;
-                }
+        let done = self.backend.execute(&statement, &request, &mut rows).map_err(Error::of_cql)?;
+        match done.outcome {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => {
+                ticket.wait().map_err(Error::of_write)?;
             }
-            Outcome::UsedKeyspace(_) => {}
+            Outcome::Rows { ticket: Some(ticket), .. } => ticket.wait().map_err(Error::of_read)?,
+            Outcome::Rows { ticket: None, .. } | Outcome::UsedKeyspace(_) => {}
         }
         Ok(rows.into_result())
     }
@@ -140,12 +138,7 @@ impl Database {
     /// # Errors
     /// Failures of writing; the data stays in memory.
     pub fn flush(&self) -> Result<u64> {
-        Ok(self.engine.flush_all()?)
-    }
-
-    /// The storage engine, for tools that read and write below CQL or inspect the work of a read.
-    pub fn engine(&self) -> &Arc<Engine> {
-        &self.engine
+        self.engine.flush_all().map_err(Error::of_engine)
     }
 
     /// Flushes and closes, so that the next start has nothing to replay. Dropping the database without `close` loses
@@ -154,17 +147,13 @@ impl Database {
     /// # Errors
     /// As `flush`.
     pub fn close(self) -> Result<()> {
-        Ok(self.engine.close()?)
+        self.engine.close().map_err(Error::of_engine)
     }
 }
 
 fn bind(statement: &Prepared, values: &[Value]) -> Result<Vec<Option<Vec<u8>>>> {
     if values.len() != statement.markers.len() {
-        let (wanted, given) = (statement.markers.len(), values.len());
-        return Err(CqlError::Invalid(format!(
-            "the statement has {wanted} markers, {given} values were given"
-        ))
-        .into());
+        return Err(Error::ValueCount { markers: statement.markers.len(), values: values.len() });
     }
     let pairs = statement.markers.iter().zip(values);
     pairs

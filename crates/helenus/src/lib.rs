@@ -31,8 +31,20 @@
 //! # Ok::<(), helenus::Error>(())
 //! ```
 //!
+//! Errors can be matched: [`Error`] has a variant for each case.
+//!
+//! ```
+//! # let db = helenus::Database::in_memory()?;
+//! match db.execute("CREATE TABLE app.events (stream text PRIMARY KEY)", &[]) {
+//!     Err(helenus::Error::Invalid { message }) => assert_eq!(message, "Keyspace 'app' doesn't exist"),
+//!     other => panic!("there is no keyspace yet: {other:?}"),
+//! }
+//! # Ok::<(), helenus::Error>(())
+//! ```
+//!
 //! The library has no runtime of its own: calls block until they are done. A write returns when it is as safe as the
-//! sync mode demands. Only one process can have a directory open.
+//! sync mode demands. Only one process can have a directory open. The server and its tools are the package
+//! `helenus-cli`; nothing of them is linked here.
 
 mod database;
 mod error;
@@ -40,8 +52,11 @@ mod value;
 mod wide;
 
 pub use database::{Database, Options, ResultSet, Row};
-pub use error::Error;
+pub use error::{Error, Result};
+#[doc(inline)]
 pub use helenus_engine::read::{Probe, SkipReason, Stage, StageTimes, TableSeen, Touched};
+#[doc(inline)]
 pub use helenus_engine::{MemoryShares, SyncMode};
+pub use uuid::Uuid;
 pub use value::Value;
 pub use wide::{ProbedTable, Slice, WideTable};

@@ -74,7 +74,7 @@ impl WideTable {
     /// # Errors
     /// Values of another type; errors of the engine.
     pub fn put(&self, row: &Value, columns: &[(Value, Value)]) -> Result<()> {
-        let timestamp_us = self.engine.next_timestamp()?;
+        let timestamp_us = self.next_timestamp()?;
         let now_s = self.engine.now_s();
         let value_column = &self.table.regulars[0];
         let mut changes = Changes::default();
@@ -144,14 +144,18 @@ impl WideTable {
     }
 
     fn deletion(&self) -> Result<DeletionTime> {
-        Ok(DeletionTime { timestamp_us: self.engine.next_timestamp()?, local_s: self.engine.now_s() })
+        Ok(DeletionTime { timestamp_us: self.next_timestamp()?, local_s: self.engine.now_s() })
+    }
+
+    fn next_timestamp(&self) -> Result<i64> {
+        self.engine.next_timestamp().map_err(Error::of_write)
     }
 
     fn write(&self, row: &Value, changes: Changes) -> Result<()> {
         let key = self.row_key(row)?;
         let update = PartitionUpdate { table: self.table.clone(), key, changes };
-        self.engine.write(&Mutation { updates: vec![update] })?.wait()?;
-        Ok(())
+        let ticket = self.engine.write(&Mutation { updates: vec![update] }).map_err(Error::of_write)?;
+        ticket.wait().map_err(Error::of_write)
     }
 
     fn names(&self, names: &[Value]) -> Result<Question> {
@@ -201,9 +205,9 @@ impl WideTable {
             page_rows: None,
         };
         let mut columns = Columns { table: &self.table, now_s: command.now_s, found: Vec::new() };
-        let view = self.engine.view(&self.table)?;
+        let view = self.engine.view(&self.table).map_err(Error::of_read)?;
         let request = ReadRequest { may_block: true, ..ReadRequest::default() };
-        self.engine.read(&command, &view, request, &mut columns, probe)?;
+        self.engine.read(&command, &view, request, &mut columns, probe).map_err(Error::of_read)?;
         Ok(columns.found)
     }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use helenus::{Database, Options, Slice, Value};
+use helenus::{Database, Error, Options, Slice, Value};
 
 const KEYSPACE: &str =
     "CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
@@ -57,13 +57,41 @@ fn a_mistake_says_what_is_wrong_and_what_to_do() {
     let db = Database::in_memory().unwrap();
     db.execute(KEYSPACE, &[]).unwrap();
     db.execute("CREATE TABLE app.t (k int, c int, v text, PRIMARY KEY (k, c))", &[]).unwrap();
-    let text = |error: helenus::Error| error.to_string();
+    let text = |error: Error| error.to_string();
     let wrong = db.execute("INSERT INTO app.t (k, c, v) VALUES (?, 1, 'x')", &["one".into()]);
     assert_eq!(text(wrong.unwrap_err()), "app.t: column k of type int takes no text; give a int");
     assert_eq!(
         text(db.wide_table("app", "none").err().unwrap()),
         "table app.none does not exist; create it first"
     );
-    let syntax = text(db.execute("SELEC v FROM app.t", &[]).unwrap_err());
-    assert!(syntax.starts_with("line 1:0 "), "{syntax}");
+    let syntax = db.execute("SELEC v FROM app.t", &[]).unwrap_err();
+    assert!(matches!(syntax, Error::Syntax { .. }), "{syntax:?}");
+    assert!(text(syntax).starts_with("line 1:0 "));
+}
+
+#[test]
+fn a_program_can_match_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path()).unwrap();
+    db.execute(KEYSPACE, &[]).unwrap();
+    let table = "CREATE TABLE app.t (k int, c int, v text, PRIMARY KEY (k, c))";
+    db.execute(table, &[]).unwrap();
+    let refused = |cql: &str| db.execute(cql, &[]).unwrap_err();
+    let exists = refused(table);
+    assert!(
+        matches!(&exists, Error::AlreadyExists { keyspace, table, .. } if keyspace == "app" && table == "t"),
+        "{exists:?}"
+    );
+    for cql in ["SELECT w FROM app.t", "SELECT v FROM app.none", "SELECT v FROM app.t WHERE k = 'x'"] {
+        let error = refused(cql);
+        assert!(matches!(error, Error::Invalid { .. }), "{cql}: {error:?}");
+    }
+    let count = refused("INSERT INTO app.t (k, c, v) VALUES (?, ?, 'x')");
+    assert!(matches!(count, Error::ValueCount { markers: 2, values: 0 }), "{count:?}");
+    let taken = Database::open(dir.path()).err().unwrap();
+    assert!(matches!(&taken, Error::InUse { dir: of, .. } if of == dir.path()), "{taken:?}");
+    let wide = db.wide_table("app", "t").unwrap();
+    db.close().unwrap();
+    let closed = wide.put(&1i32.into(), &[(1i32.into(), "x".into())]).unwrap_err();
+    assert!(matches!(closed, Error::Closed), "{closed:?}");
 }

@@ -1,6 +1,7 @@
 //! A server that answers from memory without running statements: the lower bound for benchmarks of the server.
 //!
-//! `cargo run --release -p helenus-server --example canned [IP:PORT]`. Statements are prepared, and schema statements
+//! `cargo run --profile optimized -p helenus-server --example canned [IP:PORT]`.
+//! Statements are prepared, and schema statements
 //! run, on a database in memory, so that any client can connect. An INSERT, UPDATE, DELETE or BATCH is answered without
 //! being run, and a SELECT is answered with the rows of its first execution. What remains is the cost of sockets,
 //! frames and translation.

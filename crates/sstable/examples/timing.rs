@@ -1,4 +1,4 @@
-//! Measures how fast rows are written, scanned and sliced: `cargo run --release --example timing [ROWS
+//! Measures how fast rows are written, scanned and sliced: `cargo run --profile optimized --example timing [ROWS
 //! [ROW_INDEX_BLOCK_BYTES]]`. Prints rows per second and microseconds per slice.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]

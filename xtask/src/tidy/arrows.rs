@@ -16,7 +16,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("cql", &["model", "engine"]),
     ("rpc", &["model", "wire", "engine", "cql"]),
     ("server", &["model", "host", "wire", "engine", "cql", "rpc"]),
-    ("helenus", &["model", "host", "wire", "sstable", "engine", "cql", "rpc", "server"]),
+    ("helenus", &["model", "host", "engine", "cql"]),
+    ("helenus-cli", &["model", "host", "wire", "sstable", "engine", "cql", "rpc", "server"]),
 ];
 
 /// Folders inside a crate that may use less than their crate.
@@ -32,8 +33,21 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("rpc", &["tokio::", "std::net::Tcp", "std::net::Udp"]),
 ];
 
-/// What the library must not drag in: these belong to the binary's `server` feature.
-const SERVER_ONLY: &[&str] = &["tokio", "axum", "hyper", "rustls", "clap"];
+/// Packages that must not be in the dependency tree of the library: they belong to the server and the binary.
+const NOT_IN_THE_LIBRARY: &[&str] = &[
+    "tokio",
+    "axum",
+    "hyper",
+    "rustls",
+    "clap",
+    "anyhow",
+    "serde_json",
+    "mimalloc",
+    "helenus-wire",
+    "helenus-rpc",
+    "helenus-server",
+    "helenus-cli",
+];
 
 pub fn check(root: &Path, sources: &[Source]) -> Result<Vec<String>, String> {
     let mut breaches = Vec::new();
@@ -97,11 +111,10 @@ fn uses(source: &Source) -> Vec<String> {
     breaches
 }
 
-/// The library's dependencies without the server.
+/// The dependency tree of the library, as Cargo resolves it: a dependency may come in through another one.
 fn library_tree(root: &Path) -> Result<Vec<String>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let args =
-        ["tree", "--package", "helenus", "--no-default-features", "--edges", "normal", "--prefix", "none"];
+    let args = ["tree", "--package", "helenus", "--all-features", "--edges", "normal", "--prefix", "none"];
     let output = Command::new(cargo)
         .args(args)
         .current_dir(root)
@@ -111,13 +124,28 @@ fn library_tree(root: &Path) -> Result<Vec<String>, String> {
         return Err(format!("cargo {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr)));
     }
     let tree = String::from_utf8_lossy(&output.stdout);
-    let present = |name: &&&str| tree.lines().any(|line| line.split(' ').next() == Some(**name));
-    let found = SERVER_ONLY.iter().filter(present);
-    Ok(found
-        .map(|name| {
-            format!(
-                "crates/helenus/Cargo.toml: the library depends on `{name}`; keep it behind feature `server`"
-            )
-        })
-        .collect())
+    let breach = |name| {
+        format!(
+            "crates/helenus/Cargo.toml: the library depends on `{name}`, which belongs to crates/helenus-cli; \
+             `cargo tree -p helenus -i {name}` shows how"
+        )
+    };
+    Ok(not_in_the_library(&tree).map(breach).collect())
+}
+
+/// The packages of a tree, one for each line, that must not be in the library's.
+fn not_in_the_library(tree: &str) -> impl Iterator<Item = &'static str> {
+    let present = |name: &&str| tree.lines().any(|line| line.split(' ').next() == Some(*name));
+    NOT_IN_THE_LIBRARY.iter().copied().filter(present)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_of_the_server_is_found_anywhere_in_the_tree_by_its_whole_name() {
+        let tree = "helenus v0.1.0 (/h/crates/helenus)\nserde v1.0.0\ntokio v1.54.1 (*)\nclap_lex v1.1.1\n";
+        assert_eq!(not_in_the_library(tree).collect::<Vec<_>>(), ["tokio"]);
+    }
 }

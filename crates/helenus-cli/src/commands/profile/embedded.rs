@@ -14,9 +14,10 @@ use super::subject::Subject;
 use crate::commands::stress::content::{name, wide_value};
 use crate::commands::stress::{WideOrder as Order, create_wide_table};
 use anyhow::{Context, Result, ensure};
-use helenus::{Database, MemoryShares, Options, SyncMode};
-use helenus_engine::ReadRequest;
+use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_engine::{Database, DatabaseOptions, MemoryShares, ReadRequest, SyncMode};
 use helenus_model::byte_comparable;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
@@ -37,7 +38,9 @@ const BATCH: u64 = 100;
 
 /// A database opened in this process.
 pub(super) struct Embedded {
-    database: Database,
+    database: Arc<Database>,
+    /// Runs the statements that make the tables.
+    backend: Arc<LocalBackend>,
     keyspace: String,
     tables: Option<Tables>,
     _scratch: Option<Scratch>,
@@ -72,12 +75,13 @@ impl Embedded {
             dir.display(),
             if scratch.is_some() { ", removed at the end" } else { "" }
         );
-        let database = Database::open_with(Options {
-            dir: Some(dir),
-            sync: SyncMode::Periodic { period_ms: SYNC_PERIOD_MS },
-            memory: MemoryShares { memtables: MEMTABLE_BYTES, cache: options.cache << 20 },
-        })?;
-        Ok(Embedded { database, keyspace: options.keyspace.clone(), tables: None, _scratch: scratch })
+        let mut database = DatabaseOptions::new(dir);
+        database.sync = Some(SyncMode::Periodic { period_ms: SYNC_PERIOD_MS });
+        database.memory = MemoryShares { memtables: MEMTABLE_BYTES, cache: options.cache << 20 };
+        let (database, _) = Database::open(helenus_host::real::host(), database)?;
+        let backend = LocalBackend::new(Arc::clone(&database), LocalOptions::default());
+        let keyspace = options.keyspace.clone();
+        Ok(Embedded { database, backend, keyspace, tables: None, _scratch: scratch })
     }
 
     fn table(&self, order: Order) -> Result<&Arc<Table>> {
@@ -89,37 +93,44 @@ impl Embedded {
     }
 
     /// The storage engine.
-    pub fn engine(&self) -> &helenus_engine::Database {
-        self.database.engine()
+    pub fn engine(&self) -> &Database {
+        &self.database
+    }
+
+    /// Runs a schema statement.
+    fn execute(&self, cql: &str) -> Result<()> {
+        let identity = Identity::default();
+        let statement = self.backend.prepare(cql, None, &identity)?;
+        let request = Request::plain(&identity, &[]);
+        let done = self.backend.execute(&statement, &request, &mut NoRows)?;
+        if let Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) = done.outcome {
+            ticket.wait()?;
+        }
+        Ok(())
     }
 
     /// Drops and creates a table of the profile's keyspace.
     pub fn make_table(&self, name: &str, columns: &str) -> Result<Arc<Table>> {
         let keyspace = &self.keyspace;
         self.make_keyspace()?;
-        self.database.execute(&format!("DROP TABLE IF EXISTS {keyspace}.{name}"), &[])?;
-        self.database.execute(&format!("CREATE TABLE {keyspace}.{name} ({columns})"), &[])?;
+        self.execute(&format!("DROP TABLE IF EXISTS {keyspace}.{name}"))?;
+        self.execute(&format!("CREATE TABLE {keyspace}.{name} ({columns})"))?;
         let schema = self.engine().schema();
         schema.table(keyspace, name).cloned().with_context(|| format!("no table {keyspace}.{name}"))
     }
 
     fn make_keyspace(&self) -> Result<()> {
-        self.database.execute(
-            &format!(
-                "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {{'class': 'SimpleStrategy', \
-                 'replication_factor': 1}}",
-                self.keyspace
-            ),
-            &[],
-        )?;
-        Ok(())
+        self.execute(&format!(
+            "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
+            self.keyspace
+        ))
     }
 
     /// Flushes all tables and compacts the given ones.
     pub fn settle_tables(&self, tables: &[TableId]) -> Result<Settled> {
         let begun = Instant::now();
         show("flush");
-        self.database.flush()?;
+        self.database.flush_all()?;
         let flush_s = Some(begun.elapsed().as_secs_f64());
         let compact_s = Some(self.compact(tables)?.as_secs_f64());
         let status = self.engine().status();
@@ -158,7 +169,7 @@ impl Embedded {
         probe: Option<&mut Probe>,
     ) -> Result<Duration> {
         let table = self.table(partition.order)?;
-        let engine = self.database.engine();
+        let engine = self.engine();
         answer.clear();
         let begun = Instant::now();
         let command = command(table, engine.now_s(), partition, query)?;
@@ -176,13 +187,13 @@ impl Subject for Embedded {
     fn make_tables(&mut self, anew: bool) -> Result<()> {
         let keyspace = &self.keyspace;
         if anew {
-            self.database.execute(&format!("DROP KEYSPACE IF EXISTS {keyspace}"), &[])?;
+            self.execute(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
         }
         self.make_keyspace()?;
         for order in [Order::Asc, Order::Desc] {
-            self.database.execute(&create_wide_table(keyspace, order, false), &[])?;
+            self.execute(&create_wide_table(keyspace, order, false))?;
         }
-        let schema = self.database.engine().schema();
+        let schema = self.engine().schema();
         let table = |order: Order| {
             let found = schema.table(keyspace, order.table()).cloned();
             found.with_context(|| format!("no table {keyspace}.{}", order.table()))
@@ -193,7 +204,7 @@ impl Subject for Embedded {
 
     fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()> {
         let table = self.table(partition.order)?;
-        let engine = self.database.engine();
+        let engine = self.engine();
         let width = partition.row.width;
         for first in (0..width).step_by(BATCH as usize) {
             let columns = first..(first + BATCH).min(width);
@@ -309,6 +320,19 @@ fn range(table: &Table, slice: &Slice) -> Result<Positions> {
         *(if slice.reversed { &mut all.end } else { &mut all.start }) = bound;
     }
     Ok(all)
+}
+
+/// A sink for statements without rows.
+struct NoRows;
+
+impl RowsOut for NoRows {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+    fn cell(&mut self, _value: Option<&[u8]>) {}
+    fn end_row(&mut self) {}
+    fn bytes(&self) -> usize {
+        0
+    }
+    fn clear(&mut self) {}
 }
 
 /// A row sink that adds the rows of the table to the answer as columns.
