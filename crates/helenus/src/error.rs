@@ -204,9 +204,13 @@ impl Error {
         let place = error.place().map(|(file, offset)| (file.to_path_buf(), offset));
         let (file, offset) = place.map_or((None, None), |(file, offset)| (Some(file), offset));
         match (error.disk_trouble(), error) {
-            (_, Engine::LogFull { .. } | Engine::NoRoom { .. } | Engine::NoMemory(_)) => {
-                Error::Overloaded { message }
-            }
+            (
+                _,
+                Engine::LogFull { .. }
+                | Engine::NoRoom { .. }
+                | Engine::NoMemory(_)
+                | Engine::SchemaTooLarge { .. },
+            ) => Error::Overloaded { message },
             (Some(DiskTrouble::Damaged), _) => Error::Damaged { file, offset, message },
             (Some(trouble), _) => {
                 Error::Io { file, is_disk_full: matches!(trouble, DiskTrouble::Full), message }
