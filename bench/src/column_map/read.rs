@@ -2,7 +2,7 @@
 
 use crate::{Column, NAME, Options, VALUE, add, line, median_us};
 use anyhow::{Result, anyhow, ensure};
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
 use helenus_engine::{Concurrent, Database, DatabaseOptions, ReadRequest};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::column_map::{Arrays, ColumnMap, ColumnMapFactory};
@@ -170,13 +170,13 @@ impl RowSink for Rows<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let cell = row.row.cells.iter().find(|cell| cell.is_live(NOW_S));
         (self.0)(row.clustering(0).unwrap_or_default(), cell.map_or(&[], |cell| row.value(cell)));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }

@@ -4,13 +4,13 @@ use crate::content::{COLUMNS, key, name, value, wide_value};
 use crate::tables::wide_key;
 use anyhow::{Result, ensure};
 use helenus_engine::read::{
-    KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, RunSink, Taken,
+    BatchSink, KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowOutcome, RowSink,
 };
 use helenus_engine::{Database, ReadRequest};
 use helenus_model::byte_comparable;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Limits, Slice};
 use helenus_model::row::RowView;
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::schema::Table;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl RowSink for Answer {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         self.cut();
         if let Some(value) = row.clustering(0) {
             put(&mut self.bytes, value);
@@ -48,20 +48,20 @@ impl RowSink for Answer {
             put(&mut self.bytes, row.value(cell));
         }
         self.rows += 1;
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         Some(self)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }
 
-impl RunSink for Answer {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
+impl BatchSink for Answer {
+    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
         self.cut();
         for row in run.rows() {
             row.iter().for_each(|value| put(&mut self.bytes, run.bytes(value)));

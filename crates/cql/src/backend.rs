@@ -8,7 +8,7 @@ use helenus_engine::account::{self, Refusal};
 pub use helenus_engine::read::Probe;
 use helenus_engine::read::Stage;
 use helenus_engine::{Database, SchemaChange, Ticket};
-use helenus_model::run::{RowRun, RunColumn};
+use helenus_model::row_batch::{BatchColumn, RowBatch};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use parking_lot::Mutex;
@@ -41,7 +41,7 @@ pub trait Backend: Send + Sync {
     fn prepared(&self, id: &StatementId) -> Result<Option<Arc<Prepared>>, CqlError>;
 
     /// Whether `prepared` has the statement without analysing a long text again. Not called for each request.
-    fn has_at_hand(&self, _id: &StatementId) -> bool {
+    fn has_analysed(&self, _id: &StatementId) -> bool {
         true
     }
 
@@ -424,12 +424,12 @@ pub trait RowsOut {
     /// The row is complete.
     fn end_row(&mut self);
     /// All rows of a row batch; `columns` selects the cells of each.
-    fn rows(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
+    fn rows(&mut self, run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
         for row in run.rows() {
             for column in columns {
                 self.cell(match *column {
-                    RunColumn::Value(place) => row.get(place).map(|value| run.bytes(value)),
-                    RunColumn::Fixed(value) => value,
+                    BatchColumn::Value(place) => row.get(place).map(|value| run.bytes(value)),
+                    BatchColumn::Fixed(value) => value,
                 });
             }
             self.end_row();

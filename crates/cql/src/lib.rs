@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod backend;
+pub mod budget;
 mod error;
 pub mod functions;
 pub mod guardrails;
@@ -11,12 +12,11 @@ pub(crate) mod plan;
 mod super_family;
 pub mod syntax;
 pub mod virtual_table;
-pub mod work;
 
 pub use error::{CqlError, Result};
 pub use local::{
-    ImportReport, ImportRequest, LocalBackend, LocalOptions, NewNames, RestoreJournal, RestorePart,
-    RestoreRequest, seal_schema, unseal_schema,
+    ImportReport, ImportRequest, LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart,
+    RestoreRequest, add_schema_digest, check_schema_digest,
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;

@@ -1,7 +1,7 @@
 //! The block cache: blocks of all SSTables, bounded by bytes, scan resistant.
 
 use helenus_host::{BlockMut, BlockPool};
-use helenus_sstable::block::{Beside, Block, BlockCache};
+use helenus_sstable::block::{Block, BlockCache, ReservedFor};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,11 +76,11 @@ impl SharedCache {
         }
     }
 
-    fn left(&self, beside: Beside) -> &AtomicU64 {
+    fn left(&self, beside: ReservedFor) -> &AtomicU64 {
         let [places, row_indexes] = &self.beside;
         match beside {
-            Beside::Places => places,
-            Beside::RowIndexes => row_indexes,
+            ReservedFor::Places => places,
+            ReservedFor::RowIndexes => row_indexes,
         }
     }
 
@@ -116,12 +116,12 @@ impl BlockCache for SharedCache {
         self.blocks.retain(|(file, _), _| !files.contains(file));
     }
 
-    fn reserve(&self, beside: Beside, bytes: u64) -> bool {
+    fn reserve(&self, beside: ReservedFor, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.left(beside).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    fn release(&self, beside: Beside, bytes: u64) {
+    fn release(&self, beside: ReservedFor, bytes: u64) {
         self.left(beside).fetch_add(bytes, Ordering::Relaxed);
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     const BLOCK: usize = 16 << 10;
 
     fn block() -> Block {
-        BlockMut::alone(BLOCK).share()
+        BlockMut::unpooled(BLOCK).share()
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         let hints: Vec<_> = (0..hot)
             .map(|number| {
                 let block = cache.room(BLOCK).share();
-                block.set_name(number + 1);
+                block.set_tag(number + 1);
                 cache.put(1, number, block);
                 cache.get(1, number).and_then(|block| block.hint()).unwrap()
             })
@@ -193,7 +193,7 @@ mod tests {
         let mut hints = Vec::new();
         for number in 0..4_000 {
             let block = cache.room(BLOCK).share();
-            block.set_name(number + 1);
+            block.set_tag(number + 1);
             cache.put(1, number, block);
             hints.push(cache.get(1, number).and_then(|block| block.hint()));
             let found = hints

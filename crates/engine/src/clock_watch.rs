@@ -2,7 +2,7 @@
 //! removing data.
 //!
 //! This file reads no clock. Its user does, often enough that a jump of an hour does not arrive in several smaller
-//! steps (`Timestamps::look`).
+//! steps (`Timestamps::observe`).
 
 /// A change of the wall clock that does not match the time that has passed. Times in microseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,13 @@ type Moment = (i64, u64);
 pub(crate) struct Watch {
     seen: Moment,
     /// The jump forward that is not trusted yet, if there is one.
-    doubted: Option<Doubt>,
+    doubted: Option<UntrustedJump>,
     news: Option<ClockJump>,
     jumps: u64,
     last_jump: Option<ClockJump>,
 }
 
-struct Doubt {
+struct UntrustedJump {
     /// A moment before the jump.
     before: Moment,
     since_ns: u64,
@@ -51,30 +51,32 @@ impl Watch {
         if known_us > 0 && !(-JUMP_US..=REST_US_MAX).contains(&rest_us) {
             watch.jumped(ClockJump { expected_us: known_us, found_us: wall_us, between_runs: true });
             if rest_us > 0 {
-                watch.doubted = Some(Doubt { before: (known_us, monotonic_ns), since_ns: monotonic_ns });
+                watch.doubted =
+                    Some(UntrustedJump { before: (known_us, monotonic_ns), since_ns: monotonic_ns });
             }
         }
         watch
     }
 
     /// Compares the clocks with their last known values.
-    pub(crate) fn look(&mut self, now: Moment) {
+    pub(crate) fn observe(&mut self, now: Moment) {
         let (wall_us, monotonic_ns) = now;
-        let expected_us = at(self.seen, monotonic_ns);
+        let expected_us = expected_at(self.seen, monotonic_ns);
         let ahead_us = wall_us.saturating_sub(expected_us);
         if !(-JUMP_US..=JUMP_US).contains(&ahead_us) {
             self.jumped(ClockJump { expected_us, found_us: wall_us, between_runs: false });
             if ahead_us > 0 {
                 let before = self.doubted.take().map_or(self.seen, |doubt| doubt.before);
-                self.doubted = Some(Doubt { before, since_ns: monotonic_ns });
+                self.doubted = Some(UntrustedJump { before, since_ns: monotonic_ns });
             }
         }
-        let is_ahead = |doubt: &Doubt| wall_us.saturating_sub(at(doubt.before, monotonic_ns)) > JUMP_US;
+        let is_ahead =
+            |doubt: &UntrustedJump| wall_us.saturating_sub(expected_at(doubt.before, monotonic_ns)) > JUMP_US;
         self.doubted = self.doubted.take().filter(is_ahead);
         self.seen = now;
     }
 
-    /// The time to remove data by, microseconds, at a moment just passed to `look`. A jump forward is included only
+    /// The time to remove data by, microseconds, at a moment just passed to `observe`. A jump forward is included only
     /// after an hour.
     pub(crate) fn trusted_us(&self, now: Moment) -> i64 {
         match &self.doubted {
@@ -83,9 +85,9 @@ impl Watch {
         }
     }
 
-    /// The wall clock time without unaccepted jumps forward, microseconds, at a moment just passed to `look`.
+    /// The wall clock time without unaccepted jumps forward, microseconds, at a moment just passed to `observe`.
     pub(crate) fn expected_us(&self, (wall_us, monotonic_ns): Moment) -> i64 {
-        self.doubted.as_ref().map_or(wall_us, |doubt| wall_us.min(at(doubt.before, monotonic_ns)))
+        self.doubted.as_ref().map_or(wall_us, |doubt| wall_us.min(expected_at(doubt.before, monotonic_ns)))
     }
 
     /// Accepts the wall clock as correct.
@@ -94,7 +96,7 @@ impl Watch {
     }
 
     /// The last jump that has not been reported yet.
-    pub(crate) fn take_news(&mut self) -> Option<ClockJump> {
+    pub(crate) fn take_unreported(&mut self) -> Option<ClockJump> {
         self.news.take()
     }
 
@@ -110,7 +112,7 @@ impl Watch {
 }
 
 /// The wall clock time of a later moment if the wall clock had advanced like the monotonic clock.
-fn at((wall_us, since_ns): Moment, monotonic_ns: u64) -> i64 {
+fn expected_at((wall_us, since_ns): Moment, monotonic_ns: u64) -> i64 {
     let passed_us = monotonic_ns.saturating_sub(since_ns) / 1000;
     wall_us.saturating_add(i64::try_from(passed_us).unwrap_or(i64::MAX))
 }
@@ -131,8 +133,8 @@ mod tests {
     fn time_that_passes_is_no_jump_nor_is_a_correction_of_an_hour() {
         let mut watch = Watch::new(START, 0);
         for moment in [later(3, 0), later(4, HOUR_US), later(5, 0), later(5_000, 0)] {
-            watch.look(moment);
-            assert_eq!((watch.take_news(), watch.trusted_us(moment)), (None, moment.0));
+            watch.observe(moment);
+            assert_eq!((watch.take_unreported(), watch.trusted_us(moment)), (None, moment.0));
         }
     }
 
@@ -141,29 +143,29 @@ mod tests {
         let year_us = 365 * 24 * HOUR_US;
         let mut watch = Watch::new(START, START.0 - 1);
         let jumped = later(1, 80 * year_us);
-        watch.look(jumped);
+        watch.observe(jumped);
         let jump = ClockJump { expected_us: later(1, 0).0, found_us: jumped.0, between_runs: false };
-        assert_eq!((watch.take_news(), watch.take_news()), (Some(jump), None));
+        assert_eq!((watch.take_unreported(), watch.take_unreported()), (Some(jump), None));
         assert_eq!(watch.trusted_us(jumped), later(1, 0).0, "as if it had not jumped");
         // The clock is right again before the hour is over.
-        watch.look(later(1, 5));
+        watch.observe(later(1, 5));
         assert_eq!(watch.trusted_us(later(1, 5)), later(1, 5).0);
         assert_eq!(watch.jumps().0, 2);
         // A jump that lasts.
-        watch.look(later(2, year_us));
+        watch.observe(later(2, year_us));
         assert_eq!(watch.trusted_us(later(2, year_us)), later(2, 5).0);
-        watch.look(later(3, year_us));
+        watch.observe(later(3, year_us));
         assert_eq!(watch.trusted_us(later(3, year_us)), later(3, year_us).0);
         assert_eq!(watch.expected_us(later(3, year_us)), later(3, 5).0, "nobody has accepted it");
         // An accepted jump is trusted at once.
-        watch.look(later(4, 2 * year_us));
+        watch.observe(later(4, 2 * year_us));
         watch.accept(later(4, 2 * year_us));
         assert_eq!(watch.trusted_us(later(4, 2 * year_us)), later(4, 2 * year_us).0);
     }
 
     #[test]
     fn a_start_finds_a_clock_that_is_behind_the_last_timestamp_or_years_after_it() {
-        let found = |known_us| Watch::new(START, known_us).take_news().map(|jump| jump.between_runs);
+        let found = |known_us| Watch::new(START, known_us).take_unreported().map(|jump| jump.between_runs);
         assert_eq!(found(0), None);
         assert_eq!(found(START.0 - 300 * 24 * HOUR_US), None, "a rest");
         assert_eq!(found(START.0 + HOUR_US), None);

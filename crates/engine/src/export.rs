@@ -72,7 +72,7 @@ impl TableStore {
     /// Links the files of every SSTable of the view into a folder. Returns the SSTables.
     pub(crate) fn link_out(&self, shared: &Shared, to: &Path) -> Result<Vec<Descriptor>> {
         let disk = &shared.host.disk;
-        let view = self.hold_still(|view| {
+        let view = self.with_stable_files(|view| {
             view.check_whole()?;
             let files = if view.sstables.is_empty() {
                 Vec::new()

@@ -28,9 +28,9 @@ pub(crate) fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
 }
 
 /// Names that mark a directory as one of a database.
-const OURS: [&str; 5] = ["helenus.lock", "host-id", "commitlog", "data", "of-cassandra"];
+const DATABASE_FILES: [&str; 5] = ["helenus.lock", "host-id", "commitlog", "data", "of-cassandra"];
 /// Folders that the owner may have replaced by links to other disks.
-const BELOW: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
+const DATABASE_FOLDERS: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
 
 /// Removes the access of other users to the directory of a database, so that nobody else reads its files or creates
 /// files in it. Returns the folders that others had access to.
@@ -38,8 +38,8 @@ const BELOW: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
 /// A directory with unrelated files, which somebody has given by mistake, stays as it is.
 pub(crate) fn claim_folders(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
     let names = disk.list(dir).map_err(Error::io("list", dir))?;
-    let is_ours = |path: &PathBuf| OURS.iter().any(|name| path.ends_with(name));
-    let mut folders = BELOW.map(|name| dir.join(name)).to_vec();
+    let is_ours = |path: &PathBuf| DATABASE_FILES.iter().any(|name| path.ends_with(name));
+    let mut folders = DATABASE_FOLDERS.map(|name| dir.join(name)).to_vec();
     if names.is_empty() || names.iter().any(is_ours) {
         folders.insert(0, dir.to_owned());
     }

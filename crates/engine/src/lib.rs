@@ -3,8 +3,8 @@
 //! The write path: `database::writing` -> `commitlog` -> `memtable`. The read path: `database::reading` -> `read` over
 //! a `table::View`.
 
-mod announce;
 mod cache;
+mod check_mutation;
 mod checked_name;
 mod clock_watch;
 mod commitlog;
@@ -12,24 +12,24 @@ mod compaction;
 mod database;
 mod error;
 mod export;
-mod figures;
 mod folder;
-mod gate;
 pub mod import;
 mod index;
 mod journal;
-mod lanes;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
+mod metrics;
+mod notify;
 pub mod read;
 mod samples;
 mod schema;
+mod sharded;
 mod snapshot;
-mod storable;
 mod table;
 mod timestamps;
-mod top;
-mod work;
+mod top_partitions;
+mod totals;
+mod write_gate;
 
 pub use checked_name::{CheckedName, CheckedPath, NameError};
 pub use clock_watch::ClockJump;
@@ -39,21 +39,21 @@ pub use compaction::{
     parse_percent, parse_scaling_parameters, parse_size,
 };
 pub use database::{
-    Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, RangeEstimate,
-    ReadRequest, ReadTimeouts, Spread, Status, TableDetails, TableStatus, Turn,
+    Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, PartitionLock,
+    RangeEstimate, ReadRequest, ReadTimeouts, Spread, Status, TableDetails, TableStatus,
 };
 pub use error::{DiskTrouble, Error, Result};
 pub use export::Exported;
-pub use figures::{Distribution, Distributions, FigureSummaries, Figures, Span, Summary};
 pub use helenus_host::{account, contain};
 pub use index::IndexBuildStatus;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};
+pub use metrics::{Distribution, Distributions, MetricSummaries, Period, Summary, TableMetrics};
 pub use schema::{
     SchemaChange, SchemaChangeKind, index_id, is_replicated_system_keyspace, is_system_keyspace, parse_type,
 };
 pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot};
 pub use table::{Unreadable, View};
 pub use timestamps::{ClockStatus, ServerTime, TIME_OF_DAY_MAX_S};
-pub use top::TopPartition;
-pub use work::{LogStatus, WorkDone};
+pub use top_partitions::TopPartition;
+pub use totals::{EngineTotals, LogStatus};

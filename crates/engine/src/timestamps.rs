@@ -22,7 +22,7 @@
 
 use crate::clock_watch::{ClockJump, Watch};
 use crate::error::{Error, Result};
-use crate::lanes::Line;
+use crate::sharded::CacheLine;
 use helenus_host::Clock;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -37,15 +37,15 @@ const LATEST_US: i64 = TIME_OF_DAY_MAX_S * 1_000_000;
 
 /// The greatest timestamp assigned so far, microseconds. Shared with the log, which records it.
 #[derive(Clone, Default)]
-pub(crate) struct LastGiven(Arc<Line<AtomicI64>>);
+pub(crate) struct LastAssigned(Arc<CacheLine<AtomicI64>>);
 
-impl LastGiven {
+impl LastAssigned {
     pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl std::fmt::Debug for LastGiven {
+impl std::fmt::Debug for LastAssigned {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("LastGiven").field(&self.get()).finish()
     }
@@ -87,7 +87,7 @@ impl ClockStatus {
 /// Assigns timestamps and returns the time of day.
 pub(crate) struct Timestamps {
     clock: Arc<dyn Clock>,
-    last: LastGiven,
+    last: LastAssigned,
     /// The latest wall clock time that `next` accepts without calling `judge`, microseconds.
     ceiling_us: AtomicI64,
     /// The most microseconds that the wall clock may be ahead of its time without jumps; `i64::MAX` for no limit.
@@ -101,7 +101,7 @@ impl Timestamps {
     /// Continues after `known_us`, the last timestamp that the log records; 0 if there is none.
     pub(crate) fn new(clock: Arc<dyn Clock>, known_us: i64) -> Timestamps {
         let watch = Watch::new((clock.wall_us(), clock.monotonic_ns()), known_us);
-        let last = LastGiven::default();
+        let last = LastAssigned::default();
         last.0.store(known_us, Ordering::Relaxed);
         Timestamps {
             clock,
@@ -114,7 +114,7 @@ impl Timestamps {
     }
 
     /// The greatest timestamp assigned so far, for the log to read.
-    pub(crate) fn last_given(&self) -> LastGiven {
+    pub(crate) fn last_given(&self) -> LastAssigned {
         self.last.clone()
     }
 
@@ -134,7 +134,7 @@ impl Timestamps {
 
     /// The next timestamp, microseconds, for operations that need an order of their own and cannot be refused. If the
     /// wall clock is too late, it is one more than the last timestamp.
-    pub(crate) fn next_unrefused(&self) -> i64 {
+    pub(crate) fn next_always(&self) -> i64 {
         let wall_us = self.clock.wall_us();
         self.give(if self.says_too_much(wall_us) { i64::MIN } else { wall_us })
     }
@@ -160,7 +160,7 @@ impl Timestamps {
     fn judge(&self, wall_us: i64) -> Result<()> {
         let mut watch = self.watch.lock();
         let moment = (wall_us, self.clock.monotonic_ns());
-        watch.look(moment);
+        watch.observe(moment);
         let ahead_us_max = self.ahead_us_max.load(Ordering::Relaxed);
         let latest_us = LATEST_US.min(watch.expected_us(moment).saturating_add(ahead_us_max));
         self.ceiling_us.store(latest_us, Ordering::Relaxed);
@@ -231,7 +231,7 @@ impl Timestamps {
     pub(crate) fn purge_now_s(&self) -> i64 {
         let mut watch = self.watch.lock();
         let moment = (self.clock.wall_us(), self.clock.monotonic_ns());
-        watch.look(moment);
+        watch.observe(moment);
         let trusted_us = watch.trusted_us(moment);
         if trusted_us > LATEST_US { 0 } else { trusted_us.div_euclid(1_000_000).max(0) }
     }
@@ -241,8 +241,8 @@ impl Timestamps {
     pub(crate) fn look(&self, tell: &mut dyn FnMut(ClockJump)) {
         let jump = {
             let mut watch = self.watch.lock();
-            watch.look((self.clock.wall_us(), self.clock.monotonic_ns()));
-            watch.take_news()
+            watch.observe((self.clock.wall_us(), self.clock.monotonic_ns()));
+            watch.take_unreported()
         };
         if let Some(jump) = jump {
             tell(jump);

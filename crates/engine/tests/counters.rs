@@ -4,7 +4,7 @@
 
 mod support;
 
-use helenus_engine::read::{RowSink, Taken};
+use helenus_engine::read::{RowOutcome, RowSink};
 use helenus_engine::{Database, ReadRequest, SyncMode, Ticket};
 use helenus_host::sim::{Machine, Survives};
 use helenus_model::counter_context;
@@ -61,7 +61,7 @@ impl RowSink for Totals {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let table = self.table.as_ref().unwrap();
         let total = |name: &str| {
             let cells = row.cells_of(table.column(name).unwrap().id);
@@ -70,11 +70,11 @@ impl RowSink for Totals {
         };
         let c = i32::from_be_bytes(row.clustering(0).unwrap().try_into().unwrap());
         self.rows.insert(c, (total("v"), total("w")));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }
 

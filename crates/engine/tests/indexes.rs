@@ -8,10 +8,10 @@
 
 mod support;
 
-use helenus_engine::read::{ReadEnd, RowSink, Taken};
+use helenus_engine::read::{ReadEnd, RowOutcome, RowSink};
 use helenus_engine::{Database, DatabaseOptions, Error, ReadRequest, index_id};
 use helenus_host::sim::{Machine, Survives};
-use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
+use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::mutation::Mutation;
 use helenus_model::row::RowView;
 use helenus_model::schema::{CLASS_OPTION, Index, IndexKind, Keyspace, TARGET_OPTION, Table};
@@ -102,7 +102,7 @@ impl RowSink for Finder<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let takes = match self.name {
             "on_s" => self.in_static,
             "on_c" => row.clustering(0).unwrap() == self.value,
@@ -111,17 +111,17 @@ impl RowSink for Finder<'_> {
             _ => self.holds(row, "m"),
         };
         if !takes {
-            return Ok(Taken::Skipped);
+            return Ok(RowOutcome::Skipped);
         }
         let clustering =
             (0..self.table.clustering.len()).map(|index| row.clustering(index).unwrap().to_vec()).collect();
         self.found.push((self.key.clone(), clustering));
         self.counted += 1;
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }
 
@@ -198,7 +198,7 @@ impl Run {
         }
         let (path, value) = random.pick(&values).clone();
         let value = if name == "on_keys" { path.clone() } else { value };
-        let shape = Arc::new(IndexShape::new(&table, &index).unwrap());
+        let shape = Arc::new(IndexLayout::new(&table, &index).unwrap());
         let key = (name == "on_entries").then_some(&path[..]);
         let Ok(term) = shape.term(key, &value) else { return };
         let is_range = name == "on_w" && random.chance(50);

@@ -29,7 +29,7 @@ fn served(mut attempt: impl FnMut() -> Result<(), Error>) -> u32 {
         begun += 1;
         match attempt() {
             Ok(()) => return begun,
-            Err(error) => assert!(scope.begins_again(), "refused for good: {error}"),
+            Err(error) => assert!(scope.should_retry(), "refused for good: {error}"),
         }
     }
 }
@@ -46,7 +46,7 @@ fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
             let second_request = scope.spawn(|| {
                 let mut is_met = false;
                 served(|| {
-                    let locked = database.turn(partition(&database).into_iter(), true)?;
+                    let locked = database.lock_partition(partition(&database).into_iter(), true)?;
                     if !std::mem::replace(&mut is_met, true) {
                         has_lock.wait();
                         // The other request has its memory now.
@@ -66,7 +66,7 @@ fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
                 if !std::mem::replace(&mut is_met, true) {
                     has_lock.wait();
                 }
-                drop(database.turn(partition(&database).into_iter(), true)?);
+                drop(database.lock_partition(partition(&database).into_iter(), true)?);
                 Ok(())
             });
             (begun, second_request.join().unwrap())

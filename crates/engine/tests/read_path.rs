@@ -6,7 +6,7 @@
 mod support;
 
 use helenus_engine::read::{
-    KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowSink, RunSink, SkipReason, Taken,
+    BatchSink, KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowOutcome, RowSink, SkipReason,
 };
 use helenus_engine::{Database, Error, ReadRequest};
 use helenus_host::sim::Machine;
@@ -88,14 +88,14 @@ impl RowSink for Small {
     fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
         self.rows.partition(key, static_row)
     }
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         self.rows.row(row)
     }
-    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<RowOutcome> {
         self.rows.partition_end(rows)
     }
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
-        if self.in_runs { self.rows.runs() } else { None }
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
+        if self.in_runs { self.rows.batches() } else { None }
     }
     fn is_full(&self) -> bool {
         self.rows.rows.len() >= self.room
@@ -555,7 +555,7 @@ fn a_partition_whose_row_index_is_in_memory_gives_the_same_rows() {
             many_reads(database, name).iter().map(ask).collect()
         };
         let (walked, found) = (ask(&without), ask(&with));
-        assert!(walked.iter().all(|read| read.3.index_nodes > 0 && read.3.index_blocks_remembered == 0));
+        assert!(walked.iter().all(|read| read.3.index_nodes > 0 && read.3.index_blocks_cached == 0));
         for (number, (one, other)) in walked.iter().zip(&found).enumerate() {
             assert_eq!((&one.0, &one.1, &one.2), (&other.0, &other.1, &other.2), "{name}, read {number}");
         }
@@ -564,7 +564,7 @@ fn a_partition_whose_row_index_is_in_memory_gives_the_same_rows() {
             Some(0),
             "a row older than the partition's deletion"
         );
-        let from_memory = found.iter().filter(|read| read.3.index_blocks_remembered > 0).count();
+        let from_memory = found.iter().filter(|read| read.3.index_blocks_cached > 0).count();
         assert!(from_memory > 200, "{from_memory} of {} reads", found.len());
     }
     for database in [without, with] {

@@ -6,7 +6,7 @@
 mod support;
 
 use helenus_engine::{Database, DdlError, Error};
-use helenus_host::account::{Split, figures, set_limits};
+use helenus_host::account::{Split, metrics, set_limits};
 use helenus_host::memory;
 use helenus_model::schema::Schema;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use support::*;
 const MIB: u64 = 1 << 20;
 
 fn schema_bytes() -> u64 {
-    figures().shares.iter().find(|of| of.share.name() == "schema").unwrap().used
+    metrics().shares.iter().find(|of| of.share.name() == "schema").unwrap().used
 }
 
 /// Adds tables of these numbers to the keyspace, in one change.

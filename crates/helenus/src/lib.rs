@@ -54,7 +54,7 @@ mod wide;
 pub use database::{Database, Options, ResultSet, Row};
 pub use error::{Error, Result};
 #[doc(inline)]
-pub use helenus_engine::read::{Probe, SkipReason, Stage, StageTimes, TableSeen, Touched};
+pub use helenus_engine::read::{Probe, SkipReason, SsTableCounts, Stage, StageTimes, Touched};
 #[doc(inline)]
 pub use helenus_engine::{MemoryShares, SyncMode};
 pub use uuid::Uuid;

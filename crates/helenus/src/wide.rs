@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::value::Value;
-use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowOutcome, RowSink};
 use helenus_engine::{Database as Engine, ReadRequest};
 use helenus_model::byte_comparable;
 use helenus_model::cell::{Cell, Span};
@@ -295,7 +295,7 @@ impl RowSink for Columns<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let name = row
             .clustering(0)
             .map_or(Value::Null, |name| Value::from_bytes(&self.table.clustering[0].ty, name));
@@ -303,10 +303,10 @@ impl RowSink for Columns<'_> {
         let cell = row.cells_of(column.id).first().filter(|cell| cell.is_live(self.now_s));
         let value = cell.map_or(Value::Null, |cell| Value::from_bytes(&column.ty, row.value(cell)));
         self.found.push((name, value));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Random reads of many blocks suffer a TLB miss per block if pages are small, and a cache miss for the block's
 //! reference count if that precedes the block's bytes. Here a region of blocks is one huge page, and the counts of all
-//! its blocks lie together (`seats`), so close that they stay in the processor's caches.
+//! its blocks lie together (`frames`), so close that they stay in the processor's caches.
 //!
 //! A reader may keep a hint of four bytes to a block that it has read, and later ask the pool whether that block is
 //! still there.
@@ -11,15 +11,15 @@
 
 #![expect(unsafe_code, reason = "blocks are shared without a lock; each block of code says why it is sound")]
 
-mod seats;
+mod frames;
 
-pub use seats::BlockHint;
+pub use frames::BlockHint;
 
 use crate::account::uncounted;
-use crate::huge_pages::{HUGE_PAGE_BYTES, renew};
+use crate::huge_pages::{HUGE_PAGE_BYTES, remap_as_huge_pages};
 use crate::prefetch::prefetch_lines;
+use frames::{FrameMeta, RegionFrames, Table};
 use parking_lot::Mutex;
-use seats::{Seat, Seats, Table};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -54,7 +54,7 @@ struct Size {
     open: Mutex<Open>,
     table: Arc<Table>,
     /// Frames' metadata of whole regions that were freed, for the next regions.
-    spare: Mutex<Vec<Arc<Seats>>>,
+    spare: Mutex<Vec<Arc<RegionFrames>>>,
 }
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ struct Open {
 struct Region {
     memory: NonNull<u8>,
     layout: Layout,
-    seats: Arc<Seats>,
+    frames: Arc<RegionFrames>,
     /// Free blocks.
     free: Mutex<Vec<u32>>,
     /// The size that blocks return to, while the pool exists; a single block from no pool returns to none.
@@ -97,7 +97,7 @@ impl BlockPool {
     pub fn take(&self, bytes: usize) -> BlockMut {
         match self.0.sizes.iter().find(|size| size.bytes >= bytes) {
             Some(size) if bytes > 0 => size.take(bytes),
-            _ => BlockMut::alone(bytes),
+            _ => BlockMut::unpooled(bytes),
         }
     }
 
@@ -105,30 +105,30 @@ impl BlockPool {
     /// read it from byte `from` on; `usize::MAX` if that is not known.
     #[inline]
     pub fn find(&self, hint: BlockHint, name: u64, from: usize) -> Option<Block> {
-        let (seats, number) = self.0.table.find(hint)?;
-        let seat = seats.all.get(number)?;
-        if from < seats.block_bytes {
+        let (frames, number) = self.0.table.find(hint)?;
+        let frame = frames.all.get(number)?;
+        if from < frames.block_bytes {
             // Prefetch whatever block is there now: waiting for the code below would delay all reads of the block.
-            prefetch_lines(seats.place(number).wrapping_add(from), LINES_AHEAD);
+            prefetch_lines(frames.address(number).wrapping_add(from), LINES_AHEAD);
         }
-        if !seat.join() {
+        if !frame.join() {
             return None;
         }
         // SAFETY: we are now a holder of a block, and holders keep its region, which was stored before the block
         // began; the region's memory contains all its blocks.
         let block = unsafe {
             Block {
-                place: NonNull::new_unchecked(seats.place(number)),
-                bytes: seat.bytes(),
-                seat: NonNull::from(seat),
-                region: NonNull::new_unchecked(seats.region()),
+                address: NonNull::new_unchecked(frames.address(number)),
+                bytes: frame.bytes(),
+                frame: NonNull::from(frame),
+                region: NonNull::new_unchecked(frames.region()),
             }
         };
         // Until this check it may be any block, or one that is being filled.
-        if name == 0 || !seat.has_name(name) {
+        if name == 0 || !frame.has_tag(name) {
             return None;
         }
-        seat.mark_found();
+        frame.mark_found();
         Some(block)
     }
 }
@@ -159,10 +159,10 @@ impl Size {
         // Unlocked, so that others need not wait while the memory is cleared.
         drop(open);
         let count = (region_bytes / self.bytes).max(1);
-        let is_whole = |seats: &Arc<Seats>| seats.all.len() == count;
-        let spare = self.spare.lock().pop_if(|seats| is_whole(seats));
-        let seats = spare.unwrap_or_else(|| self.table.add(count, self.bytes));
-        let region = Region::new(region_bytes, seats, Arc::downgrade(self));
+        let is_whole = |frames: &Arc<RegionFrames>| frames.all.len() == count;
+        let spare = self.spare.lock().pop_if(|frames| is_whole(frames));
+        let frames = spare.unwrap_or_else(|| self.table.add(count, self.bytes));
+        let region = Region::new(region_bytes, frames, Arc::downgrade(self));
         let number = region.free.lock().pop().unwrap_or_default();
         if count > 1 {
             self.open.lock().regions.push(region.clone());
@@ -183,9 +183,9 @@ impl Size {
             let place = open.regions.len().saturating_sub(1);
             open.regions.insert(place, region.clone());
         }
-        if free == region.seats.all.len() {
+        if free == region.frames.all.len() {
             let is_whole = |other: &Arc<Region>| {
-                !Arc::ptr_eq(other, region) && other.free.lock().len() == other.seats.all.len()
+                !Arc::ptr_eq(other, region) && other.free.lock().len() == other.frames.all.len()
             };
             if open.regions.iter().any(is_whole) {
                 open.regions.retain(|other| !Arc::ptr_eq(other, region));
@@ -196,7 +196,7 @@ impl Size {
 
 impl Region {
     /// A region with a block for each of the frames, which belong to no other region (any more).
-    fn new(bytes: usize, seats: Arc<Seats>, size: Weak<Size>) -> Arc<Region> {
+    fn new(bytes: usize, frames: Arc<RegionFrames>, size: Weak<Size>) -> Arc<Region> {
         let align = if bytes == HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { ALIGN };
         let Ok(layout) = Layout::from_size_align(bytes, align) else {
             // More than half of the address space: no allocator has that much.
@@ -207,26 +207,26 @@ impl Region {
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
         if bytes == HUGE_PAGE_BYTES {
             // SAFETY: nobody has a piece of it yet, and it holds zeroes before and afterwards.
-            unsafe { renew(memory.as_ptr(), bytes) };
+            unsafe { remap_as_huge_pages(memory.as_ptr(), bytes) };
         }
-        let free = Mutex::new((0..seats.all.len() as u32).rev().collect());
-        let region = Arc::new(Region { memory, layout, seats, free, size });
-        region.seats.serve(Arc::as_ptr(&region).cast_mut(), memory.as_ptr());
+        let free = Mutex::new((0..frames.all.len() as u32).rev().collect());
+        let region = Arc::new(Region { memory, layout, frames, free, size });
+        region.frames.serve(Arc::as_ptr(&region).cast_mut(), memory.as_ptr());
         region
     }
 
     /// Hands out a free block that was taken from `free`.
     fn hand_out(region: Arc<Region>, number: u32, bytes: usize) -> BlockMut {
-        let at = number as usize * region.seats.block_bytes;
+        let at = number as usize * region.frames.block_bytes;
         assert!(at + bytes <= region.layout.size(), "a block lies within its region");
-        let seat = &region.seats.all[number as usize];
-        seat.begin(bytes);
-        let seat = NonNull::from(seat);
+        let frame = &region.frames.all[number as usize];
+        frame.begin(bytes);
+        let frame = NonNull::from(frame);
         // SAFETY: within the region's memory, as asserted.
         let place = unsafe { region.memory.add(at) };
         // SAFETY: an `Arc`'s pointer is not null.
         let region = unsafe { NonNull::new_unchecked(Arc::into_raw(region).cast_mut()) };
-        BlockMut(Block { place, bytes, seat, region })
+        BlockMut(Block { address: place, bytes, frame, region })
     }
 }
 
@@ -235,7 +235,7 @@ impl Drop for Region {
         if self.layout.size() == HUGE_PAGE_BYTES
             && let Some(size) = self.size.upgrade()
         {
-            size.spare.lock().push(self.seats.clone());
+            size.spare.lock().push(self.frames.clone());
         }
         // SAFETY: allocated with this layout; no block is held, because each held block keeps the region.
         uncounted(|| unsafe { dealloc(self.memory.as_ptr(), self.layout) });
@@ -244,10 +244,10 @@ impl Drop for Region {
 
 /// Read-only bytes that several holders share. Cloning adds a holder. As large as two references.
 pub struct Block {
-    place: NonNull<u8>,
+    address: NonNull<u8>,
     bytes: usize,
     /// The block's frame, in `region`.
-    seat: NonNull<Seat>,
+    frame: NonNull<FrameMeta>,
     /// All holders of a block together own one reference count of the region's `Arc`.
     region: NonNull<Region>,
 }
@@ -260,24 +260,26 @@ unsafe impl Sync for Block {}
 impl Block {
     /// Bytes of memory that the block occupies.
     pub fn footprint(&self) -> usize {
-        self.region().seats.block_bytes
+        self.region().frames.block_bytes
     }
 
     /// Gives the block a name, not 0, by which it can be found through a hint. If several blocks of a pool have the
     /// same name at one time, they have the same bytes, or one is a prefix of another.
-    pub fn set_name(&self, name: u64) {
-        self.seat().set_name(name);
+    pub fn set_tag(&self, name: u64) {
+        self.frame().set_tag(name);
     }
 
     /// A hint for `BlockPool::find`; `None` for a block that cannot be found.
     pub fn hint(&self) -> Option<BlockHint> {
         let region = self.region();
-        region.seats.hint((self.place.addr().get() - region.memory.addr().get()) / region.seats.block_bytes)
+        region
+            .frames
+            .hint((self.address.addr().get() - region.memory.addr().get()) / region.frames.block_bytes)
     }
 
     /// Whether the block was found through a hint since the last call.
     pub fn take_found(&self) -> bool {
-        self.seat().take_found()
+        self.frame().take_found()
     }
 
     #[inline]
@@ -287,9 +289,9 @@ impl Block {
     }
 
     #[inline]
-    fn seat(&self) -> &Seat {
+    fn frame(&self) -> &FrameMeta {
         // SAFETY: the frame is the region's, and holders of a block keep the region.
-        unsafe { self.seat.as_ref() }
+        unsafe { self.frame.as_ref() }
     }
 
     #[cold]
@@ -298,7 +300,7 @@ impl Block {
         // SAFETY: the last holder takes over the count that `hand_out` made for all of them.
         let region = unsafe { Arc::from_raw(self.region.as_ptr().cast_const()) };
         if let Some(size) = region.size.upgrade() {
-            let number = (self.place.addr().get() - region.memory.addr().get()) / region.seats.block_bytes;
+            let number = (self.address.addr().get() - region.memory.addr().get()) / region.frames.block_bytes;
             size.give_back(&region, number as u32);
         }
     }
@@ -307,7 +309,7 @@ impl Block {
 impl Clone for Block {
     #[inline]
     fn clone(&self) -> Block {
-        if self.seat().holders.fetch_add(1, Ordering::Relaxed) > HOLDERS_MAX {
+        if self.frame().holders.fetch_add(1, Ordering::Relaxed) > HOLDERS_MAX {
             std::process::abort();
         }
         Block { ..*self }
@@ -317,7 +319,7 @@ impl Clone for Block {
 impl Drop for Block {
     #[inline]
     fn drop(&mut self) {
-        if self.seat().holders.fetch_sub(1, Ordering::Release) != 1 {
+        if self.frame().holders.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
         // All reads by other holders happen before the memory is overwritten.
@@ -332,7 +334,7 @@ impl Deref for Block {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: within the region's memory, initialised since it was allocated; nobody writes to it while it is held.
-        unsafe { std::slice::from_raw_parts(self.place.as_ptr(), self.bytes) }
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.bytes) }
     }
 }
 
@@ -344,7 +346,7 @@ impl AsRef<[u8]> for Block {
 
 impl From<&[u8]> for Block {
     fn from(bytes: &[u8]) -> Block {
-        let mut block = BlockMut::alone(bytes.len());
+        let mut block = BlockMut::unpooled(bytes.len());
         block.copy_from_slice(bytes);
         block.share()
     }
@@ -361,9 +363,9 @@ pub struct BlockMut(Block);
 
 impl BlockMut {
     /// A block of zeroes with its own allocation, from no pool.
-    pub fn alone(bytes: usize) -> BlockMut {
+    pub fn unpooled(bytes: usize) -> BlockMut {
         let room = bytes.max(1);
-        Region::hand_out(Region::new(room, Seats::single(room), Weak::new()), 0, bytes)
+        Region::hand_out(Region::new(room, RegionFrames::single(room), Weak::new()), 0, bytes)
     }
 
     /// Turns the filled block into a shared one.
@@ -384,7 +386,7 @@ impl DerefMut for BlockMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as with `Block`, and this is the only holder: it was handed out with a count of one and cannot be
         // cloned.
-        unsafe { std::slice::from_raw_parts_mut(self.0.place.as_ptr(), self.0.bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.0.address.as_ptr(), self.0.bytes) }
     }
 }
 
@@ -448,10 +450,10 @@ mod tests {
         let pool = BlockPool::new();
         let bytes = 64 << 10;
         let first = filled(&pool, bytes, 1);
-        let place = first.place;
+        let place = first.address;
         drop(first);
         let again = filled(&pool, bytes, 2);
-        assert_eq!(again.place, place, "the only block of the first region");
+        assert_eq!(again.address, place, "the only block of the first region");
         // Take and return the last free block of a region.
         let rest: Vec<Block> = (0..HUGE_PAGE_BYTES / bytes - 1).map(|_| filled(&pool, bytes, 3)).collect();
         for _ in 0..100 {
@@ -473,7 +475,7 @@ mod tests {
         let block = filled(&pool, 4096, 1);
         let hint = block.hint().unwrap();
         assert!(pool.find(hint, 7, 0).is_none() && pool.find(hint, 0, 0).is_none(), "it has no name yet");
-        block.set_name(7);
+        block.set_tag(7);
         let found = pool.find(hint, 7, 0).unwrap();
         assert!(has_only(&found, 1) && found.len() == 4096 && block.take_found() && !block.take_found());
         assert!(pool.find(hint, 8, 0).is_none());
@@ -484,7 +486,7 @@ mod tests {
         let other = filled(&pool, 4000, 2);
         assert_eq!(other.hint(), Some(hint), "in the same place");
         assert!(pool.find(hint, 7, 0).is_none(), "another block, without a name");
-        assert_eq!(BlockMut::alone(10).share().hint(), None);
+        assert_eq!(BlockMut::unpooled(10).share().hint(), None);
         assert_eq!(filled(&pool, 100 << 10, 3).hint(), None, "longer than blocks of a pool");
     }
 
@@ -495,7 +497,7 @@ mod tests {
         let per_region = HUGE_PAGE_BYTES / bytes;
         let named = |number: usize| {
             let block = filled(&pool, bytes, number as u8);
-            block.set_name(number as u64 + 1);
+            block.set_tag(number as u64 + 1);
             block
         };
         for _ in 0..3 {
@@ -510,7 +512,7 @@ mod tests {
             assert!(hints.iter().enumerate().all(|at| find(at).is_none()));
         }
         let highest = filled(&pool, bytes, 0).hint().unwrap().get().get() >> 11;
-        assert!(highest <= 6, "seats of regions that went back serve again: {highest}");
+        assert!(highest <= 6, "frames of regions that went back serve again: {highest}");
     }
 
     #[test]
@@ -520,7 +522,7 @@ mod tests {
         let hints: Vec<std::sync::atomic::AtomicU32> = (0..places).map(|_| 0.into()).collect();
         let put = |name: u64| {
             let block = filled(&pool, 60_000, name as u8);
-            block.set_name(name);
+            block.set_tag(name);
             let place = &hints[name as usize % hints.len()];
             place.store(block.hint().map_or(0, |hint| hint.get().get()), Ordering::Relaxed);
             block

@@ -17,7 +17,7 @@ pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// needed: afterwards they are zeroes or unchanged. `place` is aligned to [`HUGE_PAGE_BYTES`], and `bytes` is a
 /// multiple of it.
 #[expect(unsafe_code, reason = "the caller's memory loses what it holds; SAFETY below")]
-pub unsafe fn renew(place: *mut u8, bytes: usize) -> bool {
+pub unsafe fn remap_as_huge_pages(place: *mut u8, bytes: usize) -> bool {
     let is_whole = place.addr().is_multiple_of(HUGE_PAGE_BYTES) && bytes.is_multiple_of(HUGE_PAGE_BYTES);
     if !is_whole || cfg!(not(all(target_os = "linux", not(miri)))) {
         return false;
@@ -57,7 +57,7 @@ mod tests {
             assert!(!memory.is_null());
             memory.write_bytes(7, layout.size());
             let middle = memory.add(HUGE_PAGE_BYTES);
-            let was_asked = renew(middle, 2 * HUGE_PAGE_BYTES);
+            let was_asked = remap_as_huge_pages(middle, 2 * HUGE_PAGE_BYTES);
             assert_eq!(was_asked, cfg!(all(target_os = "linux", not(miri))));
             middle.write_bytes(9, 2 * HUGE_PAGE_BYTES);
             let all = std::slice::from_raw_parts(memory, layout.size());
@@ -67,8 +67,8 @@ mod tests {
             let step = if cfg!(miri) { 4093 } else { 1 };
             assert!(before.iter().chain(behind).step_by(step).all(|byte| *byte == 7));
             assert!(renewed.iter().step_by(step).all(|byte| *byte == 9));
-            assert!(!renew(memory.add(1), HUGE_PAGE_BYTES), "not at a huge page");
-            assert!(!renew(memory, 100), "not whole ones");
+            assert!(!remap_as_huge_pages(memory.add(1), HUGE_PAGE_BYTES), "not at a huge page");
+            assert!(!remap_as_huge_pages(memory, 100), "not whole ones");
             dealloc(memory, layout);
         }
     }

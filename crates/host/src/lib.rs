@@ -26,7 +26,7 @@ pub use allocator::{keep_freed_memory_ms, release_freed_memory};
 pub use block_pool::{Block, BlockHint, BlockMut, BlockPool};
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
-pub use huge_pages::{HUGE_PAGE_BYTES, renew};
+pub use huge_pages::{HUGE_PAGE_BYTES, remap_as_huge_pages};
 pub use pages::{DIRECT_PAGE_BYTES, PageBuffer, is_direct};
 pub use prefetch::{prefetch, prefetch_lines};
 pub use tasks::{Next, Signal, TaskHandle, Tasks, Worker, contain};

@@ -14,25 +14,27 @@ use crate::schema::Table;
 use std::collections::BTreeMap;
 
 /// Up to this many changes of a partition are not merged: they cost little, and most are changes of different rows.
-const LEFT_MAX: usize = 64;
+const UNMERGED_CHANGES_MAX: usize = 64;
 
 /// Rows with more cells than this in all are not merged, to limit the memory.
 const CELLS_MAX: usize = 32_768;
 
 /// Identity of a row: whether it is static, and its packed clustering.
-type Place<'a> = (bool, &'a [u8]);
+type RowIdentity<'a> = (bool, &'a [u8]);
 
 /// Returns the changes with all changes of one row merged, as far as `CELLS_MAX` allows; `None` if they may stay as
 /// they are. Damaged changes are not merged, nor are changes of counters, because each of these counts.
 pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
     // Most writes end here: so few bytes cannot hold so many changes, and counting changes means walking over them.
-    if changes.as_bytes().len() < LEFT_MAX * 8 || changes.iter().take(LEFT_MAX + 1).count() <= LEFT_MAX {
+    if changes.as_bytes().len() < UNMERGED_CHANGES_MAX * 8
+        || changes.iter().take(UNMERGED_CHANGES_MAX + 1).count() <= UNMERGED_CHANGES_MAX
+    {
         return None;
     }
     if table.is_counter() {
         return None;
     }
-    let mut rows: BTreeMap<Place<'_>, Vec<&[u8]>> = BTreeMap::new();
+    let mut rows: BTreeMap<RowIdentity<'_>, Vec<&[u8]>> = BTreeMap::new();
     for change in changes.iter() {
         let (is_static, packed) = match change.ok()? {
             Change::Row(packed) => (false, packed),

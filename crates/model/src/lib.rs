@@ -18,7 +18,7 @@ pub mod partitions;
 pub mod range_tombstone;
 pub mod reconcile;
 pub mod row;
-pub mod run;
+pub mod row_batch;
 pub mod schema;
 pub mod token;
 pub mod types;

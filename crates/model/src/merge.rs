@@ -24,14 +24,14 @@ pub struct Merge<S> {
     marker: MarkerBuf,
     current: Current,
     /// Whether a source was parked since the merge began.
-    has_parked: bool,
+    has_released: bool,
 }
 
 struct Input<S> {
     source: S,
     state: State,
     open: DeletionTime,
-    /// Number of bytes that its source released (`Source::park`).
+    /// Number of bytes that its source released (`Source::release_bytes`).
     parked: usize,
 }
 
@@ -78,7 +78,7 @@ impl<S> Merge<S> {
             spare: RowBuf::default(),
             marker: MarkerBuf::default(),
             current: Current::Row,
-            has_parked: false,
+            has_released: false,
         }
     }
 
@@ -101,13 +101,13 @@ impl<S> Merge<S> {
         (self.reversed, self.partition_deletion, self.open) =
             (reversed, partition_deletion, DeletionTime::LIVE);
         self.inputs.clear();
-        self.has_parked = false;
+        self.has_released = false;
         let input = |source| Input { source, state: State::Due, open: DeletionTime::LIVE, parked: 0 };
         self.inputs.extend(sources.drain(..).map(input));
     }
 
     /// Tells that a source is already at its first element, or that it has none. To be called before the merge is used.
-    pub fn has_begun(&mut self, index: usize, has_element: bool) {
+    pub fn set_first_element(&mut self, index: usize, has_element: bool) {
         self.inputs[index].state = if has_element { State::Begun } else { State::Ended };
     }
 
@@ -119,7 +119,7 @@ impl<S> Merge<S> {
     /// The source, if it is the only one and no deletion hides its rows. The caller may advance it to its next row,
     /// which is then the merge's current element; markers must be left to `advance`.
     #[inline]
-    pub fn sole(&mut self) -> Option<&mut S> {
+    pub fn only_source(&mut self) -> Option<&mut S> {
         let is_bare = self.open.is_live() && self.partition_deletion.is_live();
         match &mut self.inputs[..] {
             [input] if is_bare && !matches!(input.state, State::Begun | State::Ended) => {
@@ -156,19 +156,19 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
                     State::Due => {
                         let has_element = input.source.advance(cx)?;
                         input.state = if has_element { State::Ready } else { State::Ended };
-                        input.parked = if has_element { input.source.park() } else { 0 };
-                        self.has_parked |= input.parked > 0;
+                        input.parked = if has_element { input.source.release_bytes() } else { 0 };
+                        self.has_released |= input.parked > 0;
                     }
                     State::Begun => {
                         input.state = State::Ready;
-                        input.parked = input.source.park();
-                        self.has_parked |= input.parked > 0;
+                        input.parked = input.source.release_bytes();
+                        self.has_released |= input.parked > 0;
                     }
                     State::Ready | State::Ended => {}
                 }
             }
             let Some(first) = self.first() else { return Ok(false) };
-            if self.has_parked {
+            if self.has_released {
                 self.unpark(first, cx)?;
             }
             let found = match self.inputs[first].source.current() {
@@ -240,7 +240,7 @@ impl<S> Merge<S> {
         let mut expected = if here().count() > 1 { 2 * parked } else { parked };
         for input in self.inputs.iter_mut().filter(|input| is_here(input, &key)) {
             if input.parked > 0 {
-                input.source.unpark(expected, cx)?;
+                input.source.reload(expected, cx)?;
                 (expected, input.parked) = (0, 0);
             }
         }

@@ -16,7 +16,7 @@ const ROW: u8 = 3;
 const RANGE_DELETION: u8 = 4;
 
 /// Bytes of a change before its content.
-const HEAD: usize = 5;
+const CHANGE_HEADER_BYTES: usize = 5;
 /// Bytes of a deletion.
 const DELETION: usize = 16;
 
@@ -222,8 +222,8 @@ impl Changes {
     }
 
     fn end(&mut self, at: usize) {
-        let len = (self.bytes.len() - at - HEAD) as u32;
-        self.bytes[at + 1..at + HEAD].copy_from_slice(&len.to_le_bytes());
+        let len = (self.bytes.len() - at - CHANGE_HEADER_BYTES) as u32;
+        self.bytes[at + 1..at + CHANGE_HEADER_BYTES].copy_from_slice(&len.to_le_bytes());
     }
 }
 
@@ -234,10 +234,10 @@ fn put_deletion(out: &mut Vec<u8>, deletion: DeletionTime) {
 
 fn read_change(bytes: &[u8], at: usize) -> Result<(Change<'_>, usize), Damaged> {
     let damaged = Damaged { offset: at };
-    let head = bytes.get(at..at + HEAD).ok_or(damaged)?;
+    let head = bytes.get(at..at + CHANGE_HEADER_BYTES).ok_or(damaged)?;
     let len = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
-    let next = (at + HEAD).checked_add(len).ok_or(damaged)?;
-    let content = bytes.get(at + HEAD..next).ok_or(damaged)?;
+    let next = (at + CHANGE_HEADER_BYTES).checked_add(len).ok_or(damaged)?;
+    let content = bytes.get(at + CHANGE_HEADER_BYTES..next).ok_or(damaged)?;
     let change = match head[0] {
         PARTITION_DELETION if len == DELETION => {
             Change::PartitionDeletion(read_deletion(content).ok_or(damaged)?)

@@ -180,7 +180,7 @@ pub struct RowReader<'a> {
 
 /// The header of a packed row: what precedes its cells, except the deletions of multi-cell columns.
 #[derive(Clone, Copy, Debug)]
-pub struct RowHead {
+pub struct RowHeader {
     /// The row's marker.
     pub liveness: Liveness,
     /// Deletion of the whole row.
@@ -204,7 +204,7 @@ impl<'a> RowReader<'a> {
 
     /// The header, which follows the clustering values.
     #[inline(always)]
-    pub fn head(&mut self) -> Result<RowHead, Damaged> {
+    pub fn head(&mut self) -> Result<RowHeader, Damaged> {
         let input = &mut self.input;
         let flags = input.u8()?;
         let (mut liveness, mut deletion, mut complex_deletions) = (Liveness::NONE, DeletionTime::LIVE, 0);
@@ -222,7 +222,7 @@ impl<'a> RowReader<'a> {
         if flags & COMPLEX != 0 {
             complex_deletions = usize::from(input.u16()?);
         }
-        Ok(RowHead { liveness, deletion, complex_deletions })
+        Ok(RowHeader { liveness, deletion, complex_deletions })
     }
 
     /// The next deletion of a multi-cell column. To be called as often as the header counts.

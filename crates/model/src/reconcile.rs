@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 ///
 /// The greater timestamp wins; then a deleted or expiring cell over another; a tombstone over an expiring cell; the
 /// later local deletion time; the lower TTL; the greater value bytes. Of equal cells the left remains.
-pub fn left_remains(left: (&Cell, &[u8]), right: (&Cell, &[u8])) -> bool {
+pub fn left_wins(left: (&Cell, &[u8]), right: (&Cell, &[u8])) -> bool {
     let (l, r) = (left.0, right.0);
     if l.timestamp_us != r.timestamp_us {
         return l.timestamp_us > r.timestamp_us;
@@ -91,7 +91,7 @@ pub fn merge_rows(
                     (i, j) = (i + 1, j + 1);
                     continue;
                 }
-                let keep_left = left_remains((a, left.value(a)), (b, right.value(b)));
+                let keep_left = left_wins((a, left.value(a)), (b, right.value(b)));
                 if keep_left { (a, left.data) } else { (b, right.data) }
             }
         };
@@ -115,7 +115,7 @@ fn push_counter(left: (&Cell, &[u8]), right: (&Cell, &[u8]), active: DeletionTim
     let (a, b) = (l.value.bytes(left.1), r.value.bytes(right.1));
     if l.is_tombstone() || r.is_tombstone() {
         let keeps_left = match l.is_tombstone() == r.is_tombstone() {
-            true => left_remains((l, a), (r, b)),
+            true => left_wins((l, a), (r, b)),
             false => l.is_tombstone(),
         };
         return if keeps_left { out.push_cell(l, left.1) } else { out.push_cell(r, right.1) };

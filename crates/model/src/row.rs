@@ -124,7 +124,7 @@ pub fn span(start: usize, len: usize) -> Span {
 }
 
 /// Up to this many cells a linear search is faster than a binary one.
-const CELLS_WALKED: usize = 8;
+const LINEAR_SEARCH_CELLS_MAX: usize = 8;
 
 /// A row and the bytes that its spans refer to.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +155,7 @@ impl<'a> RowView<'a> {
     #[inline]
     pub fn cell_of(&self, column: ColumnId) -> Option<&'a Cell> {
         let cells = &self.row.cells[..];
-        if cells.len() <= CELLS_WALKED {
+        if cells.len() <= LINEAR_SEARCH_CELLS_MAX {
             return cells.iter().find(|cell| cell.column == column);
         }
         cells.get(cells.partition_point(|cell| cell.column < column)).filter(|cell| cell.column == column)

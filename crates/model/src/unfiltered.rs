@@ -34,17 +34,17 @@ pub trait Source<Cx> {
     fn advance(&mut self, cx: &mut Cx) -> Result<bool, Self::Error>;
 
     /// Releases the bytes of the current element if they are many and can be read again; returns their number. Until
-    /// `unpark` only the element's position is valid. So a merge of many sources has one large row in memory at a time.
-    fn park(&mut self) -> usize {
+    /// `reload` only the element's position is valid. So a merge of many sources has one large row in memory at a time.
+    fn release_bytes(&mut self) -> usize {
         0
     }
 
-    /// Reads the bytes again that `park` released. `expected` is the number of bytes about to be allocated, including
+    /// Reads the bytes again that `release_bytes` released. `expected` is the number of bytes about to be allocated, including
     /// these; all of them are charged to the memory account first.
     ///
     /// # Errors
     /// As `advance`.
-    fn unpark(&mut self, _expected: usize, _cx: &mut Cx) -> Result<(), Self::Error> {
+    fn reload(&mut self, _expected: usize, _cx: &mut Cx) -> Result<(), Self::Error> {
         Ok(())
     }
 

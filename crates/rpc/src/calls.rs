@@ -1,11 +1,11 @@
 //! Decodes a message, dispatches its call, and appends the answer, also for failures.
 
+use crate::describe_call::Refused;
 use crate::error::{Result, RpcError};
 use crate::node::Node;
 use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use crate::trace;
-use crate::words::Refused;
 use helenus_cql::backend::ANALYSED_AT_ONCE_BYTES;
 use helenus_cql::{CqlError, LocalBackend};
 use helenus_engine::account;
@@ -32,7 +32,7 @@ pub struct Rpc {
 }
 
 /// The outcome of a message.
-pub enum Done {
+pub enum CallOutcome {
     /// The answer is written and can be sent.
     Answered,
     /// The answer is written and can be sent; it is an exception.
@@ -42,12 +42,12 @@ pub enum Done {
     Held(Call, Ticket),
     /// The call needs the disk. Nothing was written; call again where blocking is allowed.
     WouldBlock,
-    /// The client is gone (`Manner::cancelled`). Nothing was written, and it is not a failure.
+    /// The client is gone (`CallOptions::cancelled`). Nothing was written, and it is not a failure.
     Cancelled,
 }
 
 /// The state of the answer after a call.
-pub(crate) enum Left {
+pub(crate) enum ReplyState {
     /// The complete result.
     Result,
     /// A result that is valid once the ticket is ready.
@@ -55,16 +55,16 @@ pub(crate) enum Left {
 }
 
 /// The context of a call: the session, the limits of its execution, and the buffer of its answer.
-pub(crate) struct Work<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) session: &'a mut Session,
-    pub(crate) manner: Manner<'a>,
+    pub(crate) manner: CallOptions<'a>,
     pub(crate) reply: Reply,
     pub(crate) out: &'a mut Vec<u8>,
 }
 
 /// How a call may be executed.
 #[derive(Clone, Copy, Default)]
-pub struct Manner<'a> {
+pub struct CallOptions<'a> {
     /// Whether the call may wait for the disk.
     pub may_block: bool,
     /// Counts the work of the call, if it is observed. A traced call has a probe of its own.
@@ -73,7 +73,7 @@ pub struct Manner<'a> {
     pub cancelled: Option<&'a AtomicBool>,
 }
 
-impl<'a> Manner<'a> {
+impl<'a> CallOptions<'a> {
     /// The engine's parameters of a read.
     pub(crate) fn read(self) -> ReadRequest<'a> {
         ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
@@ -140,29 +140,29 @@ impl Rpc {
         &self,
         message: &Message<'_>,
         session: &mut Session,
-        manner: Manner<'_>,
+        manner: CallOptions<'_>,
         out: &mut Vec<u8>,
-    ) -> std::result::Result<Done, ThriftError> {
+    ) -> std::result::Result<CallOutcome, ThriftError> {
         let mut reader = Reader::new(message.bytes);
         let head = MessageHead::read(&mut reader)?;
         if !matches!(head.kind, MessageKind::Call | MessageKind::Oneway) {
             let failure = (ApplicationFailure::InvalidMessageType, "Only calls are answered");
             put_failure((head.name, head.number), failure, message.framing, out);
-            return Ok(Done::Refused(Refused::of_failure(failure.0, failure.1)));
+            return Ok(CallOutcome::Refused(Refused::of_failure(failure.0, failure.1)));
         }
         let Some(method) = Method::of_name(head.name) else {
             let text = format!("Invalid method name: '{}'", String::from_utf8_lossy(head.name));
             let failure = (ApplicationFailure::UnknownMethod, &*text);
             put_failure((head.name, head.number), failure, message.framing, out);
-            return Ok(Done::Refused(Refused::of_failure(failure.0, failure.1)));
+            return Ok(CallOutcome::Refused(Refused::of_failure(failure.0, failure.1)));
         };
         let call = Call { method, number: head.number, framing: message.framing };
         let at = out.len();
         let reply = Reply::begin(call, out);
         let traced = trace::begin(method, session, self.database());
         let probe = traced.as_ref().map(|_| Mutex::new(Probe::default()));
-        let manner = Manner { probe: probe.as_ref().or(manner.probe), ..manner };
-        let mut work = Work { session, manner, reply, out };
+        let manner = CallOptions { probe: probe.as_ref().or(manner.probe), ..manner };
+        let mut work = CallContext { session, manner, reply, out };
         let arguments = reader.clone();
         // A write copies its values once to pack them and once into the log's record.
         let has_room = if message.bytes.len() >= LARGE_MESSAGE_BYTES {
@@ -186,29 +186,29 @@ impl Rpc {
             }
         }
         match done {
-            Ok(Left::Result) => Ok(Done::Answered),
-            Ok(Left::Promise(ticket)) => Ok(Done::Held(call, ticket)),
+            Ok(ReplyState::Result) => Ok(CallOutcome::Answered),
+            Ok(ReplyState::Promise(ticket)) => Ok(CallOutcome::Held(call, ticket)),
             Err(RpcError::WouldBlock) => {
                 out.truncate(at);
-                Ok(Done::WouldBlock)
+                Ok(CallOutcome::WouldBlock)
             }
             Err(RpcError::Cancelled) => {
                 out.truncate(at);
-                Ok(Done::Cancelled)
+                Ok(CallOutcome::Cancelled)
             }
             Err(RpcError::Thrown(exception)) => {
                 reply.exception(&exception, out);
-                Ok(Refused::of_exception(&exception).map_or(Done::Answered, Done::Refused))
+                Ok(Refused::of_exception(&exception).map_or(CallOutcome::Answered, CallOutcome::Refused))
             }
             Err(RpcError::Arguments(error)) => {
                 let (failure, text) = (ApplicationFailure::Protocol, error.to_string());
                 reply.failure(failure, &text, out);
-                Ok(Done::Refused(Refused::of_failure(failure, &text)))
+                Ok(CallOutcome::Refused(Refused::of_failure(failure, &text)))
             }
             Err(RpcError::Internal(text)) => {
                 let text = format!("Internal error processing {}: {text}", method.name());
                 reply.failure(ApplicationFailure::Internal, &text, out);
-                Ok(Done::Refused(Refused::of_failure(ApplicationFailure::Internal, &text)))
+                Ok(CallOutcome::Refused(Refused::of_failure(ApplicationFailure::Internal, &text)))
             }
         }
     }
@@ -226,7 +226,12 @@ impl Rpc {
         self.database().write_out()
     }
 
-    fn dispatch(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    fn dispatch(
+        &self,
+        method: Method,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         match method {
             Method::GetSlice => self.get_slice(reader, work),
             Method::BatchMutate => self.batch_mutate(reader, true, work),

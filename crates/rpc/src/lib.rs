@@ -9,6 +9,7 @@
 //! (`org.apache.cassandra.cql`).
 
 mod calls;
+mod describe_call;
 mod error;
 mod family;
 mod name;
@@ -20,11 +21,10 @@ mod session;
 mod statement;
 mod trace;
 mod validate;
-mod words;
 mod write;
 
-pub use calls::{Done, Manner, Rpc};
+pub use calls::{CallOptions, CallOutcome, Rpc};
+pub use describe_call::{CallDescription, Refused, RefusedKind};
 pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;
-pub use words::{CallWords, Refused, RefusedKind};

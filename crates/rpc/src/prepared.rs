@@ -29,7 +29,7 @@ impl PreparedStatements {
     }
 
     /// A number for a CQL 2 statement: the `hashCode` of its text in Java.
-    pub(crate) fn keep_first(&self, text: &str) -> i32 {
+    pub(crate) fn keep_cql2(&self, text: &str) -> i32 {
         let number =
             text.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
         put(&mut self.first.lock(), number, text.into());

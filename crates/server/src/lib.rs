@@ -4,10 +4,11 @@
 //! of CQL is in this crate. `rpc` serves the old Thrift interface, whose calls are in `helenus_rpc`. `admin` is the
 //! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
 //! options. `connection_budget` limits the connections of all servers. `log` writes the log, and `policy` decides what
-//! a failed disk means. `vigil` is busy polling: it keeps an event loop awake between requests that follow each other.
+//! a failed disk means. `busy_poll` is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod admin;
 pub mod backup;
+mod busy_poll;
 pub mod config;
 pub mod connection_budget;
 mod error;
@@ -16,6 +17,5 @@ pub mod log;
 pub mod native;
 pub mod policy;
 pub mod rpc;
-mod vigil;
 
 pub use error::ServerError;

@@ -14,7 +14,7 @@ use helenus_server::admin::*;
 /// A server without clients or listeners.
 struct Closed;
 
-impl Doors for Closed {
+impl ServerControl for Closed {
     fn connections(&self) -> usize {
         3
     }
@@ -54,15 +54,15 @@ impl Doors for Closed {
     }
 }
 
-fn facts() -> Facts {
-    Facts {
+fn facts() -> ServerInfo {
+    ServerInfo {
         version: "1.2.3",
         listening: "127.0.0.1:9042".parse().unwrap(),
         rpc: None,
         directory: Some("/somewhere".into()),
         sync: Some("group"),
         warnings: vec!["open to all".to_owned()],
-        doors: Box::new(Closed),
+        control: Box::new(Closed),
     }
 }
 
@@ -88,11 +88,11 @@ fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
 
     let flush = |keyspace: Option<&str>, table: Option<&str>| {
         let keyspace = keyspace.map(str::to_owned);
-        let which = Which { keyspace, tables: table.map(str::to_owned).into_iter().collect() };
+        let which = TableSelection { keyspace, tables: table.map(str::to_owned).into_iter().collect() };
         ask(&path, &AdminRequest::Flush { which }).unwrap()
     };
     assert!(matches!(flush(None, None), AdminAnswer::Flushed(_)));
-    let compact = |keyspace: &str| AdminRequest::Compact { which: Which::keyspace(keyspace) };
+    let compact = |keyspace: &str| AdminRequest::Compact { which: TableSelection::keyspace(keyspace) };
     let AdminAnswer::Compaction(mut compaction) = ask(&path, &compact("system_schema")).unwrap() else {
         panic!("compact")
     };

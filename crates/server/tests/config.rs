@@ -190,9 +190,9 @@ fn keys_without_effect_are_collected() {
     assert_eq!(
         found,
         [
-            ("endpoint_snitch", NoEffect::NothingHere),
+            ("endpoint_snitch", NoEffect::NotApplicable),
             ("key_cache_size_in_mb", NoEffect::NotBuilt),
-            ("num_tokens", NoEffect::NothingHere),
+            ("num_tokens", NoEffect::NotApplicable),
             ("row_cache_size", NoEffect::NotBuilt),
         ]
     );

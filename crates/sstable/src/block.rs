@@ -22,7 +22,7 @@ pub trait BlockCache: Send + Sync {
     fn put(&self, file: u64, block: u64, bytes: Block);
     /// Memory for a block of this many bytes, with unspecified content.
     fn room(&self, bytes: usize) -> BlockMut {
-        BlockMut::alone(bytes)
+        BlockMut::unpooled(bytes)
     }
     /// The pool from which `room` takes memory, if cached blocks may also be found by hints (`block_hints`). Such hits
     /// are counted by `Block::take_found`, not by `get`.
@@ -32,16 +32,16 @@ pub trait BlockCache: Send + Sync {
     /// Drops the blocks of files that are no longer read.
     fn forget(&self, _files: &[u64]) {}
     /// Reserves memory, in bytes, for a table's other caches; `false` if there is none left.
-    fn reserve(&self, _beside: Beside, _bytes: u64) -> bool {
+    fn reserve(&self, _beside: ReservedFor, _bytes: u64) -> bool {
         false
     }
     /// Releases memory that was reserved.
-    fn release(&self, _beside: Beside, _bytes: u64) {}
+    fn release(&self, _beside: ReservedFor, _bytes: u64) {}
 }
 
 /// The caches of a table besides the block cache. Each has its own bound, so that none displaces another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum ReservedFor {
     /// The key cache: positions of partitions.
     Places,
     /// The row index cache.
@@ -67,7 +67,7 @@ pub struct ReadContext {
 }
 
 impl ReadContext {
-    /// Enters a stage. Pass the result to `leave`.
+    /// Enters a stage. Pass the result to `set_hint`.
     #[inline]
     pub fn enter(&mut self, stage: Stage) -> Option<Stage> {
         self.stopwatch.as_mut().map(|watch| watch.switch(stage))
@@ -88,9 +88,9 @@ pub struct Touched {
     /// Trie nodes visited in Partitions.db and Rows.db; entries and blocks read in Index.db.
     pub index_nodes: u64,
     /// Partitions found in the key cache or the row index cache, so that neither filter nor partition index was asked.
-    pub places_remembered: u64,
+    pub keys_cached: u64,
     /// Index blocks of wide partitions found in the row index cache, without a walk through the trie.
-    pub index_blocks_remembered: u64,
+    pub index_blocks_cached: u64,
     /// Pages of index components found in the cache.
     pub index_pages_cached: u64,
     /// Pages of index components read from a file.
@@ -119,8 +119,8 @@ impl Touched {
     /// Adds what another read touched.
     pub fn add(&mut self, other: &Touched) {
         self.index_nodes += other.index_nodes;
-        self.places_remembered += other.places_remembered;
-        self.index_blocks_remembered += other.index_blocks_remembered;
+        self.keys_cached += other.keys_cached;
+        self.index_blocks_cached += other.index_blocks_cached;
         self.index_pages_cached += other.index_pages_cached;
         self.index_pages_read += other.index_pages_read;
         self.blocks_cached += other.blocks_cached;
@@ -230,7 +230,7 @@ impl BlockFile {
     /// other readers.
     pub(crate) fn kept_by_cache(&self, number: u64) -> Option<Block> {
         let block = self.cache.get(self.number, number)?;
-        self.hints.leave(number, &block);
+        self.hints.set_hint(number, &block);
         Some(block)
     }
 

@@ -51,7 +51,7 @@ impl BlockHints {
     }
 
     /// Stores a hint to a block that was found, and that has its name.
-    pub(crate) fn leave(&self, number: u64, block: &Block) {
+    pub(crate) fn set_hint(&self, number: u64, block: &Block) {
         let hint = block.hint().map_or(0, |hint| hint.get().get());
         if hint > 0
             && let Some(group) = self.groups.get(number as usize / GROUP)
@@ -66,7 +66,7 @@ impl BlockHints {
     /// Sets the name by which `find` recognises a block. It must be called before the block is shared.
     pub(crate) fn set_name(&self, number: u64, block: &Block) {
         if !self.groups.is_empty() {
-            block.set_name(self.name(number));
+            block.set_tag(self.name(number));
         }
     }
 
@@ -94,13 +94,13 @@ mod tests {
         for (number, block) in [(0, &first), (4_999, &last)] {
             one.set_name(number, block);
             assert!(one.find(number, 0).is_none(), "nobody has seen it");
-            one.leave(number, block);
-            other.leave(number, block);
+            one.set_hint(number, block);
+            other.set_hint(number, block);
             assert_eq!(one.find(number, 0).as_deref(), Some(&**block));
             assert!(other.find(number, 0).is_none(), "another file's");
         }
         assert!(one.find(1, 0).is_none() && one.find(5_120, 0).is_none() && one.find(u64::MAX, 0).is_none());
-        one.leave(1, &first);
+        one.set_hint(1, &first);
         assert!(one.find(1, 0).is_none(), "another block of the file");
         drop(first);
         assert!(one.find(0, usize::MAX).is_none() && one.find(4_999, 5).is_some());
@@ -112,7 +112,7 @@ mod tests {
             let hints = BlockHints::new(Some(BlockPool::new()), file, 10);
             let block = BlockPool::new().take(10).share();
             hints.set_name(3, &block);
-            hints.leave(3, &block);
+            hints.set_hint(3, &block);
             assert_eq!(hints.groups.is_empty(), file != u64::MAX >> NUMBER_BITS);
             assert!(hints.find(3, 0).is_none(), "another pool's block");
         }

@@ -5,13 +5,13 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-mod alone;
 mod index;
+mod key_cache;
 mod opener;
 mod parts;
-mod places;
 mod verify;
 mod verify_blocks;
+mod without_schema;
 
 use crate::block::{BlockCache, ReadContext};
 use crate::component::Component;
@@ -22,7 +22,6 @@ use crate::filter::Filter;
 use crate::names::Descriptor;
 use crate::partitioner::Partitioner;
 use crate::statistics::{ClusteringBound, Statistics, Stats};
-pub use alone::{Compression, compression_of, read_statistics, read_whole};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
 use helenus_model::partitions::PartitionKey;
@@ -31,11 +30,12 @@ use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
 use std::path::Path;
 use std::sync::Arc;
+pub use without_schema::{Compression, compression_of, read_statistics, read_whole};
 
 pub(crate) use index::{Blocks, BlocksMemory, Index, wide};
 pub use index::{PartitionPosition, RowIndex};
+use key_cache::KeyCache;
 pub(crate) use parts::Parts;
-use places::Places;
 pub use verify::Verified;
 
 /// Options for opening a table.
@@ -64,7 +64,7 @@ pub struct SsTable {
     tokens: (Token, Token),
     clusterings: Option<(Vec<u8>, Vec<u8>)>,
     size_on_disk: u64,
-    places: Places,
+    key_cache: KeyCache,
 }
 
 impl SsTable {
@@ -118,7 +118,7 @@ impl SsTable {
             decorated
         });
         let clusterings = ordered_range(&options.schema, &statistics.stats);
-        let places = Places::new(index.key_count(), options.cache);
+        let places = KeyCache::new(index.key_count(), options.cache);
         Ok(Arc::new(SsTable {
             descriptor,
             partitioner,
@@ -133,7 +133,7 @@ impl SsTable {
             tokens,
             clusterings,
             size_on_disk,
-            places,
+            key_cache: places,
         }))
     }
 
@@ -161,8 +161,8 @@ impl SsTable {
     /// Whether the key cache or the row index cache has a partition of this key (or of its hash). Then neither the key
     /// range nor the filter need be asked.
     #[inline]
-    pub fn remembers(&self, key: &PartitionKey) -> bool {
-        self.places.get(&key.hash).is_some() || self.index.remembered(key).is_some()
+    pub fn has_cached_position(&self, key: &PartitionKey) -> bool {
+        self.key_cache.get(&key.hash).is_some() || self.index.find_cached(key).is_some()
     }
 
     /// Decorated key of the first partition.
@@ -274,8 +274,8 @@ impl SsTable {
         &self.data
     }
 
-    pub(crate) fn places(&self) -> &Places {
-        &self.places
+    pub(crate) fn key_cache(&self) -> &KeyCache {
+        &self.key_cache
     }
 
     pub(crate) fn index(&self) -> &Index {

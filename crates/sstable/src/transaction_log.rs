@@ -353,7 +353,7 @@ pub fn recover_except(
 ///
 /// # Errors
 /// `Corrupt` for a log that cannot be trusted, as `recover`.
-pub fn useless_prefixes(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
+pub fn invalid_prefixes(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
     let mut prefixes = Vec::new();
     for log in list(disk, folder)?.into_iter().filter(|path| is_transaction_log(name(path))) {
         let records = read(disk, &log)?;

@@ -13,7 +13,7 @@ use helenus_sstable::compression::{
     BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, PlainBlocks, WHOLE,
     WrittenData,
 };
-use helenus_sstable::intake::{Place, missing_components};
+use helenus_sstable::import::{SsTableFiles, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::sequential_writer::SequentialWriter;
 use helenus_sstable::statistics::{Cardinality, Statistics};
@@ -445,6 +445,6 @@ fn components_of_a_nodes_indexes_are_not_missed() {
     host.disk.create_dir_all(folder).unwrap();
     let toc = host.disk.create(&descriptor.path(folder, Component::Toc)).unwrap();
     toc.write_all_at(b"Data.db\nSAI+aa+by_v+Meta.db\nSI_by_w.db\nTOC.txt\n", 0).unwrap();
-    let missing = missing_components(Place { disk: &*host.disk, folder, descriptor }).unwrap();
+    let missing = missing_components(SsTableFiles { disk: &*host.disk, folder, descriptor }).unwrap();
     assert_eq!(missing, ["Data.db"]);
 }

@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
 mod render;
-mod sound;
+mod sample;
 
 use helenus_host::{Host, memory, real};
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, Slice};
@@ -18,24 +18,24 @@ use helenus_model::schema::Table;
 use helenus_sstable::Error;
 use helenus_sstable::component::Component;
 use helenus_sstable::data::PartitionReader;
-use helenus_sstable::intake::{Place, add_page_checksums};
+use helenus_sstable::import::{SsTableFiles, add_page_checksums};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::{OpenOptions, SsTable};
 use helenus_sstable::version::Version;
-use sound::{FOLDER, Sound, VERSIONS, each_damage, each_damage_of, found, ordered, scanned, write};
+use sample::{FOLDER, Sample, VERSIONS, each_damage, each_damage_of, found, ordered, scanned, write};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Reads a damaged table in every way. The rows before an error must be right.
-fn check(sound: &Sound, table: &Arc<SsTable>, what: &str) {
+fn check(sample: &Sample, table: &Arc<SsTable>, what: &str) {
     let (lines, end) = scanned(table);
-    assert!(sound.lines.starts_with(&lines), "{what}: a scan yields other rows");
+    assert!(sample.lines.starts_with(&lines), "{what}: a scan yields other rows");
     match end {
-        Ok(()) => assert_eq!(lines.len(), sound.lines.len(), "{what}: a scan misses rows"),
+        Ok(()) => assert_eq!(lines.len(), sample.lines.len(), "{what}: a scan misses rows"),
         Err(error) => assert_named(&error, what),
     }
-    for (key, expected) in sound.partitions.iter().step_by(23) {
+    for (key, expected) in sample.partitions.iter().step_by(23) {
         let (lines, end) = found(table, &PartitionKey::new(key.clone()));
         assert!(expected.starts_with(&lines), "{what}: a partition yields other rows");
         match end {
@@ -62,9 +62,9 @@ fn assert_named(error: &Error, what: &str) {
 fn with_page_checksums_every_damage_is_an_error_or_does_not_matter() {
     for version in VERSIONS {
         for compressed in [false, true] {
-            let sound = write(version, compressed, true);
-            each_damage(&sound, 8, |name, bytes, what| match sound.damaged(name, bytes) {
-                Ok(table) => check(&sound, &table, what),
+            let sample = write(version, compressed, true);
+            each_damage(&sample, 8, |name, bytes, what| match sample.damaged(name, bytes) {
+                Ok(table) => check(&sample, &table, what),
                 Err(error) => assert_named(&error, what),
             });
         }
@@ -74,13 +74,13 @@ fn with_page_checksums_every_damage_is_an_error_or_does_not_matter() {
 #[test]
 fn without_them_no_damage_makes_a_reader_panic_or_never_end() {
     for version in VERSIONS {
-        let mut sound = write(version, false, false);
-        let crc = sound.descriptor.file_name(Component::Crc);
-        sound.files.retain(|(name, _)| *name != crc);
-        each_damage(&sound, 30, |name, bytes, _| {
-            if let Ok(table) = sound.damaged(name, bytes) {
+        let mut sample = write(version, false, false);
+        let crc = sample.descriptor.file_name(Component::Crc);
+        sample.files.retain(|(name, _)| *name != crc);
+        each_damage(&sample, 30, |name, bytes, _| {
+            if let Ok(table) = sample.damaged(name, bytes) {
                 let _ = scanned(&table);
-                for key in sound.partitions.keys().step_by(31) {
+                for key in sample.partitions.keys().step_by(31) {
                     let _ = found(&table, &PartitionKey::new(key.clone()));
                 }
             }
@@ -91,26 +91,26 @@ fn without_them_no_damage_makes_a_reader_panic_or_never_end() {
 #[test]
 fn verify_finds_an_index_that_leads_elsewhere() {
     for version in [Version::Oa, Version::Nb, Version::Me] {
-        let sound = write(version, false, false);
-        let name = sound.descriptor.file_name(Component::Index);
-        let (_, index) = sound.files.iter().find(|(file, _)| *file == name).unwrap();
+        let sample = write(version, false, false);
+        let name = sample.descriptor.file_name(Component::Index);
+        let (_, index) = sample.files.iter().find(|(file, _)| *file == name).unwrap();
         // The first entry: length, key of four bytes, position of the partition.
         let mut damaged = index.clone();
         damaged[6] ^= 1;
         let host = memory::host();
-        let table = sound.damaged(&name, &damaged).unwrap();
+        let table = sample.damaged(&name, &damaged).unwrap();
         let error = table.verify(&*host.disk, Path::new(FOLDER)).unwrap_err();
         assert!(error.to_string().contains("Index.db"), "{error}");
     }
 }
 
 /// The rows of wide partitions, read by slices that begin at every 37th row, in both directions.
-fn sliced(sound: &Sound, table: &Arc<SsTable>) -> Vec<Vec<String>> {
+fn sliced(sample: &Sample, table: &Arc<SsTable>) -> Vec<Vec<String>> {
     let mut cx = render::cx();
     let mut all = Vec::new();
-    for (key, _) in sound.partitions.iter().filter(|(_, lines)| lines.len() > 100) {
+    for (key, _) in sample.partitions.iter().filter(|(_, lines)| lines.len() > 100) {
         for (from, reversed) in (0..400).step_by(37).flat_map(|from| [(from, false), (from, true)]) {
-            let slice = Slice { start: ordered(&sound.schema, from, Some(true)), end: AFTER_ALL.to_vec() };
+            let slice = Slice { start: ordered(&sample.schema, from, Some(true)), end: AFTER_ALL.to_vec() };
             let slice = match reversed {
                 false => slice,
                 true => Slice { start: BEFORE_ALL.to_vec(), end: slice.start },
@@ -120,7 +120,7 @@ fn sliced(sound: &Sound, table: &Arc<SsTable>) -> Vec<Vec<String>> {
                 PartitionReader::find(table, &PartitionKey::new(key.clone()), true, &mut cx)
             {
                 reader.seek_slice(&slice, reversed);
-                let ended = sound::rest(&mut reader, table, &mut lines);
+                let ended = sample::rest(&mut reader, table, &mut lines);
                 lines.extend(ended.err().map(|error| error.to_string()));
             }
             all.push(lines);
@@ -132,22 +132,22 @@ fn sliced(sound: &Sound, table: &Arc<SsTable>) -> Vec<Vec<String>> {
 #[test]
 fn a_table_that_verify_passes_answers_rightly_whatever_is_wrong_with_its_indexes() {
     for version in VERSIONS {
-        let sound = write(version, false, false);
-        let expected = sliced(&sound, &sound.open(&sound.with("", b"")).unwrap());
+        let sample = write(version, false, false);
+        let expected = sliced(&sample, &sample.open(&sample.with("", b"")).unwrap());
         let (mut passed, mut refused) = (0, 0);
-        each_damage(&sound, 150, |name, bytes, what| {
+        each_damage(&sample, 150, |name, bytes, what| {
             let is_index = ["Index.db", "Summary.db", "Partitions.db", "Rows.db"];
             if !is_index.iter().any(|component| name.ends_with(component)) {
                 return;
             }
-            let host = sound.with(name, bytes);
-            let Ok(table) = sound.open(&host) else { return refused += 1 };
+            let host = sample.with(name, bytes);
+            let Ok(table) = sample.open(&host) else { return refused += 1 };
             if table.verify(&*host.disk, Path::new(FOLDER)).is_err() {
                 return refused += 1;
             }
             passed += 1;
-            check(&sound, &table, what);
-            assert!(sliced(&sound, &table) == expected, "{version} {what}: slices yield other rows");
+            check(&sample, &table, what);
+            assert!(sliced(&sample, &table) == expected, "{version} {what}: slices yield other rows");
         });
         assert!(refused > 3 * passed, "{version}: {passed} passed, {refused} refused");
     }
@@ -188,10 +188,10 @@ fn foreign(page_checksums: bool) -> Vec<Foreign> {
             }
         }
         if page_checksums {
-            let place = Place { disk: &*disk.disk, folder: Path::new(FOLDER), descriptor };
+            let place = SsTableFiles { disk: &*disk.disk, folder: Path::new(FOLDER), descriptor };
             assert!(add_page_checksums(place).unwrap());
         }
-        let files = sound::files_of(&disk);
+        let files = sample::files_of(&disk);
         let schema = Arc::new(render::schema_in(&from, &folder));
         let what = folder.strip_prefix(&root).unwrap().display().to_string();
         let mut foreign = Foreign { what, descriptor, schema, files, lines: Vec::new() };
@@ -218,7 +218,7 @@ fn taken_over_from_any_cassandra_every_damage_is_an_error_or_does_not_matter() {
         each_damage_of(&foreign.files, 2, |name, bytes, what| {
             count += 1;
             let what = format!("{} {what}", foreign.what);
-            let host = sound::host_with(&foreign.files, name, bytes);
+            let host = sample::host_with(&foreign.files, name, bytes);
             let table = match foreign.open(&host) {
                 Ok(table) => table,
                 Err(error) => return assert_named(&error, &what),
@@ -253,7 +253,7 @@ fn as_it_came_from_any_cassandra_what_verify_passes_is_right_where_there_are_che
             let component = name.rsplit('-').next().unwrap().to_owned();
             let fate = fates.entry((component.clone(), version.to_string())).or_default();
             fate.damages += 1;
-            let host = sound::host_with(&foreign.files, name, bytes);
+            let host = sample::host_with(&foreign.files, name, bytes);
             let Ok(table) = foreign.open(&host) else { return fate.refused += 1 };
             let (lines, end) = scanned(&table);
             if end.is_err() || table.verify(&*host.disk, Path::new(FOLDER)).is_err() {

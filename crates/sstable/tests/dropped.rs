@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
 mod render;
-mod sound;
+mod sample;
 
 use helenus_host::{Host, memory};
 use helenus_model::cell::{Cell, Span};
@@ -20,7 +20,7 @@ use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::{OpenOptions, SsTable, Verified};
 use helenus_sstable::version::Version;
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
-use sound::{FOLDER, VERSIONS};
+use sample::{FOLDER, VERSIONS};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn schema() -> Table {
 }
 
 fn row(table: &Table, number: i32, columns: &[&str]) -> RowBuf {
-    let mut row = RowBuf { key: sound::ordered(table, number, None), ..RowBuf::default() };
+    let mut row = RowBuf { key: sample::ordered(table, number, None), ..RowBuf::default() };
     let span = row.push_bytes(&number.to_be_bytes());
     row.clustering.push(span);
     for column in columns {
@@ -71,7 +71,7 @@ fn write(host: &Host, version: Version) -> (Arc<Table>, Descriptor) {
         for number in 0..*rows {
             // A range deletion over rows of both kinds, which is open at the start of some index blocks.
             if *rows == 400 && (number == 50 || number == 300) {
-                writer.add(Unfiltered::Marker(sound::marker(&table, number).view())).unwrap();
+                writer.add(Unfiltered::Marker(sample::marker(&table, number).view())).unwrap();
             }
             let columns: &[&str] = if shown.contains(&number) { &["v", "w"] } else { &["w"] };
             writer.add(Unfiltered::Row(row(&table, number, columns).view())).unwrap();
@@ -85,7 +85,7 @@ fn write(host: &Host, version: Version) -> (Arc<Table>, Descriptor) {
 fn verify(host: &Host, schema: Table, descriptor: Descriptor) -> Verified {
     let options = OpenOptions { schema: Arc::new(schema), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
     let table = SsTable::open(&*host.disk, Path::new(FOLDER), descriptor, options).unwrap();
-    let (lines, end) = sound::scanned(&table);
+    let (lines, end) = sample::scanned(&table);
     end.unwrap();
     let verified = table.verify(&*host.disk, Path::new(FOLDER)).unwrap();
     // `verify` counts what a scan returns: partitions, rows and markers.

@@ -8,7 +8,7 @@ mod render;
 
 use helenus_host::{Host, memory, real};
 use helenus_sstable::component::Component;
-use helenus_sstable::intake::{Place, missing_components};
+use helenus_sstable::import::{SsTableFiles, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId, refusal};
 use helenus_sstable::partitioner::Partitioner;
 use helenus_sstable::recent_blocks::RecentBlocks;
@@ -28,7 +28,7 @@ fn open_alone(host: &Host, folder: &Path) -> helenus_sstable::Result<Arc<SsTable
 
 fn open_one(host: &Host, folder: &Path, descriptor: Descriptor) -> helenus_sstable::Result<Arc<SsTable>> {
     let cache = Arc::new(RecentBlocks::default());
-    SsTable::open_alone(&*host.disk, (folder, descriptor), ("ks", "t"), cache, [1, 2, 3])
+    SsTable::open_without_schema(&*host.disk, (folder, descriptor), ("ks", "t"), cache, [1, 2, 3])
 }
 
 /// The lines of each partition, in the order of their keys' bytes.
@@ -249,7 +249,7 @@ fn components_that_can_be_done_without_may_be_missing_and_other_programs_files_a
                 "{what}: {name}"
             );
         }
-        let place = Place { disk: &*host.disk, folder: Path::new("/t"), descriptor };
+        let place = SsTableFiles { disk: &*host.disk, folder: Path::new("/t"), descriptor };
         assert_eq!(missing_components(place).unwrap(), Vec::<String>::new(), "{what}: without {gone:?}");
         let expected = open_alone(&real, folder).map(|table| render::dump(&table));
         let Ok(expected) = expected else { continue };

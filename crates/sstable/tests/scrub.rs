@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 
 mod render;
-mod sound;
+mod sample;
 
 use helenus_host::{Host, memory, real};
 use helenus_model::deletion::DeletionTime;
@@ -17,7 +17,7 @@ use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::version::Version;
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
-use sound::{FOLDER, Sound, VERSIONS, each_damage, scanned, write};
+use sample::{FOLDER, Sample, VERSIONS, each_damage, scanned, write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn outputs(host: &Host, scrubbed: &Scrubbed) -> Vec<Arc<SsTable>> {
     let open = |descriptor: &Descriptor| {
         let cache = Arc::new(RecentBlocks::default());
         let place = (Path::new("/out"), *descriptor);
-        let table = SsTable::open_alone(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
+        let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
         table.verify(&*host.disk, Path::new("/out")).unwrap();
         table
     };
@@ -92,8 +92,8 @@ fn rows_of(table: &Arc<SsTable>) -> Vec<(String, u64, u64)> {
 }
 
 /// Checks that the outputs contain only sound rows, and every sound row outside of the reported losses.
-fn check(sound: &Sound, all: &[(String, u64, u64)], host: &Host, what: &str) {
-    let place = (Path::new(FOLDER), sound.descriptor);
+fn check(sample: &Sample, all: &[(String, u64, u64)], host: &Host, what: &str) {
+    let place = (Path::new(FOLDER), sample.descriptor);
     let (scrubbed, losses) = match scrubbed(host, place, false) {
         Ok(done) => done,
         Err(error) => {
@@ -106,7 +106,7 @@ fn check(sound: &Sound, all: &[(String, u64, u64)], host: &Host, what: &str) {
     let kept: Vec<String> =
         outputs(host, &scrubbed).iter().flat_map(rows_of).map(|(line, _, _)| line).collect();
     for row in &kept {
-        assert!(all.iter().any(|(sound, _, _)| sound == row), "{what}: a row that never was: {row}");
+        assert!(all.iter().any(|(sample, _, _)| sample == row), "{what}: a row that never was: {row}");
     }
     // Only CompressionInfo.db contains the size of the data.
     let is_cut_short = what.contains("CompressionInfo.db");
@@ -124,15 +124,15 @@ fn check(sound: &Sound, all: &[(String, u64, u64)], host: &Host, what: &str) {
 fn what_is_sound_comes_out_as_it_went_in() {
     for version in VERSIONS {
         for compressed in [false, true] {
-            let sound = write(version, compressed, version == Version::Da);
-            let host = sound.with("", b"");
-            let place = (Path::new(FOLDER), sound.descriptor);
+            let sample = write(version, compressed, version == Version::Da);
+            let host = sample.with("", b"");
+            let place = (Path::new(FOLDER), sample.descriptor);
             let (scrubbed, losses) = scrubbed(&host, place, false).unwrap();
             assert_eq!((losses.len(), scrubbed.notes.len()), (0, 0), "{scrubbed:?}");
             let [table] = &outputs(&host, &scrubbed)[..] else { panic!("{scrubbed:?}") };
             let (lines, end) = scanned(table);
             end.unwrap();
-            assert_eq!(lines.len(), sound.lines.len());
+            assert_eq!(lines.len(), sample.lines.len());
             assert_eq!(scrubbed.partitions, 300);
         }
     }
@@ -169,11 +169,11 @@ fn every_fixture_of_every_version_is_kept_whole() {
 fn of_every_damage_what_is_not_said_to_be_lost_is_kept() {
     for version in VERSIONS {
         for compressed in [false, true] {
-            let sound = write(version, compressed, false);
-            let all = rows_of(&sound.open(&sound.with("", b"")).unwrap());
-            each_damage(&sound, 12, |name, bytes, what| {
+            let sample = write(version, compressed, false);
+            let all = rows_of(&sample.open(&sample.with("", b"")).unwrap());
+            each_damage(&sample, 12, |name, bytes, what| {
                 let what = format!("{version} {compressed} {what}");
-                check(&sound, &all, &sound.with(name, bytes), &what);
+                check(&sample, &all, &sample.with(name, bytes), &what);
             });
         }
     }
@@ -182,41 +182,41 @@ fn of_every_damage_what_is_not_said_to_be_lost_is_kept() {
 #[test]
 fn of_a_wide_partition_only_the_rows_of_the_damaged_chunk_are_lost() {
     for version in VERSIONS {
-        let sound = write(version, true, false);
-        let all = rows_of(&sound.open(&sound.with("", b"")).unwrap());
-        let name = sound.descriptor.file_name(Component::Data);
-        let (_, data) = sound.files.iter().find(|(file, _)| *file == name).unwrap();
+        let sample = write(version, true, false);
+        let all = rows_of(&sample.open(&sample.with("", b"")).unwrap());
+        let name = sample.descriptor.file_name(Component::Data);
+        let (_, data) = sample.files.iter().find(|(file, _)| *file == name).unwrap();
         let mut damaged = data.clone();
         let middle = damaged.len() / 2;
         damaged[middle] ^= 0x10;
-        let host = sound.with(&name, &damaged);
-        let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sound.descriptor), false).unwrap();
+        let host = sample.with(&name, &damaged);
+        let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sample.descriptor), false).unwrap();
         assert!(done.bytes_lost > 0 && done.bytes_lost < 4 * 4096, "{version}: {losses:?}");
         assert!(
             done.rows as usize > all.len() - 200 && (done.rows as usize) < all.len(),
             "{version}: {done:?}"
         );
-        check(&sound, &all, &sound.with(&name, &damaged), "a chunk");
+        check(&sample, &all, &sample.with(&name, &damaged), "a chunk");
     }
 }
 
 #[test]
 fn without_an_index_the_rows_before_the_damage_are_kept() {
     for version in VERSIONS {
-        let sound = write(version, true, false);
-        let data = sound.descriptor.file_name(Component::Data);
-        let (_, bytes) = sound.files.iter().find(|(file, _)| *file == data).unwrap();
+        let sample = write(version, true, false);
+        let data = sample.descriptor.file_name(Component::Data);
+        let (_, bytes) = sample.files.iter().find(|(file, _)| *file == data).unwrap();
         let mut damaged = bytes.clone();
         let middle = damaged.len() / 2;
         damaged[middle] ^= 0x10;
-        let host = sound.with(&data, &damaged);
+        let host = sample.with(&data, &damaged);
         for component in [Component::Index, Component::Partitions, Component::Summary, Component::Filter] {
-            let path = sound.descriptor.path(Path::new(FOLDER), component);
+            let path = sample.descriptor.path(Path::new(FOLDER), component);
             if host.disk.exists(&path) {
                 host.disk.remove(&path).unwrap();
             }
         }
-        let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sound.descriptor), false).unwrap();
+        let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sample.descriptor), false).unwrap();
         assert_eq!(losses.len(), 1, "{losses:?}");
         assert!(
             matches!(losses[0].lost, Lost::RestOfPartition | Lost::Partition) && done.rows > 100,
@@ -230,19 +230,19 @@ fn without_an_index_the_rows_before_the_damage_are_kept() {
 #[test]
 fn partitions_that_came_too_late_are_put_in_order() {
     // The data of a table twice, so that the partitions start again half way.
-    let sound = write(Version::Nb, false, false);
-    let name = sound.descriptor.file_name(Component::Data);
-    let (_, data) = sound.files.iter().find(|(file, _)| *file == name).unwrap();
+    let sample = write(Version::Nb, false, false);
+    let name = sample.descriptor.file_name(Component::Data);
+    let (_, data) = sample.files.iter().find(|(file, _)| *file == name).unwrap();
     let twice = [data.as_slice(), data.as_slice()].concat();
-    let host = sound.with(&name, &twice);
+    let host = sample.with(&name, &twice);
     for component in [Component::Index, Component::Summary, Component::Crc] {
-        host.disk.remove(&sound.descriptor.path(Path::new(FOLDER), component)).unwrap();
+        host.disk.remove(&sample.descriptor.path(Path::new(FOLDER), component)).unwrap();
     }
-    let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sound.descriptor), false).unwrap();
+    let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sample.descriptor), false).unwrap();
     assert!(losses.is_empty(), "{losses:?}");
     assert_eq!((done.partitions_out_of_order, done.written.len()), (300, 2));
     for table in outputs(&host, &done) {
-        assert_eq!(scanned(&table).0.len(), sound.lines.len());
+        assert_eq!(scanned(&table).0.len(), sample.lines.len());
     }
 }
 
@@ -259,7 +259,7 @@ fn empty_values_that_cassandra_3_sorted_first_are_put_where_they_belong() {
     }
     let cache = Arc::new(RecentBlocks::default());
     let place = (Path::new(FOLDER), descriptor);
-    let table = SsTable::open_alone(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
+    let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
     let problem = table.verify(&*host.disk, Path::new(FOLDER)).unwrap_err().to_string();
     assert!(problem.contains("not in clustering order (helenus sstable scrub"), "{problem}");
     // Cassandra 5 reads the rows in the order of the file.
@@ -277,8 +277,8 @@ fn empty_values_that_cassandra_3_sorted_first_are_put_where_they_belong() {
 }
 
 /// Two partitions of one row: in one the whole row expires at this time, in the other only a cell.
-fn expiring(version: Version, expires_s: i64) -> Sound {
-    let schema = Arc::new(sound::schema());
+fn expiring(version: Version, expires_s: i64) -> Sample {
+    let schema = Arc::new(sample::schema());
     let host = memory::host();
     host.disk.create_dir_all(Path::new(FOLDER)).unwrap();
     let options = WriterOptions::of_table(schema.clone(), 2, EncodingStats::NONE).for_version(version);
@@ -289,7 +289,7 @@ fn expiring(version: Version, expires_s: i64) -> Sound {
     keys.sort_by(|a, b| a.decorated.cmp(&b.decorated));
     for (number, key) in keys.iter().enumerate() {
         writer.begin_partition(&key.bytes, &key.hash, DeletionTime::LIVE, None).unwrap();
-        let mut row = sound::row(&schema, 7, number);
+        let mut row = sample::row(&schema, 7, number);
         if number == 0 {
             (row.liveness.ttl_s, row.liveness.expires_s) = (500, expires_s);
         }
@@ -298,10 +298,10 @@ fn expiring(version: Version, expires_s: i64) -> Sound {
         writer.end_partition().unwrap();
     }
     writer.finish().unwrap();
-    Sound {
+    Sample {
         schema,
         descriptor,
-        files: sound::files_of(&host),
+        files: sample::files_of(&host),
         lines: Vec::new(),
         partitions: Default::default(),
     }
@@ -310,11 +310,11 @@ fn expiring(version: Version, expires_s: i64) -> Sound {
 #[test]
 fn what_expires_at_a_time_that_did_not_overflow_is_kept_as_it_is() {
     for version in [Version::Me, Version::Nb] {
-        let sound = expiring(version, 1_900_000_000);
-        let before = rows_of(&sound.open(&sound.with("", b"")).unwrap());
-        let host = sound.with("", b"");
+        let sample = expiring(version, 1_900_000_000);
+        let before = rows_of(&sample.open(&sample.with("", b"")).unwrap());
+        let host = sample.with("", b"");
         let (done, losses) =
-            scrubbed_how(&host, (Path::new(FOLDER), sound.descriptor), (false, true)).unwrap();
+            scrubbed_how(&host, (Path::new(FOLDER), sample.descriptor), (false, true)).unwrap();
         assert!(losses.is_empty() && done.rows == 2 && done.rows_reinserted == 0, "{done:?} {losses:?}");
         let [table] = &outputs(&host, &done)[..] else { panic!("{done:?}") };
         assert_eq!(rows_of(table), before);

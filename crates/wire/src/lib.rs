@@ -9,12 +9,12 @@
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
 )]
 
+mod append;
 mod error;
 mod error_text;
 pub mod native;
-mod room;
 pub mod thrift;
 
+pub use append::{ReservedSpace, append};
 pub use error::{SegmentPart, WireError};
 pub use error_text::error_text;
-pub use room::{Room, append};

@@ -115,7 +115,7 @@ pub(super) fn run_frames(input: &[u8]) {
             let mut rest = input;
             while let Ok(Some(envelope)) = reader.read(rest) {
                 for codec in &mut codecs {
-                    if let Ok(body) = codec.unfold(&envelope, MAX) {
+                    if let Ok(body) = codec.decompress(&envelope, MAX) {
                         decode(&envelope.header, body);
                     }
                 }

@@ -4,7 +4,7 @@
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::Machine;
-use helenus_rpc::{Manner, Node, Rpc, Session};
+use helenus_rpc::{CallOptions, Node, Rpc, Session};
 use helenus_wire::thrift::{
     Compression, ConsistencyLevel, Field, Framing, Limits, Message, Method, args, begin_call, end_message,
     next_message,
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 /// Inputs that one database serves: what they make stays in memory.
 const INPUTS_MAX: u32 = 500;
 /// Calls wait for the disk themselves.
-const BLOCKING: Manner<'static> = Manner { may_block: true, probe: None, cancelled: None };
+const BLOCKING: CallOptions<'static> = CallOptions { may_block: true, probe: None, cancelled: None };
 const LIMITS: Limits = Limits { frame: 1 << 16, message: 1 << 16 };
 
 thread_local! {

@@ -57,7 +57,7 @@ pub(super) fn run(input: &[u8]) {
         for descriptor in scrubbed.written {
             let cache = Arc::new(RecentBlocks::default());
             let place = (Path::new(OUT), descriptor);
-            let table = SsTable::open_alone(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]);
+            let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]);
             let verified = table.and_then(|table| table.verify(&*host.disk, Path::new(OUT)));
             assert!(
                 verified.is_ok(),

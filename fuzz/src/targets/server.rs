@@ -7,7 +7,7 @@ use helenus_engine::CheckedPath;
 use helenus_engine::import::ImportProgress;
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::{Host, memory};
-use helenus_server::admin::{AdminRequest, RestoreOrder, Which};
+use helenus_server::admin::{AdminRequest, RestoreOrder, TableSelection};
 use helenus_server::backup::{ArchiveWriter, BackedUpFile, BackedUpTable, BackupManifest, MANIFEST, restore};
 use helenus_server::config::{OPTIONS, ServerConfig, Settings};
 use std::path::{Path, PathBuf};
@@ -31,8 +31,8 @@ pub(super) fn run_settings(input: &[u8]) {
 pub(super) fn orders() -> Vec<Vec<u8>> {
     let requests = [
         AdminRequest::Status,
-        AdminRequest::Flush { which: Which::keyspace("ks") },
-        AdminRequest::Rewrite { which: Which::table("ks", "t"), current: true },
+        AdminRequest::Flush { which: TableSelection::keyspace("ks") },
+        AdminRequest::Rewrite { which: TableSelection::table("ks", "t"), current: true },
         AdminRequest::TraceProbability { set: Some(0.5) },
     ];
     let text = |request: &AdminRequest| serde_json::to_vec(request).unwrap_or_default();

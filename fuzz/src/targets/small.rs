@@ -6,7 +6,7 @@ use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::memory;
 use helenus_sstable::component::Component;
 use helenus_sstable::toc::Toc;
-use helenus_sstable::transaction_log::{Record, RecordKind, recover, useless_prefixes};
+use helenus_sstable::transaction_log::{Record, RecordKind, invalid_prefixes, recover};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -92,7 +92,7 @@ fn judge(log: &[u8]) {
     put(&host, Path::new(BYSTANDER), b"rows");
     let path = folder.join("bti-da_txn_compaction_50554d6e-29bb-11e5-b345-feff819cdc9f.log");
     put(&host, &path, log);
-    let useless = useless_prefixes(&*host.disk, folder);
+    let useless = invalid_prefixes(&*host.disk, folder);
     let recovered = recover(&*host.disk, folder);
     // Who only looks and who cleans up come to the same.
     assert_eq!(useless.is_ok(), recovered.is_ok(), "{useless:?} {recovered:?}");

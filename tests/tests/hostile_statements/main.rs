@@ -3,19 +3,19 @@
 //! and other clients are served meanwhile.
 //!
 //! `decoders` attacks the other parsers: schema files, settings, admin requests. `productions` contains the grammars,
-//! `attack` draws statements from them and sends them, `beside` is the other client. The seed is printed. To run
+//! `attack` draws statements from them and sends them, `other_client` is the other client. The seed is printed. To run
 //! longer, against a release binary: `HOSTILE_ROUNDS=2000 HOSTILE_BYTES=1000000 HOSTILE_SEED=1 cargo test --release -p
 //! end-to-end --test hostile_statements -- --nocapture`; `HOSTILE_LIST=1` lists slow statements instead of failing at
 //! the first, `HOSTILE_P99=1` limits the waiting time of the other client.
 
 mod attack;
-mod beside;
 mod decoders;
+mod other_client;
 mod productions;
 
 use attack::{Attack, Session};
-use beside::Beside;
 use end_to_end::Server;
+use other_client::OtherClient;
 use productions::{PIECES, PLACES};
 use std::time::{Duration, Instant};
 
@@ -46,8 +46,8 @@ fn every_production_repeated_and_nested_is_answered_in_time_and_others_are_serve
     let lists = from_environment("HOSTILE_LIST", 0) > 0;
     println!("seed {seed}; {} pieces, {} places", PIECES.len(), PLACES.len());
     let mut server = start();
-    let alone = Beside::alone(server.address(), 2000);
-    let mut beside = Beside::start(server.address());
+    let alone = OtherClient::alone(server.address(), 2000);
+    let mut beside = OtherClient::start(server.address());
     // Each piece and each place at least once, then random ones.
     let each = PIECES.len().max(PLACES.len()) as u64;
     let mut session = Session::open(&server, 4);
@@ -73,7 +73,7 @@ fn every_production_repeated_and_nested_is_answered_in_time_and_others_are_serve
         // Restarted, because work that continues in the server would be attributed to the next statement.
         drop(beside);
         server = start();
-        beside = Beside::start(server.address());
+        beside = OtherClient::start(server.address());
         session = Session::open(&server, 4);
     }
     let waits = beside.finish();

@@ -6,7 +6,7 @@
 //! driver; four are part of a Python driver program, which checks them. `KILLS=500 KILLS_SEED=1 cargo test --release -p
 //! end-to-end --test kills -- --nocapture` runs longer.
 
-mod beside;
+mod activities;
 mod jobs;
 mod python;
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use beside::Beside;
+use activities::Activity;
 use end_to_end::raw::{RESULT, Raw};
 use end_to_end::{Cql, Server, SmallDisk};
 use jobs::{JOBS, number_of};
@@ -80,7 +80,7 @@ impl Rounds {
     }
 
     /// Runs all writers beside an activity, kills the server, restarts it and checks everything.
-    fn round(&mut self, round: u64, beside: &Beside, python: Option<&mut Python>, most_ms: u64) {
+    fn round(&mut self, round: u64, beside: &Activity, python: Option<&mut Python>, most_ms: u64) {
         if let Some(python) = python {
             python.go_on(self.server.address());
         }
@@ -103,7 +103,7 @@ impl Rounds {
     }
 
     /// The first unacknowledged number of each job when the server was killed.
-    fn write_and_kill(&mut self, beside: &Beside, after: Duration) -> Vec<i64> {
+    fn write_and_kill(&mut self, beside: &Activity, after: Duration) -> Vec<i64> {
         let over = AtomicBool::new(false);
         let address = self.server.address().to_owned();
         let (running, next) = (&self.server, &self.next);
@@ -149,12 +149,12 @@ fn every_acknowledged_write_is_there_after_kill_9_whatever_the_server_was_doing(
     end_to_end::tool(&["export", &text(&export), "k", "backed_up", "--data", &data]);
     end_to_end::tool(&["backup", &text(&backup), "--data", &data]);
     let besides = [
-        Beside::Nothing,
-        Beside::Admin("flush"),
-        Beside::Admin("compact"),
-        Beside::Import(export),
-        Beside::Restore(backup),
-        Beside::Pause,
+        Activity::Nothing,
+        Activity::Admin("flush"),
+        Activity::Admin("compact"),
+        Activity::Import(export),
+        Activity::Restore(backup),
+        Activity::Pause,
     ];
     let mut python = Python::start();
     let began = Instant::now();
@@ -174,7 +174,7 @@ fn every_acknowledged_write_is_there_after_kill_9_while_the_disk_fills_up() {
         println!("not run: this user may not mount a tmpfs");
         return;
     };
-    let fill = Beside::Fill(data.join("ballast"));
+    let fill = Activity::Fill(data.join("ballast"));
     let mut rounds = Rounds::begin(folder, &[]);
     let began = Instant::now();
     for round in 0..kills {
@@ -215,7 +215,7 @@ fn every_acknowledged_write_is_there_after_kill_9_while_the_clock_jumps() {
     drop(cql);
     let began = Instant::now();
     for round in 0..kills {
-        let clock = Beside::Clock(time.clone(), rounds.seed, round);
+        let clock = Activity::Clock(time.clone(), rounds.seed, round);
         rounds.round(round, &clock, None, 400);
     }
     rounds.end(kills, began);

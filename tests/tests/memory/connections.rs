@@ -2,7 +2,7 @@
 
 use super::client::{Client, Tally};
 use super::reads::fill;
-use super::{MIB, Site, Workload, long, noise};
+use super::{MIB, TestServer, Workload, long, noise};
 use end_to_end::raw::{QUERY, frame, query};
 use helenus_wire::thrift::{
     Column, ColumnOrSuperColumn, ColumnParent, ConsistencyLevel, Field, Map, Method, Mutation,
@@ -23,7 +23,7 @@ pub const WORKLOADS: &[Workload] = &[
 ];
 
 /// Sends half of frames of the maximum size.
-fn half_frames(site: &Site) -> Tally {
+fn half_frames(site: &TestServer) -> Tally {
     let count = site.times(60, 300);
     let half = &frame(4, 0, 1, QUERY, &vec![b' '; 15 * MIB])[..7 * MIB];
     let mut held: Vec<Client> = Vec::new();
@@ -40,7 +40,7 @@ fn half_frames(site: &Site) -> Tally {
 }
 
 /// Bodies that decompress to a thousand times their size, and answers that compress equally well.
-fn bombs(site: &Site) -> Tally {
+fn bombs(site: &TestServer) -> Tally {
     fill(site, (8, 8 * MIB, 4));
     let times = site.times(3, 10);
     let mut sum = Tally::default();
@@ -117,7 +117,7 @@ fn put_lz4_length(mut length: usize, out: &mut Vec<u8>) {
 }
 
 /// Many sessions, each of which has used a keyspace and run a query.
-fn sessions(site: &Site) -> Tally {
+fn sessions(site: &TestServer) -> Tally {
     fill(site, (50, 10_000, 10));
     let count = site.times(400, 1000);
     let mut sum = Tally::default();
@@ -135,7 +135,7 @@ fn sessions(site: &Site) -> Tally {
 const SMALLER: [usize; 5] = [20_000, 60_000, 150_000, 400_000, 900_000];
 
 /// Clients that request large answers and do not read them.
-fn unread_answers(site: &Site) -> Tally {
+fn unread_answers(site: &TestServer) -> Tally {
     fill(site, (12, 10 * MIB, 4));
     let mut client = site.client();
     client.load("CREATE TABLE k.a (k int PRIMARY KEY, v blob)", &[]);
@@ -197,7 +197,7 @@ fn call(socket: &mut TcpStream, method: Method, arguments: impl FnOnce(&mut Vec<
     tally.done += 1;
 }
 
-fn rpc_clients(site: &Site, work: impl Fn(usize, &mut TcpStream, &mut Tally) + Sync) -> Tally {
+fn rpc_clients(site: &TestServer, work: impl Fn(usize, &mut TcpStream, &mut Tally) + Sync) -> Tally {
     let compact = "CREATE TABLE k.cf (key blob, column1 blob, value blob, PRIMARY KEY (key, column1)) WITH COMPACT STORAGE";
     let mut client = site.client();
     client.load(compact, &[]);
@@ -236,7 +236,7 @@ fn family() -> ColumnParent<'static> {
     ColumnParent { column_family: "cf", super_column: None }
 }
 
-fn rpc_slices(site: &Site) -> Tally {
+fn rpc_slices(site: &TestServer) -> Tally {
     let times = site.times(2, 6);
     rpc_clients(site, |number, socket, tally| {
         for _ in 0..times {
@@ -259,7 +259,7 @@ fn rpc_slices(site: &Site) -> Tally {
     })
 }
 
-fn rpc_mutations(site: &Site) -> Tally {
+fn rpc_mutations(site: &TestServer) -> Tally {
     let times = site.times(2, 6);
     rpc_clients(site, |number, socket, tally| {
         let value = noise(MIB, number as u64);

@@ -22,11 +22,11 @@ pub struct Workload {
     name: &'static str,
     /// Whether it is part of a normal run.
     is_short: bool,
-    run: fn(&Site) -> Tally,
+    run: fn(&TestServer) -> Tally,
 }
 
 /// A server with a memory limit.
-pub struct Site {
+pub struct TestServer {
     server: Server,
     /// The address of Thrift RPC.
     rpc: String,
@@ -35,17 +35,17 @@ pub struct Site {
 }
 
 /// A workload of every run.
-const fn short(name: &'static str, run: fn(&Site) -> Tally) -> Workload {
+const fn short(name: &'static str, run: fn(&TestServer) -> Tally) -> Workload {
     Workload { name, is_short: true, run }
 }
 
 /// A workload that runs only on request.
-const fn long(name: &'static str, run: fn(&Site) -> Tally) -> Workload {
+const fn long(name: &'static str, run: fn(&TestServer) -> Tally) -> Workload {
     Workload { name, is_short: false, run }
 }
 
-impl Site {
-    fn start(limit_mib: u64, is_long: bool) -> Site {
+impl TestServer {
+    fn start(limit_mib: u64, is_long: bool) -> TestServer {
         let folder = TempDir::with_prefix("helenus-memory-").expect("a temporary directory");
         let path = folder.path().join("memory.yaml");
         // A request waits for memory up to the read timeout.
@@ -61,7 +61,7 @@ impl Site {
         let line =
             server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
         let rpc = line.split_whitespace().nth(1).expect("an address").to_owned();
-        let site = Site { server, rpc, is_long };
+        let site = TestServer { server, rpc, is_long };
         site.client().load(
             "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
             &[],
@@ -130,7 +130,7 @@ fn the_peak_of_memory_stays_within_the_limit() {
     println!("{:<24} {:>6} {:>6} {:>6}   answers", "workload", "limit", "bound", "peak");
     for limit in limits.split(',').map(|limit| limit.parse::<u64>().expect("a number")) {
         for workload in all.iter().filter(is_chosen) {
-            let site = Site::start(limit, !wanted.is_empty());
+            let site = TestServer::start(limit, !wanted.is_empty());
             let tally = (workload.run)(&site);
             let peak = memory_kib(site.server.process_id(), "VmHWM").div_ceil(1024);
             let bound = limit + limit / 10 + 32;

@@ -1,7 +1,7 @@
 //! Workloads that read values, collections and answers that are large compared to the limit.
 
 use super::client::{Client, Tally};
-use super::{MIB, Site, Workload, long, noise, short};
+use super::{MIB, TestServer, Workload, long, noise, short};
 
 /// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
@@ -25,7 +25,7 @@ pub const WORKLOADS: &[Workload] = &[
 ];
 
 /// Fills a table `k.t` with `rows` rows of `bytes` each, in partitions of `a_partition` rows, mostly on disk.
-pub fn fill(site: &Site, (rows, bytes, a_partition): (usize, usize, usize)) {
+pub fn fill(site: &TestServer, (rows, bytes, a_partition): (usize, usize, usize)) {
     let mut client = site.client();
     client.load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
     for row in 0..rows {
@@ -41,7 +41,7 @@ pub fn insert(client: &mut Client, (k, c): (usize, usize), value: &[u8]) {
 }
 
 /// The first workload of the issue: clients that count values of 15 MiB.
-fn counts(site: &Site) -> Tally {
+fn counts(site: &TestServer) -> Tally {
     fill(site, (site.times(8, 20), 15 * MIB, 20));
     let times = site.times(1, 2);
     site.clients(24, |_, client| {
@@ -49,7 +49,7 @@ fn counts(site: &Site) -> Tally {
     })
 }
 
-fn unpaged(site: &Site) -> Tally {
+fn unpaged(site: &TestServer) -> Tally {
     let rows = site.times(4, 12);
     fill(site, (rows, 15 * MIB, 4));
     let times = site.times(1, 3);
@@ -64,7 +64,7 @@ fn unpaged(site: &Site) -> Tally {
 }
 
 /// A map, a list and a set of many elements.
-fn collections(site: &Site) -> Tally {
+fn collections(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.m (k int PRIMARY KEY, m map<int, blob>, l list<blob>, s set<blob>)", &[]);
     for k in 0..4_u32 {
@@ -102,7 +102,7 @@ fn collections(site: &Site) -> Tally {
     })
 }
 
-fn list_by_index(site: &Site) -> Tally {
+fn list_by_index(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.l (k int PRIMARY KEY, l list<blob>)", &[]);
     for k in 0..3_u32 {
@@ -128,7 +128,7 @@ fn list_by_index(site: &Site) -> Tally {
     })
 }
 
-fn pages(site: &Site) -> Tally {
+fn pages(site: &TestServer) -> Tally {
     fill(site, (site.times(30, 120), MIB, site.times(10, 40)));
     site.clients(site.times(12, 24), |number, client| {
         client.ask_in_pages(&format!("SELECT v FROM k.t WHERE k = {}", number % 3), 5000);
@@ -136,7 +136,7 @@ fn pages(site: &Site) -> Tally {
     })
 }
 
-fn aggregates(site: &Site) -> Tally {
+fn aggregates(site: &TestServer) -> Tally {
     fill(site, (24, 10 * MIB, 8));
     site.clients(16, |number, client| {
         client.ask(&format!("SELECT max(v), min(v) FROM k.t WHERE k = {}", number % 3), &[]);
@@ -146,7 +146,7 @@ fn aggregates(site: &Site) -> Tally {
     })
 }
 
-fn ordered_in(site: &Site) -> Tally {
+fn ordered_in(site: &TestServer) -> Tally {
     fill(site, (60, MIB, 20));
     site.clients(16, |_, client| {
         client.ask("SELECT c, v FROM k.t WHERE k IN (0, 1, 2) ORDER BY c DESC", &[]);
@@ -156,7 +156,7 @@ fn ordered_in(site: &Site) -> Tally {
     })
 }
 
-fn distinct(site: &Site) -> Tally {
+fn distinct(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.d (k text, c int, s blob static, v blob, PRIMARY KEY (k, c))", &[]);
     for row in 0..40_u32 {
@@ -172,7 +172,7 @@ fn distinct(site: &Site) -> Tally {
     })
 }
 
-fn json(site: &Site) -> Tally {
+fn json(site: &TestServer) -> Tally {
     fill(site, (20, 5 * MIB, 5));
     let times = site.times(1, 2);
     site.clients(16, |number, client| {
@@ -185,7 +185,7 @@ fn json(site: &Site) -> Tally {
     })
 }
 
-fn functions(site: &Site) -> Tally {
+fn functions(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.f (k int, c int, v text, b blob, PRIMARY KEY (k, c))", &[]);
     for row in 0..12_u32 {
@@ -201,16 +201,16 @@ fn functions(site: &Site) -> Tally {
     })
 }
 
-fn index(site: &Site) -> Tally {
+fn index(site: &TestServer) -> Tally {
     indexed(site, "CREATE INDEX ON k.i (n)")
 }
 
-fn sai(site: &Site) -> Tally {
+fn sai(site: &TestServer) -> Tally {
     indexed(site, "CREATE INDEX ON k.i (n) USING 'sai'")
 }
 
 /// Rows of a mebibyte with an index, which is built for half of them afterwards, and reads through it.
-fn indexed(site: &Site, create: &str) -> Tally {
+fn indexed(site: &TestServer, create: &str) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.i (k int, c int, n int, v blob, PRIMARY KEY (k, c))", &[]);
     for row in 0..120_u32 {
@@ -229,7 +229,7 @@ fn indexed(site: &Site, create: &str) -> Tally {
     })
 }
 
-fn ranges(site: &Site) -> Tally {
+fn ranges(site: &TestServer) -> Tally {
     fill(site, (400, 300 << 10, 1));
     site.clients(24, |number, client| {
         client.ask_in_pages("SELECT * FROM k.t", if number % 2 == 0 { 10_000 } else { 7 });
@@ -238,7 +238,7 @@ fn ranges(site: &Site) -> Tally {
 }
 
 /// Single reads that fill the block cache, between scans and values that do not fit in it.
-fn mixed_cache(site: &Site) -> Tally {
+fn mixed_cache(site: &TestServer) -> Tally {
     fill(site, (300, 400 << 10, 10));
     let mut client = site.client();
     (0..3).for_each(|row| insert(&mut client, (1000, row), &noise(15 * MIB, row as u64)));
@@ -255,7 +255,7 @@ fn mixed_cache(site: &Site) -> Tally {
     })
 }
 
-fn tracing(site: &Site) -> Tally {
+fn tracing(site: &TestServer) -> Tally {
     fill(site, (12, 8 * MIB, 4));
     site.clients(16, |number, client| {
         for _ in 0..3 {
@@ -265,7 +265,7 @@ fn tracing(site: &Site) -> Tally {
     })
 }
 
-fn explain_analyze(site: &Site) -> Tally {
+fn explain_analyze(site: &TestServer) -> Tally {
     fill(site, (12, 8 * MIB, 4));
     site.clients(16, |number, client| {
         for _ in 0..3 {
@@ -275,7 +275,7 @@ fn explain_analyze(site: &Site) -> Tally {
     })
 }
 
-fn virtual_tables(site: &Site) -> Tally {
+fn virtual_tables(site: &TestServer) -> Tally {
     fill(site, (200, 64 << 10, 1));
     let times = site.times(5, 30);
     site.clients(24, |_, client| {

@@ -2,7 +2,7 @@
 
 use super::client::Tally;
 use super::reads::{fill, insert};
-use super::{MIB, Site, Workload, long, noise};
+use super::{MIB, TestServer, Workload, long, noise};
 
 /// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
@@ -15,7 +15,7 @@ pub const WORKLOADS: &[Workload] = &[
 ];
 
 /// Large rows in many SSTables, which are compacted while they are read.
-fn compaction(site: &Site) -> Tally {
+fn compaction(site: &TestServer) -> Tally {
     fill(site, (6, 10 * MIB, 6));
     let mut client = site.client();
     for generation in 0..3 {
@@ -33,7 +33,7 @@ fn compaction(site: &Site) -> Tally {
 }
 
 /// Export and import of large rows in large chunks.
-fn import(site: &Site) -> Tally {
+fn import(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load(
         "CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c)) \
@@ -62,7 +62,7 @@ fn import(site: &Site) -> Tally {
 }
 
 /// Snapshots, a backup and a verification over the admin socket.
-fn copies(site: &Site) -> Tally {
+fn copies(site: &TestServer) -> Tally {
     fill(site, (30, 5 * MIB, 10));
     let target = site.server.data().parent().expect("a folder").join("backup.tar");
     for _ in 0..5 {
@@ -82,7 +82,7 @@ fn copies(site: &Site) -> Tally {
     })
 }
 
-fn make_tables(site: &Site, count: usize) -> Tally {
+fn make_tables(site: &TestServer, count: usize) -> Tally {
     let mut client = site.client();
     for number in 0..count {
         let columns: String = (0..20).map(|column| format!(", column_{column} text")).collect();
@@ -95,7 +95,7 @@ fn make_tables(site: &Site, count: usize) -> Tally {
     client.tally
 }
 
-fn schema(site: &Site) -> Tally {
+fn schema(site: &TestServer) -> Tally {
     let mut sum = make_tables(site, site.times(1000, 3000));
     sum.add(site.clients(8, |_, client| {
         client.ask_in_pages("SELECT * FROM system_schema.columns", 5000);
@@ -104,7 +104,7 @@ fn schema(site: &Site) -> Tally {
     sum
 }
 
-fn describe(site: &Site) -> Tally {
+fn describe(site: &TestServer) -> Tally {
     let mut sum = make_tables(site, site.times(500, 1000));
     sum.add(site.clients(12, |_, client| {
         client.ask("DESCRIBE KEYSPACE k", &[]);
@@ -115,7 +115,7 @@ fn describe(site: &Site) -> Tally {
 }
 
 /// A partition of very many small rows, counted, paged and read backwards.
-fn deep_partition(site: &Site) -> Tally {
+fn deep_partition(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
     let batches = site.times(200, 1000);

@@ -2,7 +2,7 @@
 
 use super::client::Tally;
 use super::reads::{fill, insert};
-use super::{MIB, Site, Workload, long, noise, short};
+use super::{MIB, TestServer, Workload, long, noise, short};
 use end_to_end::raw::frame;
 
 /// All workloads of this file.
@@ -19,7 +19,7 @@ pub const WORKLOADS: &[Workload] = &[
 ];
 
 /// Conditions on values of several mebibytes.
-fn conditions(site: &Site) -> Tally {
+fn conditions(site: &TestServer) -> Tally {
     fill(site, (6, 10 * MIB, 3));
     let times = site.times(1, 4);
     site.clients(16, |number, client| {
@@ -39,7 +39,7 @@ fn conditions(site: &Site) -> Tally {
 }
 
 /// Updates of lists and maps that need a read before the write.
-fn before_write(site: &Site) -> Tally {
+fn before_write(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.w (k int PRIMARY KEY, l list<blob>, m map<int, blob>)", &[]);
     let element = noise(MIB, 1);
@@ -59,7 +59,7 @@ fn before_write(site: &Site) -> Tally {
     })
 }
 
-fn counters(site: &Site) -> Tally {
+fn counters(site: &TestServer) -> Tally {
     site.client().load("CREATE TABLE k.n (k int, c text, n counter, PRIMARY KEY (k, c))", &[]);
     let times = site.times(10, 100);
     site.clients(16, |number, client| {
@@ -73,7 +73,7 @@ fn counters(site: &Site) -> Tally {
 }
 
 /// Batches of many values, up to the largest frame.
-fn batches(site: &Site) -> Tally {
+fn batches(site: &TestServer) -> Tally {
     site.client().load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
     let times = site.times(2, 8);
     site.clients(16, |number, client| {
@@ -100,7 +100,7 @@ fn batches(site: &Site) -> Tally {
 }
 
 /// Writes values of all sizes as fast as possible, while everything is flushed.
-fn load_and_flush(site: &Site) -> Tally {
+fn load_and_flush(site: &TestServer) -> Tally {
     site.client().load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
     let times = site.times(20, 60);
     site.clients(12, |number, client| {
@@ -119,7 +119,7 @@ fn load_and_flush(site: &Site) -> Tally {
 }
 
 /// Batches of deletions of ranges that lie in one another, all of one partition.
-fn range_deletions(site: &Site) -> Tally {
+fn range_deletions(site: &TestServer) -> Tally {
     site.client().load("CREATE TABLE k.d (k int, c int, PRIMARY KEY (k, c))", &[]);
     let times = site.times(1, 4);
     site.clients(8, |number, client| {
@@ -136,7 +136,7 @@ fn range_deletions(site: &Site) -> Tally {
 }
 
 /// Collections written as literals of very many elements.
-fn long_literals(site: &Site) -> Tally {
+fn long_literals(site: &TestServer) -> Tally {
     site.client()
         .load("CREATE TABLE k.l (k int PRIMARY KEY, l list<int>, s set<int>, f frozen<list<int>>)", &[]);
     let times = site.times(1, 4);
@@ -153,7 +153,7 @@ fn long_literals(site: &Site) -> Tally {
 }
 
 /// Batches of as many short statements as a frame holds.
-fn many_updates(site: &Site) -> Tally {
+fn many_updates(site: &TestServer) -> Tally {
     site.client().load("CREATE TABLE k.u (k int, c int, v int, PRIMARY KEY (k, c))", &[]);
     let times = site.times(1, 3);
     site.clients(8, |number, client| {
@@ -169,7 +169,7 @@ fn many_updates(site: &Site) -> Tally {
 }
 
 /// An endless stream of prepared statements with long texts.
-fn prepared(site: &Site) -> Tally {
+fn prepared(site: &TestServer) -> Tally {
     let mut client = site.client();
     client.load("CREATE TABLE k.t (k int, c int, v blob, PRIMARY KEY (k, c))", &[]);
     insert(&mut client, (1, 1), b"value");

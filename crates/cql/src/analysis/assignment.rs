@@ -7,8 +7,8 @@ use super::receiver::Receiver;
 use super::term_text::operand_text;
 use crate::error::Result;
 use crate::functions::{
-    CallPlace, Choice, NEGATION, OPERAND_TYPES, Scalar, Suits, Testable, choose, find, function_name,
-    is_made, number_of,
+    Argument, CallSite, Choice, Fits, NEGATION, OPERAND_TYPES, Scalar, choose, find, function_name, is_made,
+    number_of,
 };
 use crate::syntax::ast::{ArithmeticOperator, FunctionName, Ident, Literal, LiteralKind, Pos, Term};
 use helenus_model::types::{Assignment, ConstantKind, CqlType, UserType, preferred_type, test_constant};
@@ -151,8 +151,8 @@ pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
     }
     let takes = match (receiver, given) {
         (T::Blob, _) => !given.is_multi_cell(),
-        (T::Timestamp | T::BigInt | T::Varint, old) if old.is_old_timestamp() => true,
-        (old, T::Timestamp | T::BigInt) if old.is_old_timestamp() => true,
+        (T::Timestamp | T::BigInt | T::Varint, old) if old.is_date_type() => true,
+        (old, T::Timestamp | T::BigInt) if old.is_date_type() => true,
         (T::Text, T::Ascii) | (T::Uuid, T::TimeUuid) | (T::Timestamp, T::BigInt) => true,
         (T::BigInt, T::Timestamp) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
         (T::Varint, T::Int | T::BigInt | T::Timestamp) => true,
@@ -312,7 +312,7 @@ impl<'t, 'a> Operand<'t, 'a> {
         if let Some(Some(known)) = key.as_ref().and_then(|key| scope.memo.function(key)) {
             return Some((Ok(known), arguments));
         }
-        let given: Vec<&dyn Testable> = arguments.iter().map(|argument| argument as &dyn Testable).collect();
+        let given: Vec<&dyn Argument> = arguments.iter().map(|argument| argument as &dyn Argument).collect();
         let found = find(&name, &given, receiver, scope);
         if let Some(key) = key {
             scope.memo.keep_function(key, found.as_ref().ok().cloned());
@@ -333,7 +333,7 @@ impl<'t, 'a> Operand<'t, 'a> {
     /// error.
     fn test_as_call(self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
         if let Some(operation) = self.as_operation() {
-            let place = CallPlace {
+            let place = CallSite {
                 keyspace: receiver.keyspace.clone(),
                 table: receiver.table.clone(),
                 ty: Some(receiver.ty.clone()),
@@ -353,7 +353,7 @@ impl<'t, 'a> Operand<'t, 'a> {
 
     fn test_operation(
         (operator, left, right): (ArithmeticOperator, Self, Self),
-        (ty, place): (&CqlType, &CallPlace),
+        (ty, place): (&CqlType, &CallSite),
         scope: &Scope<'_>,
     ) -> Assignment {
         let suits = (&left.suits(place, scope), &right.suits(place, scope));
@@ -376,7 +376,7 @@ fn suits_result(ty: &CqlType, returned: &CqlType) -> Assignment {
     compatible(ty, returned)
 }
 
-impl Testable for Operand<'_, '_> {
+impl Argument for Operand<'_, '_> {
     fn test(&self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
         match self {
             Operand::Term(term) => test_assignment(term, receiver, scope),
@@ -399,7 +399,7 @@ impl Testable for Operand<'_, '_> {
         matches!(self, Operand::Term(Term::Marker(_)))
     }
 
-    fn suits(&self, place: &CallPlace, scope: &Scope<'_>) -> Suits {
+    fn suits(&self, place: &CallSite, scope: &Scope<'_>) -> Fits {
         let Some((operator, left, right)) = self.as_operation() else {
             return OPERAND_TYPES.map(|ty| self.test(&Receiver::of_argument(place, ty), scope));
         };

@@ -1,9 +1,9 @@
 //! Name resolution: keyspace, table, column.
 
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
-use crate::functions::{Scalar, Suits};
+use crate::functions::{Fits, Scalar};
 use crate::syntax::ast::{Ident, QualifiedName};
-use crate::work::Work;
 use helenus_model::schema::{Column, Keyspace, Schema, Table};
 use helenus_model::types::{CqlType, quote_identifier};
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ pub struct Scope<'a> {
     /// Cached results about calls.
     pub memo: &'a Memo,
     /// Limits the time of the analysis.
-    pub work: &'a Work<'a>,
+    pub work: &'a RequestBudget<'a>,
 }
 
 /// Cached results about the calls of a statement during its analysis. A nested call is tested once for every type that
@@ -28,7 +28,7 @@ pub struct Scope<'a> {
 #[derive(Debug, Default)]
 pub struct Memo {
     functions: RefCell<HashMap<CallOfType, Option<Arc<dyn Scalar>>>>,
-    suits: RefCell<HashMap<(CallId, bool), Suits>>,
+    suits: RefCell<HashMap<(CallId, bool), Fits>>,
 }
 
 /// A call and the type that is expected of it.
@@ -68,11 +68,11 @@ impl Memo {
     }
 
     /// How well an operation fits the types of operands; the key's flag tells whether a table is known.
-    pub(super) fn suits(&self, key: (CallId, bool)) -> Option<Suits> {
+    pub(super) fn suits(&self, key: (CallId, bool)) -> Option<Fits> {
         self.suits.borrow().get(&key).copied()
     }
 
-    pub(super) fn keep_suits(&self, key: (CallId, bool), found: Suits) {
+    pub(super) fn keep_suits(&self, key: (CallId, bool), found: Fits) {
         self.suits.borrow_mut().insert(key, found);
     }
 }

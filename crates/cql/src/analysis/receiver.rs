@@ -2,7 +2,7 @@
 
 use super::term::Term;
 use crate::backend::ResultColumn;
-use crate::functions::CallPlace;
+use crate::functions::CallSite;
 use crate::syntax::ast::{BindMarker, Marker, Pos};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
@@ -43,7 +43,7 @@ impl Receiver {
     }
 
     /// An argument of a call, or a part of one, that is only tested; its name is never shown.
-    pub(crate) fn of_argument(place: &CallPlace, ty: CqlType) -> Receiver {
+    pub(crate) fn of_argument(place: &CallSite, ty: CqlType) -> Receiver {
         static NAMELESS: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
         Receiver {
             keyspace: place.keyspace.clone(),

@@ -1,12 +1,12 @@
 //! The interface between terms and functions: scalar functions, the context of their calls, and arguments.
 
-use super::overload::{OPERAND_TYPES, Suits};
-use super::resolve::CallPlace;
+use super::overload::{Fits, OPERAND_TYPES};
+use super::resolve::CallSite;
 use super::time_uuid::time_uuid;
 use crate::analysis::{Receiver, Scope};
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::ArithmeticOperator;
-use crate::work::Work;
 use helenus_engine::account;
 use helenus_model::types::{Assignment, CqlType};
 use std::fmt;
@@ -60,7 +60,7 @@ pub struct CallContext<'a> {
     /// Clock sequence and node of this server's time UUIDs.
     pub node: u64,
     /// Limits the time of the statement.
-    pub work: &'a Work<'a>,
+    pub work: &'a RequestBudget<'a>,
 }
 
 /// With at least this many bytes of arguments, memory for the result is charged before the call.
@@ -84,7 +84,7 @@ impl CallContext<'_> {
             // The result may be longer than the arguments: JSON writes some characters as six.
             account::grow(6 * bytes)?;
         }
-        self.work.passes(bytes)
+        self.work.value_steps(bytes)
     }
 
     /// Returns a function's result unless it is too long: nested calls of `to_json` double the length each time.
@@ -121,7 +121,7 @@ impl fmt::Debug for CallContext<'_> {
 }
 
 /// An argument of a call: a term, or any selectable in a selection (`AssignmentTestable`).
-pub trait Testable {
+pub trait Argument {
     /// How well it fits a receiver.
     fn test(&self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment;
     /// Its type or, if it may have several, the one that is assumed.
@@ -137,7 +137,7 @@ pub trait Testable {
         false
     }
     /// How well it fits each operand type of operators.
-    fn suits(&self, place: &CallPlace, scope: &Scope<'_>) -> Suits {
+    fn suits(&self, place: &CallSite, scope: &Scope<'_>) -> Fits {
         OPERAND_TYPES.map(|ty| self.test(&Receiver::of_argument(place, ty), scope))
     }
 }

@@ -1,11 +1,11 @@
 //! Makes functions for the types of their arguments (`FunctionFactory`, `FunctionParameter`).
 
 use super::aggregate::Aggregate;
-use super::call::Testable;
+use super::call::Argument;
 use super::collection::element_of;
-use super::native::{Does, Native};
+use super::native::{Native, Operation};
 use super::number::is_number;
-use super::resolve::{CallPlace, Found};
+use super::resolve::{CallSite, Found};
 use super::similarity::Similarity;
 use crate::analysis::{Scope, assignable};
 use crate::error::{CqlError, Result};
@@ -65,8 +65,8 @@ pub(super) fn is_made(name: &str) -> bool {
 /// Arguments that the function refuses, or whose types are unknown.
 pub(super) fn make(
     name: &str,
-    arguments: &[&dyn Testable],
-    place: &CallPlace,
+    arguments: &[&dyn Argument],
+    place: &CallSite,
     scope: &Scope<'_>,
 ) -> Result<Option<Found>> {
     if name == "token" {
@@ -106,39 +106,39 @@ pub(super) fn make(
     made(name, types.into_iter().flatten().collect(), place).map(Some)
 }
 
-fn made(name: &str, types: Vec<CqlType>, place: &CallPlace) -> Result<Found> {
+fn made(name: &str, types: Vec<CqlType>, place: &CallSite) -> Result<Found> {
     let first = types.first().cloned().unwrap_or(CqlType::Blob);
-    let scalar = |types: &[CqlType], returns: CqlType, does: Does| {
+    let scalar = |types: &[CqlType], returns: CqlType, does: Operation| {
         Ok(Found::Scalar(Native::shared(name, types, returns, does)))
     };
     let set_of = |ty: &Arc<CqlType>| CqlType::Set { element: ty.clone(), frozen: true };
     let list_of = |ty: &Arc<CqlType>| CqlType::List { element: ty.clone(), frozen: true };
     let fold = |make: fn(CqlType) -> Aggregate| {
         let function = make(element_of(&first).cloned().unwrap_or(CqlType::Blob));
-        scalar(&types, function.return_type(), Does::FoldCollection(function))
+        scalar(&types, function.return_type(), Operation::FoldCollection(function))
     };
     match (name, &first) {
         ("min", _) => Ok(Found::Aggregate(Aggregate::Min(first))),
         ("max", _) => Ok(Found::Aggregate(Aggregate::Max(first))),
-        ("to_json" | "tojson", _) => scalar(&types, CqlType::Text, Does::ToJson),
+        ("to_json" | "tojson", _) => scalar(&types, CqlType::Text, Operation::ToJson),
         ("from_json" | "fromjson", _) => match &place.ty {
-            Some(ty) => scalar(&[CqlType::Text], ty.clone(), Does::FromJson),
+            Some(ty) => scalar(&[CqlType::Text], ty.clone(), Operation::FromJson),
             None => invalid(format!("{name}() cannot be used in the selection clause of a SELECT statement")),
         },
-        ("map_keys", CqlType::Map { key, .. }) => scalar(&types, set_of(key), Does::MapKeys),
-        ("map_values", CqlType::Map { value, .. }) => scalar(&types, list_of(value), Does::MapValues),
-        ("collection_count", _) => scalar(&types, CqlType::Int, Does::CountCollection),
+        ("map_keys", CqlType::Map { key, .. }) => scalar(&types, set_of(key), Operation::MapKeys),
+        ("map_values", CqlType::Map { value, .. }) => scalar(&types, list_of(value), Operation::MapValues),
+        ("collection_count", _) => scalar(&types, CqlType::Int, Operation::CountCollection),
         ("collection_min", _) => fold(Aggregate::Min),
         ("collection_max", _) => fold(Aggregate::Max),
         ("collection_sum", _) => fold(Aggregate::Sum),
         ("collection_avg", _) => fold(Aggregate::Avg),
-        ("mask_null", _) => scalar(&types, first.clone(), Does::MaskNull),
-        ("mask_default", _) => scalar(&types, first.clone(), Does::MaskDefault),
-        ("mask_replace", _) => scalar(&types, first.clone(), Does::MaskReplace),
-        ("mask_hash", _) => scalar(&with_first(&types, &[CqlType::Text]), CqlType::Blob, Does::MaskHash),
+        ("mask_null", _) => scalar(&types, first.clone(), Operation::MaskNull),
+        ("mask_default", _) => scalar(&types, first.clone(), Operation::MaskDefault),
+        ("mask_replace", _) => scalar(&types, first.clone(), Operation::MaskReplace),
+        ("mask_hash", _) => scalar(&with_first(&types, &[CqlType::Text]), CqlType::Blob, Operation::MaskHash),
         ("mask_inner" | "mask_outer", _) => {
             let rest = [CqlType::Int, CqlType::Int, CqlType::Text];
-            scalar(&with_first(&types, &rest), first.clone(), Does::MaskPartial(name == "mask_inner"))
+            scalar(&with_first(&types, &rest), first.clone(), Operation::MaskPartial(name == "mask_inner"))
         }
         _ => match Similarity::named(name) {
             Some(similarity) => {
@@ -150,7 +150,7 @@ fn made(name: &str, types: Vec<CqlType>, place: &CallPlace) -> Result<Found> {
                     return invalid("All arguments must have the same vector dimensions".to_owned());
                 }
                 let vectors = [first.clone(), first.clone()];
-                scalar(&vectors, CqlType::Float, Does::Similarity(similarity))
+                scalar(&vectors, CqlType::Float, Operation::Similarity(similarity))
             }
             None => invalid(format!("Function system.{name} does not take arguments of type {first}")),
         },
@@ -162,7 +162,7 @@ fn with_first(types: &[CqlType], rest: &[CqlType]) -> Vec<CqlType> {
     types.iter().take(1).chain(rest).take(types.len()).cloned().collect()
 }
 
-fn token(place: &CallPlace, scope: &Scope<'_>) -> Result<Found> {
+fn token(place: &CallSite, scope: &Scope<'_>) -> Result<Found> {
     if place.keyspace.is_empty() {
         return invalid("No receiver keyspace has been specified for function token".to_owned());
     }
@@ -179,9 +179,9 @@ fn token(place: &CallPlace, scope: &Scope<'_>) -> Result<Found> {
 impl Parameter {
     fn infer(
         self,
-        argument: &dyn Testable,
+        argument: &dyn Argument,
         known: &[Option<CqlType>],
-        place: &CallPlace,
+        place: &CallSite,
         scope: &Scope<'_>,
     ) -> Option<CqlType> {
         let own = || argument.compatible_type(&place.keyspace, scope);
@@ -202,7 +202,7 @@ impl Parameter {
         }
     }
 
-    fn check(self, name: &str, argument: &dyn Testable, ty: &CqlType) -> Result<()> {
+    fn check(self, name: &str, argument: &dyn Argument, ty: &CqlType) -> Result<()> {
         let fits = |to: &CqlType| assignable(to, ty) != Assignment::Refused;
         let (takes, wanted) = match self {
             Parameter::Any | Parameter::AnyOrReceiver | Parameter::AsFirst => return Ok(()),

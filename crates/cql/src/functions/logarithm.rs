@@ -43,7 +43,7 @@ pub(super) fn exp(number: &Decimal) -> Arithmetic<Decimal> {
         let one = Decimal { unscaled: BigInt::from(1), scale: 0 };
         return Ok(one.plus(number)?.rounded(digits, Rounding::HalfEven));
     }
-    let point = Point { one: ten_to(places), places };
+    let point = FixedPoint { one: ten_to(places), places };
     let x = point.of(number);
     let ln_ten = point.ln_ten();
     // x = powers * ln 10 + rest, with the rest from 0 to ln 10.
@@ -94,7 +94,7 @@ fn natural(number: &Decimal, digits: u64) -> Decimal {
     // Near one the logarithm begins with zeros, so the number of places is doubled until enough digits are left.
     let mut places = digits as u32 + SPARE_DIGITS + number.precision() as u32;
     loop {
-        let point = Point { one: ten_to(places), places };
+        let point = FixedPoint { one: ten_to(places), places };
         let found = Decimal { unscaled: point.ln(number), scale: places as i32 };
         if found.precision() >= digits + u64::from(SPARE_DIGITS) / 2 {
             return found.rounded(digits, Rounding::HalfEven);
@@ -104,12 +104,12 @@ fn natural(number: &Decimal, digits: u64) -> Decimal {
 }
 
 /// Fixed-point arithmetic: a number is stored as a multiple of `one`.
-struct Point {
+struct FixedPoint {
     one: BigInt,
     places: u32,
 }
 
-impl Point {
+impl FixedPoint {
     fn of(&self, number: &Decimal) -> BigInt {
         let shift = i64::from(self.places) - i64::from(number.scale);
         let power = ten_to(shift.unsigned_abs() as u32);

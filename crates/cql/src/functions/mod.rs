@@ -26,10 +26,10 @@ mod time;
 mod time_uuid;
 
 pub(crate) use aggregate::{Aggregate, Fold};
-pub use call::{CallContext, Scalar, Testable};
+pub use call::{Argument, CallContext, Scalar};
 pub(crate) use operation::{NEGATION, function_name};
-pub(crate) use overload::{Choice, OPERAND_TYPES, Suits, choose, number_of};
-pub use resolve::{CallPlace, find};
+pub(crate) use overload::{Choice, Fits, OPERAND_TYPES, choose, number_of};
+pub use resolve::{CallSite, find};
 pub(crate) use resolve::{Found, is_made, lookup, quoted_name};
 pub(crate) use similarity::Similarity;
 pub(crate) use time_uuid::{WallUuids, random_node, time_uuid};

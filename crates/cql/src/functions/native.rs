@@ -24,12 +24,12 @@ pub(super) struct Native {
     name: String,
     arguments: Vec<CqlType>,
     returns: CqlType,
-    does: Does,
+    does: Operation,
 }
 
 /// The computation of a function.
 #[derive(Clone, Debug)]
-pub(super) enum Does {
+pub(super) enum Operation {
     Now,
     Uuid,
     MinTimeUuid,
@@ -76,53 +76,55 @@ impl Scalar for Native {
 
     fn column_name(&self, arguments: &[&str]) -> String {
         match (&self.does, arguments) {
-            (Does::Operation(operator), [left, right]) => format!("{left} {} {right}", operator.as_char()),
-            (Does::Negation, [only]) => format!("-{only}"),
-            (Does::Cast(_), [only]) => format!("cast({only} as {})", self.returns),
+            (Operation::Operation(operator), [left, right]) => {
+                format!("{left} {} {right}", operator.as_char())
+            }
+            (Operation::Negation, [only]) => format!("-{only}"),
+            (Operation::Cast(_), [only]) => format!("cast({only} as {})", self.returns),
             _ => format!("{}({})", self.name, arguments.join(", ")),
         }
     }
 
     fn operator(&self) -> Option<ArithmeticOperator> {
         match self.does {
-            Does::Operation(operator) => Some(operator),
+            Operation::Operation(operator) => Some(operator),
             _ => None,
         }
     }
 
     fn is_pure(&self) -> bool {
-        !matches!(self.does, Does::Now | Does::Uuid)
+        !matches!(self.does, Operation::Now | Operation::Uuid)
     }
 
     fn slow_from_bytes(&self) -> usize {
         // Their time grows with the third power of the number of digits.
         match self.does {
-            Does::Math(Math::Exp | Math::Log | Math::Log10) => 64,
+            Operation::Math(Math::Exp | Math::Log | Math::Log10) => 64,
             _ => 1024,
         }
     }
 
     fn is_monotonic(&self) -> bool {
-        matches!(self.does, Does::Time | Does::Floor)
+        matches!(self.does, Operation::Time | Operation::Floor)
     }
 
     fn call(&self, arguments: &[Option<&[u8]>], cx: &CallContext<'_>) -> Result<Option<Vec<u8>>> {
         let first = arguments.first().copied().flatten();
         match &self.does {
-            Does::Now => Ok(Some(time::now(&self.returns, cx))),
-            Does::Uuid => Ok(Some(random_uuid(cx))),
-            Does::Token => Ok(token_of(arguments).map(|token| token.0.to_be_bytes().to_vec())),
-            Does::ToBlob => Ok(first.map(<[u8]>::to_vec)),
-            Does::FromBlob => first.map(|value| self.checked(value)).transpose(),
-            Does::CountCollection => Ok(first.map(collection::count)),
-            Does::FoldCollection(function) => {
+            Operation::Now => Ok(Some(time::now(&self.returns, cx))),
+            Operation::Uuid => Ok(Some(random_uuid(cx))),
+            Operation::Token => Ok(token_of(arguments).map(|token| token.0.to_be_bytes().to_vec())),
+            Operation::ToBlob => Ok(first.map(<[u8]>::to_vec)),
+            Operation::FromBlob => first.map(|value| self.checked(value)).transpose(),
+            Operation::CountCollection => Ok(first.map(collection::count)),
+            Operation::FoldCollection(function) => {
                 first.map_or(Ok(None), |elements| collection::fold(function, elements))
             }
-            Does::MaskNull => Ok(None),
-            Does::MaskDefault => Ok(Some(mask::default_of(&self.returns))),
-            Does::MaskReplace => Ok(arguments.get(1).copied().flatten().map(<[u8]>::to_vec)),
-            Does::MaskHash => mask::hash(first, arguments.get(1).copied().flatten()),
-            Does::MaskPartial(inner) => mask::partial(*inner, &self.name, arguments),
+            Operation::MaskNull => Ok(None),
+            Operation::MaskDefault => Ok(Some(mask::default_of(&self.returns))),
+            Operation::MaskReplace => Ok(arguments.get(1).copied().flatten().map(<[u8]>::to_vec)),
+            Operation::MaskHash => mask::hash(first, arguments.get(1).copied().flatten()),
+            Operation::MaskPartial(inner) => mask::partial(*inner, &self.name, arguments),
             _ => self.of_values(arguments, cx),
         }
     }
@@ -135,35 +137,35 @@ impl Native {
         for (argument, ty) in arguments.iter().zip(&self.arguments) {
             match argument {
                 Some(value) if !value.is_empty() || !ty.is_empty_meaningless() => values.push(value),
-                _ if matches!(self.does, Does::ToJson) => return Ok(Some(b"null".to_vec())),
+                _ if matches!(self.does, Operation::ToJson) => return Ok(Some(b"null".to_vec())),
                 _ => return Ok(None),
             }
         }
         let (Some(value), Some(ty)) = (values.first(), self.arguments.first()) else { return Ok(None) };
         match &self.does {
-            Does::MinTimeUuid => Ok(time::millis_of(ty, value).map(time::min_time_uuid)),
-            Does::MaxTimeUuid => Ok(time::millis_of(ty, value).map(time::max_time_uuid)),
-            Does::Time => {
+            Operation::MinTimeUuid => Ok(time::millis_of(ty, value).map(time::min_time_uuid)),
+            Operation::MaxTimeUuid => Ok(time::millis_of(ty, value).map(time::max_time_uuid)),
+            Operation::Time => {
                 Ok(time::millis_of(ty, value).map(|millis| time::from_millis(&self.returns, millis)))
             }
-            Does::Floor => time::floor(&self.arguments, &self.returns, &values),
-            Does::Cast(cast) => cast::cast(*cast, ty, &self.returns, value).map(Some),
-            Does::Operation(operator) => self.operate(*operator, &values),
-            Does::Negation => Ok(operation::negated(ty, value)),
-            Does::Math(math) => math.of(ty, value).map_err(|why| match why {
+            Operation::Floor => time::floor(&self.arguments, &self.returns, &values),
+            Operation::Cast(cast) => cast::cast(*cast, ty, &self.returns, value).map(Some),
+            Operation::Operation(operator) => self.operate(*operator, &values),
+            Operation::Negation => Ok(operation::negated(ty, value)),
+            Operation::Math(math) => math.of(ty, value).map_err(|why| match why {
                 // A limit of this server, which Cassandra does not have.
                 TOO_MANY_DIGITS => self.failed(format!("execution of '{}[{ty}]' failed: {why}", self.name)),
                 // Cassandra returns the exception of its Java code.
                 _ => CqlError::Server(format!("java.lang.ArithmeticException: {why}")),
             }),
-            Does::MapKeys => Ok(Some(collection::map_keys(value))),
-            Does::MapValues => Ok(Some(collection::map_values(value))),
-            Does::Similarity(similarity) => {
+            Operation::MapKeys => Ok(Some(collection::map_keys(value))),
+            Operation::MapValues => Ok(Some(collection::map_values(value))),
+            Operation::Similarity(similarity) => {
                 let other = values.get(1).copied().unwrap_or_default();
                 similarity.of(&self.name, value, other).map(Some)
             }
-            Does::ToJson => Ok(Some(to_json(ty, Some(value)).into_bytes())),
-            Does::FromJson => self.read_json(value, cx),
+            Operation::ToJson => Ok(Some(to_json(ty, Some(value)).into_bytes())),
+            Operation::FromJson => self.read_json(value, cx),
             _ => Ok(None),
         }
     }
@@ -218,14 +220,19 @@ impl Native {
         )))
     }
 
-    pub(super) fn shared(name: &str, arguments: &[CqlType], returns: CqlType, does: Does) -> Arc<dyn Scalar> {
+    pub(super) fn shared(
+        name: &str,
+        arguments: &[CqlType],
+        returns: CqlType,
+        does: Operation,
+    ) -> Arc<dyn Scalar> {
         Arc::new(Native { name: format!("system.{name}"), arguments: arguments.to_vec(), returns, does })
     }
 
     /// The function `token` of a table.
     pub(super) fn token(table: &Table) -> Arc<dyn Scalar> {
         let types: Vec<CqlType> = table.partition_key.iter().map(|column| column.ty.clone()).collect();
-        Native::shared("token", &types, CqlType::BigInt, Does::Token)
+        Native::shared("token", &types, CqlType::BigInt, Operation::Token)
     }
 }
 
@@ -262,32 +269,34 @@ fn converted(name: &str) -> Option<&'static CqlType> {
 /// The functions with this name, in Cassandra's old or new spelling.
 pub(super) fn functions(name: &str) -> Vec<Arc<dyn Scalar>> {
     use CqlType::{Date, Time, TimeUuid, Timestamp, Uuid};
-    let now = |ty| vec![Native::shared(name, &[], ty, Does::Now)];
+    let now = |ty| vec![Native::shared(name, &[], ty, Operation::Now)];
     let of_times = |from: &[CqlType], to: CqlType| {
-        from.iter().map(|ty| Native::shared(name, std::slice::from_ref(ty), to.clone(), Does::Time)).collect()
+        from.iter()
+            .map(|ty| Native::shared(name, std::slice::from_ref(ty), to.clone(), Operation::Time))
+            .collect()
     };
     match name {
         "now" | "current_timeuuid" | "currenttimeuuid" => now(TimeUuid),
         "current_timestamp" | "currenttimestamp" => now(Timestamp),
         "current_date" | "currentdate" => now(Date),
         "current_time" | "currenttime" => now(Time),
-        "uuid" => vec![Native::shared(name, &[], Uuid, Does::Uuid)],
+        "uuid" => vec![Native::shared(name, &[], Uuid, Operation::Uuid)],
         "min_timeuuid" | "mintimeuuid" => {
-            vec![Native::shared(name, &[Timestamp], TimeUuid, Does::MinTimeUuid)]
+            vec![Native::shared(name, &[Timestamp], TimeUuid, Operation::MinTimeUuid)]
         }
         "max_timeuuid" | "maxtimeuuid" => {
-            vec![Native::shared(name, &[Timestamp], TimeUuid, Does::MaxTimeUuid)]
+            vec![Native::shared(name, &[Timestamp], TimeUuid, Operation::MaxTimeUuid)]
         }
         "to_date" | "todate" => of_times(&[Timestamp, TimeUuid], Date),
         "to_timestamp" | "totimestamp" => of_times(&[Date, TimeUuid], Timestamp),
         "to_unix_timestamp" | "tounixtimestamp" => of_times(&[Date, TimeUuid, Timestamp], CqlType::BigInt),
         "floor" => floors(),
-        NEGATION => of_numbers(name, Does::Negation),
+        NEGATION => of_numbers(name, Operation::Negation),
         _ => by_pattern(name),
     }
 }
 
-fn of_numbers(name: &str, does: Does) -> Vec<Arc<dyn Scalar>> {
+fn of_numbers(name: &str, does: Operation) -> Vec<Arc<dyn Scalar>> {
     let of = |ty: &CqlType| Native::shared(name, std::slice::from_ref(ty), ty.clone(), does.clone());
     NUMBERS.iter().map(of).collect()
 }
@@ -295,7 +304,7 @@ fn of_numbers(name: &str, does: Does) -> Vec<Arc<dyn Scalar>> {
 fn floors() -> Vec<Arc<dyn Scalar>> {
     use CqlType::{Date, Duration, Time, TimeUuid, Timestamp};
     let of = |(arguments, returns): (&[CqlType], CqlType)| {
-        Native::shared("floor", arguments, returns, Does::Floor)
+        Native::shared("floor", arguments, returns, Operation::Floor)
     };
     let all: [(&[CqlType], CqlType); 7] = [
         (&[Timestamp, Duration], Timestamp),
@@ -313,20 +322,20 @@ fn floors() -> Vec<Arc<dyn Scalar>> {
 fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
     if let Some(operator) = operation::operator_of(name) {
         let of = |(arguments, returns): ([CqlType; 2], CqlType)| {
-            Native::shared(name, &arguments, returns, Does::Operation(operator))
+            Native::shared(name, &arguments, returns, Operation::Operation(operator))
         };
         return operation::signatures(operator).into_iter().map(of).collect();
     }
     if let Some(math) = Math::named(name) {
-        return of_numbers(name, Does::Math(math));
+        return of_numbers(name, Operation::Math(math));
     }
     let to_blob = name.strip_suffix("_as_blob").or_else(|| name.strip_suffix("asblob"));
     if let Some(from) = to_blob.and_then(converted) {
-        return vec![Native::shared(name, std::slice::from_ref(from), CqlType::Blob, Does::ToBlob)];
+        return vec![Native::shared(name, std::slice::from_ref(from), CqlType::Blob, Operation::ToBlob)];
     }
     let from_blob = name.strip_prefix("blob_as_").or_else(|| name.strip_prefix("blobas"));
     if let Some(to) = from_blob.and_then(converted) {
-        return vec![Native::shared(name, &[CqlType::Blob], to.clone(), Does::FromBlob)];
+        return vec![Native::shared(name, &[CqlType::Blob], to.clone(), Operation::FromBlob)];
     }
     let cast_to = name.strip_prefix("cast_as_").map(str::to_owned);
     let cast_to = cast_to.or_else(|| name.strip_prefix("castAs").map(str::to_lowercase));
@@ -337,7 +346,7 @@ fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
         return Vec::new();
     };
     cast::sources(to)
-        .map(|(from, does)| Native::shared(name, &[from], to.clone(), Does::Cast(does)))
+        .map(|(from, does)| Native::shared(name, &[from], to.clone(), Operation::Cast(does)))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An operator has about fifty overloads over fourteen types. To choose one, every operand is tested against every
 //! type, and an operand may itself be an operation. So the results for all types are computed once for each operand
-//! (`Suits`), and a choice is one pass over a table: the time for a chain of operations is linear in the number of
+//! (`Fits`), and a choice is one pass over a table: the time for a chain of operations is linear in the number of
 //! operators. The rules are those of `resolve::best`, which chooses among other functions.
 
 use super::number::NUMBERS;
@@ -32,7 +32,7 @@ pub(crate) const OPERAND_TYPES: [CqlType; 14] = [
 ];
 
 /// How well an operand fits each of `OPERAND_TYPES`.
-pub(crate) type Suits = [Assignment; OPERAND_TYPES.len()];
+pub(crate) type Fits = [Assignment; OPERAND_TYPES.len()];
 
 /// An overload: the indexes of its types, and the function.
 pub(crate) struct Overload {
@@ -98,7 +98,7 @@ fn overloads(operator: ArithmeticOperator) -> &'static [Overload] {
 /// Chooses the overload of an operation; `ty` is the type of its receiver, if known.
 pub(crate) fn choose(
     operator: ArithmeticOperator,
-    (left, right): (&Suits, &Suits),
+    (left, right): (&Fits, &Fits),
     has_marker: HasMarker,
     ty: Option<&CqlType>,
 ) -> Choice {

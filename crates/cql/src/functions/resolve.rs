@@ -1,7 +1,7 @@
 //! Chooses the function of a call (`FunctionResolver`).
 
 use super::aggregate::Aggregate;
-use super::call::{Scalar, Testable};
+use super::call::{Argument, Scalar};
 use super::native::functions;
 use super::number::NUMBERS;
 use super::operation::NEGATION;
@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 /// The context of a call.
 #[derive(Clone, Debug)]
-pub struct CallPlace {
+pub struct CallSite {
     /// Keyspace of the statement's table.
     pub(crate) keyspace: Arc<str>,
     /// The statement's table.
@@ -80,13 +80,13 @@ impl Found {
 /// There is no such function, none of its overloads fits, or it is an aggregate.
 pub fn find(
     name: &FunctionName<'_>,
-    arguments: &[&dyn Testable],
+    arguments: &[&dyn Argument],
     receiver: Option<&Receiver>,
     scope: &Scope<'_>,
 ) -> Result<Arc<dyn Scalar>> {
     let place = receiver.map_or_else(
-        || CallPlace { keyspace: "".into(), table: "".into(), ty: None },
-        |receiver| CallPlace {
+        || CallSite { keyspace: "".into(), table: "".into(), ty: None },
+        |receiver| CallSite {
             keyspace: receiver.keyspace.clone(),
             table: receiver.table.clone(),
             ty: Some(receiver.ty.clone()),
@@ -116,8 +116,8 @@ fn is_native(name: &FunctionName<'_>) -> bool {
 /// No overload fits, or more than one.
 pub(crate) fn lookup(
     name: &FunctionName<'_>,
-    arguments: &[&dyn Testable],
-    place: &CallPlace,
+    arguments: &[&dyn Argument],
+    place: &CallSite,
     scope: &Scope<'_>,
 ) -> Result<Option<Found>> {
     if !is_native(name) {
@@ -143,8 +143,8 @@ pub(crate) fn lookup(
 fn operation_of(
     name: &FunctionName<'_>,
     operator: ArithmeticOperator,
-    (left, right): (&dyn Testable, &dyn Testable),
-    place: &CallPlace,
+    (left, right): (&dyn Argument, &dyn Argument),
+    place: &CallSite,
     scope: &Scope<'_>,
 ) -> Result<Found> {
     let suits = (&left.suits(place, scope), &right.suits(place, scope));
@@ -188,7 +188,7 @@ fn fixed(name: &str) -> Vec<Found> {
 }
 
 /// Checks the arguments of the only function with its name, with better errors than a choice could give.
-fn check(function: &Found, arguments: &[&dyn Testable], place: &CallPlace, scope: &Scope<'_>) -> Result<()> {
+fn check(function: &Found, arguments: &[&dyn Argument], place: &CallSite, scope: &Scope<'_>) -> Result<()> {
     let (name, types) = (function.name(), function.arguments());
     if arguments.len() != types.len() {
         return Err(CqlError::Invalid(format!(
@@ -211,8 +211,8 @@ fn check(function: &Found, arguments: &[&dyn Testable], place: &CallPlace, scope
 fn best(
     name: &FunctionName<'_>,
     candidates: &[Found],
-    arguments: &[&dyn Testable],
-    place: &CallPlace,
+    arguments: &[&dyn Argument],
+    place: &CallSite,
     scope: &Scope<'_>,
 ) -> Result<Found> {
     let mut fitting = Vec::new();
@@ -263,7 +263,7 @@ fn best(
     }
 }
 
-fn no_overload(name: &FunctionName<'_>, candidates: &[Found], arguments: &[&dyn Testable]) -> CqlError {
+fn no_overload(name: &FunctionName<'_>, candidates: &[Found], arguments: &[&dyn Argument]) -> CqlError {
     if let (Some(operator), [left, right]) = (operator_of(name), arguments) {
         return CqlError::Invalid(format!(
             "the '{}' operation is not supported between {} and {}",
@@ -301,7 +301,7 @@ fn signatures<'f>(found: impl Iterator<Item = &'f Found>) -> String {
     found.map(Found::signature).collect::<Vec<_>>().join(", ")
 }
 
-fn assignment(argument: &dyn Testable, (ty, place): (&CqlType, &CallPlace), scope: &Scope<'_>) -> Assignment {
+fn assignment(argument: &dyn Argument, (ty, place): (&CqlType, &CallSite), scope: &Scope<'_>) -> Assignment {
     argument.test(&Receiver::of_argument(place, ty.clone()), scope)
 }
 

@@ -7,7 +7,7 @@ const GREGORIAN_TO_UNIX: i64 = 0x01B2_1DD2_1381_4000;
 /// If the wall clock goes back by less than this, `now()` continues in order.
 const STEP_US_MAX: i64 = 1_000_000;
 /// The variant in the clock sequence, and the bit of a node that is not a network card's address.
-const MARKS: u64 = 0x8000_0100_0000_0000;
+const VARIANT_AND_MULTICAST: u64 = 0x8000_0100_0000_0000;
 
 /// The time UUID for microseconds since 1970, with this clock sequence and node.
 pub(crate) fn time_uuid(unix_us: i64, node: u64) -> [u8; 16] {
@@ -22,7 +22,7 @@ pub(crate) fn time_uuid(unix_us: i64, node: u64) -> [u8; 16] {
 
 /// Clock sequence and node from random bytes, with RFC 9562's mark for nodes that are not network cards.
 pub(crate) fn random_node(random: [u8; 8]) -> u64 {
-    u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | MARKS
+    u64::from_be_bytes(random) & 0x3FFF_FFFF_FFFF_FFFF | VARIANT_AND_MULTICAST
 }
 
 /// Makes unique time UUIDs from the wall clock. They are in order while corrections of the clock are less than

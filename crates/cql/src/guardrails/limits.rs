@@ -15,7 +15,7 @@ pub struct Threshold {
 
 /// Words that cause a warning, are ignored, or are refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct ListedValues {
     /// Cause a warning.
     pub warned: BTreeSet<String>,
     /// Accepted but ignored.
@@ -60,11 +60,11 @@ pub struct Guardrails {
     /// Maximum replication factor.
     pub maximum_replication_factor: Threshold,
     /// Names of table options.
-    pub table_properties: Words,
+    pub table_properties: ListedValues,
     /// Consistency levels of reads.
-    pub read_consistency_levels: Words,
+    pub read_consistency_levels: ListedValues,
     /// Consistency levels of writes.
-    pub write_consistency_levels: Words,
+    pub write_consistency_levels: ListedValues,
     /// Disabled features.
     pub disabled: BTreeSet<Feature>,
 }
@@ -79,7 +79,7 @@ impl Guardrails {
     }
 }
 
-impl Words {
+impl ListedValues {
     /// Whether a word is to be ignored.
     pub(super) fn ignores(&self, word: &str) -> bool {
         self.ignored.contains(word)
@@ -149,12 +149,12 @@ fn listed<'a>(words: impl Iterator<Item = &'a String>) -> String {
     format!("[{}]", words.cloned().collect::<Vec<_>>().join(", "))
 }
 
-impl Words {
+impl ListedValues {
     /// Checks words (`Values.guard`); `what` names their kind.
     ///
     /// # Errors
     /// One of them is refused.
-    pub(super) fn judge(
+    pub(super) fn check(
         &self,
         guardrail: &str,
         what: &str,

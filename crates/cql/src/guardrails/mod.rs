@@ -14,5 +14,5 @@ mod write;
 
 pub use feature::Feature;
 pub(crate) use guarded::Guarded;
-pub use limits::{Guardrails, Threshold, Words};
+pub use limits::{Guardrails, ListedValues, Threshold};
 pub(crate) use statement::{Reading, level_name};

@@ -22,7 +22,7 @@ impl Guardrails {
     ) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         let properties = property_names(kind);
-        let judged = self.table_properties.judge("table_properties", "Table Properties", &properties)?;
+        let judged = self.table_properties.check("table_properties", "Table Properties", &properties)?;
         warnings.extend(judged);
         for keyspace in users(after) {
             let old = before.keyspaces.get(&keyspace.name);

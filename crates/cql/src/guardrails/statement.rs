@@ -87,7 +87,7 @@ impl Guardrails {
     /// It is refused.
     pub(crate) fn read_level(&self, request: &Request<'_>) -> Result<Option<String>> {
         let levels = level(request.consistency);
-        self.read_consistency_levels.judge("read_consistency_levels", "read consistency levels", &levels)
+        self.read_consistency_levels.check("read_consistency_levels", "read consistency levels", &levels)
     }
 
     /// Checks a SELECT with its bound values.
@@ -141,7 +141,7 @@ impl Guardrails {
         let mut levels = level(request.consistency);
         // The protocol's default for conditional writes (`QueryOptions`).
         levels.extend(level(request.serial_consistency.unwrap_or(8)));
-        self.write_consistency_levels.judge("write_consistency_levels", "write consistency levels", &levels)
+        self.write_consistency_levels.check("write_consistency_levels", "write consistency levels", &levels)
     }
 }
 

@@ -67,7 +67,7 @@ impl Json {
 /// The entries of an object, by key. A repeated key keeps its position and gets the new value.
 pub(super) struct Entries<V> {
     /// In the order in which the keys first occurred; a removed entry leaves a hole.
-    places: Vec<Option<(String, V)>>,
+    slots: Vec<Option<(String, V)>>,
     /// The index of each key, from `HASHED_FROM` entries on.
     by_key: HashMap<String, usize>,
 }
@@ -77,45 +77,42 @@ const HASHED_FROM: usize = 8;
 
 impl<V> Entries<V> {
     pub(super) fn new() -> Entries<V> {
-        Entries { places: Vec::new(), by_key: HashMap::new() }
+        Entries { slots: Vec::new(), by_key: HashMap::new() }
     }
 
     fn place_of(&self, key: &str) -> Option<usize> {
-        if self.places.len() <= HASHED_FROM {
-            return self
-                .places
-                .iter()
-                .position(|entry| entry.as_ref().is_some_and(|(known, _)| known == key));
+        if self.slots.len() <= HASHED_FROM {
+            return self.slots.iter().position(|entry| entry.as_ref().is_some_and(|(known, _)| known == key));
         }
         self.by_key.get(key).copied()
     }
 
     /// Adds an entry, or replaces the value of an existing key.
     pub(super) fn put(&mut self, key: String, value: V) {
-        if let Some(known) = self.place_of(&key).and_then(|at| self.places.get_mut(at)?.as_mut()) {
+        if let Some(known) = self.place_of(&key).and_then(|at| self.slots.get_mut(at)?.as_mut()) {
             known.1 = value;
             return;
         }
-        if self.places.len() == HASHED_FROM {
-            let known = self.places.iter().enumerate();
+        if self.slots.len() == HASHED_FROM {
+            let known = self.slots.iter().enumerate();
             self.by_key =
                 known.filter_map(|(at, entry)| entry.as_ref().map(|(key, _)| (key.clone(), at))).collect();
         }
-        if self.places.len() >= HASHED_FROM {
-            self.by_key.insert(key.clone(), self.places.len());
+        if self.slots.len() >= HASHED_FROM {
+            self.by_key.insert(key.clone(), self.slots.len());
         }
-        self.places.push(Some((key, value)));
+        self.slots.push(Some((key, value)));
     }
 
     /// Removes an entry and returns its value.
     pub(super) fn take(&mut self, key: &str) -> Option<V> {
         let at = self.place_of(key)?;
         self.by_key.remove(key);
-        self.places.get_mut(at)?.take().map(|(_, value)| value)
+        self.slots.get_mut(at)?.take().map(|(_, value)| value)
     }
 
     /// The entries in order.
     pub(super) fn into_vec(self) -> Vec<(String, V)> {
-        self.places.into_iter().flatten().collect()
+        self.slots.into_iter().flatten().collect()
     }
 }

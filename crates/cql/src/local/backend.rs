@@ -3,16 +3,17 @@
 use super::consistency::check_read;
 use super::engine_error::truncate_error;
 use super::identity::statement_id;
+use super::live_options::LiveOptions;
 use super::options::LocalOptions;
 use super::prepared_table;
 use super::statements::Statements;
 use super::trace::trace_mutation;
-use super::tuning::Tuning;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
     ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request,
     RowsOut, STATEMENTS_AT_ONCE, SchemaStep, StatementId, Trace, VALUES_AT_ONCE_BYTES, Values,
 };
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::functions::{CallContext, WallUuids, random_node, time_uuid};
 use crate::plan::batch::check_kinds;
@@ -23,7 +24,6 @@ use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_st
 use crate::syntax::ast::{InsertData, StatementKind};
 use crate::syntax::parse_within;
 use crate::virtual_table::{NodeInfo, VirtualTables};
-use crate::work::Work;
 use helenus_engine::account::{self, Charge, Share};
 use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keyspace};
 use helenus_model::schema::Schema;
@@ -40,7 +40,7 @@ pub struct LocalBackend {
     statements: Arc<Statements>,
     ddl: DdlSettings,
     virtuals: VirtualTables,
-    pub(super) tuning: Tuning,
+    pub(super) tuning: LiveOptions,
     pub(super) answer_bytes_max: usize,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of the time UUIDs that define an order.
@@ -56,7 +56,7 @@ impl LocalBackend {
         let uuids = WallUuids::new(draw_node(&database));
         let ids = database.clone();
         let node_info = NodeInfo { datacenter: options.datacenter.to_string(), ..NodeInfo::default() };
-        let tuning = Tuning::new(&options);
+        let tuning = LiveOptions::new(&options);
         database.set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
         let new_id = Box::new(move || Uuid::from_bytes(time_uuid(ids.next_timestamp_unrefused(), node)));
         let virtuals = VirtualTables::new(&database, node_info);
@@ -114,7 +114,7 @@ impl LocalBackend {
     }
 
     /// Parses and analyses a statement's text under the current schema.
-    fn analysed(&self, query: &str, keyspace: Option<&str>, work: &Work<'_>) -> Result<Prepared> {
+    fn analysed(&self, query: &str, keyspace: Option<&str>, work: &RequestBudget<'_>) -> Result<Prepared> {
         let held_before = account::held();
         let statement = parse_within(query, work).map_err(|error| work.parse_error(error))?;
         self.guard_statement(&statement.kind)?;
@@ -147,7 +147,12 @@ impl LocalBackend {
     }
 
     /// The cached or new analysis of a text.
-    fn statement(&self, query: &str, request: &Request<'_>, work: &Work<'_>) -> Result<Arc<Prepared>> {
+    fn statement(
+        &self,
+        query: &str,
+        request: &Request<'_>,
+        work: &RequestBudget<'_>,
+    ) -> Result<Arc<Prepared>> {
         let (epoch, keyspace) = (self.database.schema().epoch, request.keyspace);
         if let Some(found) = self.statements.by_text(query, keyspace, epoch) {
             return Ok(found);
@@ -166,7 +171,7 @@ impl LocalBackend {
         &self,
         (statement, values): (&Prepared, BoundValues<'_>),
         request: &Request<'_>,
-        work: &Work<'_>,
+        work: &RequestBudget<'_>,
         out: &mut dyn RowsOut,
     ) -> Result<Answer> {
         if statement.works_on_values && !request.may_block && request.values.bytes() > VALUES_AT_ONCE_BYTES {
@@ -264,7 +269,7 @@ impl LocalBackend {
     pub fn change_schema_in_steps(&self, steps: &[SchemaStep<'_>], request: &Request<'_>) -> Result<Answer> {
         let mut statements = Vec::with_capacity(steps.len());
         may_block(request)?;
-        let work = Work::of(request, &self.database);
+        let work = RequestBudget::of(request, &self.database);
         for step in steps {
             let statement = self.analysed(&step.query, request.keyspace, &work)?;
             authorize(request.identity, &statement.plan)?;
@@ -294,7 +299,7 @@ impl LocalBackend {
     fn change_schema(
         &self,
         plan: &DdlPlan,
-        (request, work): (&Request<'_>, &Work<'_>),
+        (request, work): (&Request<'_>, &RequestBudget<'_>),
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<Answer> {
         // A drop waits for the disk, and schema changes are rare.
@@ -330,7 +335,7 @@ impl LocalBackend {
         if batch.entries.len() > STATEMENTS_AT_ONCE {
             may_block(request)?;
         }
-        let work = &Work::of(request, &self.database);
+        let work = &RequestBudget::of(request, &self.database);
         // The statements that came as text. The caller keeps the prepared ones alive.
         let (mut of_text, mut bytes) = (Vec::new(), 0);
         for entry in &batch.entries {
@@ -425,7 +430,7 @@ impl Backend for LocalBackend {
                 return Ok(found);
             }
         }
-        let work = Work::timed(&self.database);
+        let work = RequestBudget::timed(&self.database);
         let mut prepared = self.analysed(query, keyspace, &work)?;
         authorize(identity, &prepared.plan)?;
         prepared.id = statement_id(query, keyspace.filter(|_| !prepared.is_qualified));
@@ -440,8 +445,8 @@ impl Backend for LocalBackend {
             return Ok(Some(found));
         }
         let schema = self.database.schema();
-        let again = if found.plan.holds_in(&self.virtuals.shown_in(&schema)) {
-            let work = Work::timed(&self.database);
+        let again = if found.plan.is_valid_in(&self.virtuals.shown_in(&schema)) {
+            let work = RequestBudget::timed(&self.database);
             self.analysed(&found.query, found.keyspace.as_deref(), &work).ok()
         } else {
             None
@@ -456,7 +461,7 @@ impl Backend for LocalBackend {
         Ok(Some(again))
     }
 
-    fn has_at_hand(&self, id: &StatementId) -> bool {
+    fn has_analysed(&self, id: &StatementId) -> bool {
         let found = self.statements.prepared(id);
         found.is_none_or(|found| {
             found.epoch == self.database.schema_epoch() || found.query.len() <= ANALYSED_AT_ONCE_BYTES
@@ -464,7 +469,7 @@ impl Backend for LocalBackend {
     }
 
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
-        let work = Work::of(request, &self.database);
+        let work = RequestBudget::of(request, &self.database);
         let statement = self.statement(query, request, &work)?;
         let values = BoundValues::new(&request.values, &statement.markers)?;
         self.run((&statement, values), request, &work, out)
@@ -477,7 +482,7 @@ impl Backend for LocalBackend {
                 statement.markers.len()
             ))
         })?;
-        let work = Work::of(request, &self.database);
+        let work = RequestBudget::of(request, &self.database);
         self.run((statement, values), request, &work, out)
     }
 

@@ -11,7 +11,8 @@ use crate::analysis::Bindings;
 use crate::backend::{Answer, BatchKind, Outcome, Request, ResultColumns, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::plan::explain::{
-    ExplainPlan, Ran, Step, advise_read, advise_write, count_steps, read_steps, source_steps, write_steps,
+    ExplainPlan, RunStats, Step, advise_read, advise_write, count_steps, read_steps, source_steps,
+    write_steps,
 };
 use crate::plan::modify::{Collector, Moment, Statement};
 use crate::plan::select::SelectPlan;
@@ -64,15 +65,15 @@ impl LocalBackend {
             answer_bytes_max: self.answer_bytes_max,
             bindings,
         };
-        let foreseen = select.foresee(&execution)?;
+        let forecast = select.forecast(&execution)?;
         let mut memtables = 0;
         let mut probe = Probe::default();
-        if let Some(command) = foreseen.command.as_ref().filter(|_| foreseen.indexes.is_empty()) {
+        if let Some(command) = forecast.command.as_ref().filter(|_| forecast.indexes.is_empty()) {
             let view = self.database().view(&command.table)?;
             memtables = view.memtables.len();
-            probe = self.database().foresee(command, &view);
+            probe = self.database().forecast(command, &view);
         }
-        let mut steps = read_steps(&foreseen);
+        let mut steps = read_steps(&forecast);
         let mut counts = Vec::new();
         if plan.is_analyzed() {
             let (ran, counted) = self.run_whole(select, &execution)?;
@@ -80,16 +81,16 @@ impl LocalBackend {
             probe = counted;
         }
         // With an index the sources of rows are only known after its entries were read.
-        if foreseen.indexes.is_empty() || plan.is_analyzed() {
-            steps.extend(source_steps(&foreseen, memtables, &probe));
+        if forecast.indexes.is_empty() || plan.is_analyzed() {
+            steps.extend(source_steps(&forecast, memtables, &probe));
         }
         steps.extend(counts);
-        steps.extend(advise_read(&foreseen, &probe, plan.is_analyzed()));
+        steps.extend(advise_read(&forecast, &probe, plan.is_analyzed()));
         Ok(steps)
     }
 
     /// Runs a SELECT to its end or its LIMIT, page by page; each page has its own deadline.
-    fn run_whole(&self, select: &SelectPlan, execution: &Execution<'_>) -> Result<(Ran, Probe)> {
+    fn run_whole(&self, select: &SelectPlan, execution: &Execution<'_>) -> Result<(RunStats, Probe)> {
         let clock = &self.database().host().clock;
         let began_ns = clock.monotonic_ns();
         let probe = Mutex::new(Probe::default());
@@ -112,7 +113,7 @@ impl LocalBackend {
         }
         let total_ns = clock.monotonic_ns().saturating_sub(began_ns);
         let Discard { rows, bytes, .. } = thrown_away;
-        Ok((Ran { total_ns, acknowledge_ns: None, rows, bytes }, probe.into_inner()))
+        Ok((RunStats { total_ns, acknowledge_ns: None, rows, bytes }, probe.into_inner()))
     }
 
     fn explain_write(
@@ -144,7 +145,7 @@ impl LocalBackend {
             let ended_ns = clock.monotonic_ns();
             let total_ns = (planned_ns - began_ns) + (ended_ns - writing_ns);
             let acknowledge_ns = Some(ended_ns - written_ns);
-            let ran = Ran { total_ns, acknowledge_ns, rows: 0, bytes: 0 };
+            let ran = RunStats { total_ns, acknowledge_ns, rows: 0, bytes: 0 };
             steps.extend(count_steps(&probe.into_inner(), &ran));
         }
         steps.extend(advise_write(&written));

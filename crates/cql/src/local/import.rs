@@ -5,7 +5,7 @@
 //! name.
 
 use super::backend::LocalBackend;
-use super::living::{drop_older_ids, has_rivals, keep_living};
+use super::current_folders::{drop_older_ids, has_several_ids, keep_current_folders};
 use super::schema_text::ReadSchema;
 use helenus_engine::import::{
     FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
@@ -111,10 +111,10 @@ impl LocalBackend {
         mut sources: Vec<ImportSource>,
     ) -> Result<Described, ImportError> {
         let mut notes = Vec::new();
-        if has_rivals(&sources) {
+        if has_several_ids(&sources) {
             let folder = schema_folder_of(&**from, &request.directory);
             let node = folder.map(|folder| node_schema(self.database(), &**from, &folder)).transpose()?;
-            keep_living((&self.database().schema(), node.as_ref()), &mut sources, &mut notes)?;
+            keep_current_folders((&self.database().schema(), node.as_ref()), &mut sources, &mut notes)?;
         }
         let mut read = ReadSchema::new();
         let mut problems = Vec::new();
@@ -145,7 +145,7 @@ impl LocalBackend {
             && let Some(folder) = schema_folder_of(&**from, &request.directory)
         {
             let node = node_schema(self.database(), &**from, &folder)?;
-            self.take_over(&node, &asked_for(request, &folder, &sources), &mut schema);
+            self.add_keyspaces_of_node(&node, &asked_for(request, &folder, &sources), &mut schema);
             let (views, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|source| {
                 schema.table(&source.keyspace, &source.table).is_none()
                     && node.keyspaces.contains_key(&*source.keyspace)
@@ -199,10 +199,10 @@ impl LocalBackend {
     }
 
     /// Adds the requested keyspaces of a node's schema.
-    fn take_over(&self, node: &Schema, find: &FindOptions, schema: &mut Schema) {
+    fn add_keyspaces_of_node(&self, node: &Schema, find: &FindOptions, schema: &mut Schema) {
         for (name, keyspace) in &node.keyspaces {
             let is_wanted = find.keyspace.as_ref().is_none_or(|wanted| **wanted == **name);
-            if !is_wanted || helenus_engine::is_system_keyspace(name) || OF_THE_NODE.contains(&&**name) {
+            if !is_wanted || helenus_engine::is_system_keyspace(name) || NODE_KEYSPACES.contains(&&**name) {
                 continue;
             }
             let mut keyspace = Keyspace::clone(keyspace);
@@ -340,7 +340,7 @@ fn asked_for(request: &ImportRequest, schema_folder: &Path, sources: &[ImportSou
 }
 
 /// System keyspaces of a node that the engine does not know as such.
-const OF_THE_NODE: [&str; 2] = ["system_auth", "system_distributed"];
+const NODE_KEYSPACES: [&str; 2] = ["system_auth", "system_distributed"];
 
 fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {
     let with_id = |(name, index): (&Arc<str>, &Arc<Index>)| {

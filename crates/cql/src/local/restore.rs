@@ -7,7 +7,7 @@
 
 use super::backend::LocalBackend;
 use super::import::Additions;
-use super::new_names::NewNames;
+use super::renames::Renames;
 use super::schema_text::ReadSchema;
 use helenus_engine::import::{
     FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
@@ -25,7 +25,7 @@ pub struct RestoreRequest {
     /// Restricts it to this keyspace, or to this table of it; not a snapshot.
     pub find: FindOptions,
     /// New names for the restored keyspace and table.
-    pub names: NewNames,
+    pub names: Renames,
     /// Import options.
     pub options: ImportOptions,
     /// Only report what would be done, and the problems.
@@ -103,7 +103,7 @@ impl LocalBackend {
         let options = ImportOptions { verify: false, ..request.options };
         for import in imports {
             let table = import.table.clone();
-            progress.doing(format!("restore {}.{}", table.keyspace, table.name));
+            progress.describe(format!("restore {}.{}", table.keyspace, table.name));
             let staged = self.database().stage_import(from, &[import], options, progress)?;
             self.database().commit_import(staged)?;
             journal.done(&table).map_err(ImportError::refused)?;

@@ -6,14 +6,14 @@
 
 use super::backend::LocalBackend;
 use super::schema_comment::{make_runnable, name_undeclared, parts, readd};
-use super::schema_seal::{seal_schema, unseal_schema};
+use super::schema_digest::{add_schema_digest, check_schema_digest};
 use crate::analysis::{Memo, Scope};
+use crate::budget::UNBOUNDED;
 use crate::error::{CqlError, Result};
 use crate::plan::ddl::DdlPlan;
 use crate::plan::describe::{statements_of_keyspace, statements_of_table};
 use crate::syntax::ast::StatementKind;
 use crate::syntax::{parse, split_statements};
-use crate::work::UNBOUNDED;
 use helenus_model::schema::{Keyspace, Schema, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl LocalBackend {
     /// An invalid statement, with the server's error; a statement that does not change the schema; a text that does not
     /// match the digest in its first line.
     pub(super) fn read_schema(&self, text: &str, read: &mut ReadSchema) -> Result<()> {
-        for (part, is_commented) in parts(unseal_schema(text)?) {
+        for (part, is_commented) in parts(check_schema_digest(text)?) {
             let before = (read.schema.clone(), read.tables.len());
             let applied = split_statements(part).into_iter().try_for_each(|statement| {
                 if is_view(statement) {
@@ -122,13 +122,13 @@ impl LocalBackend {
                 out.push_str("\n\n");
             }
         }
-        seal_schema(&out)
+        add_schema_digest(&out)
     }
 
     /// The statements that recreate one table with the types it uses: the `schema.cql` of a snapshot.
     pub fn table_text(keyspace: &Keyspace, table: &Table) -> String {
         let statements = statements_of_table(keyspace, table);
-        seal_schema(&statements.iter().map(|statement| guarded(statement) + "\n\n").collect::<String>())
+        add_schema_digest(&statements.iter().map(|statement| guarded(statement) + "\n\n").collect::<String>())
     }
 }
 

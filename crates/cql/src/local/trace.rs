@@ -129,7 +129,7 @@ impl Events<'_> {
         self.after(Stage::Sources, asked);
         let skipped = || probe.tables.iter().filter(|table| table.reasons().next().is_some());
         for table in skipped().take(SKIPPED_SHOWN_MAX) {
-            let reasons: Vec<&str> = table.reasons().map(|(reason, _)| reason.words()).collect();
+            let reasons: Vec<&str> = table.reasons().map(|(reason, _)| reason.describe()).collect();
             self.also(format!("Skipped SSTable {}: {}", table.descriptor.id, reasons.join(", ")));
         }
         let more = skipped().count().saturating_sub(SKIPPED_SHOWN_MAX);

@@ -2,7 +2,7 @@
 //!
 //! A statement or batch that reads first (conditions, list operations) locks all its partitions at once, reads, writes
 //! and unlocks. Other writes of this kind, and plain writes, come before or after it and never between
-//! (`engine/src/database/turns.rs`). Appending to a list locks, too: the elements are ordered by the times in their
+//! (`engine/src/database/locks.rs`). Appending to a list locks, too: the elements are ordered by the times in their
 //! paths, which must have the order in which they are applied. The server takes the timestamp under the lock, so it is
 //! later than everything applied before. The answer waits for the commit log, because it depends on what others have
 //! written. The engine does the same for counters (`Database::count`).
@@ -15,13 +15,13 @@ use super::backend::LocalBackend;
 use super::consistency::{check_conditional, check_counting, check_read_before_write, check_write};
 use super::engine_error::{read_before_write_error, write_error};
 use crate::backend::{Answer, BatchKind, Outcome, Request, RowsOut};
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
-use crate::plan::modify::{Collector, Moment, Prior, Statement, Wanted};
+use crate::plan::modify::{Collector, Moment, PriorRows, ReadSet, Statement};
 use crate::super_family;
-use crate::work::Work;
 use helenus_engine::read::Stage;
-use helenus_engine::{ReadRequest, Ticket, Turn};
+use helenus_engine::{PartitionLock, ReadRequest, Ticket};
 use helenus_model::coalesce::coalesced;
 use helenus_model::mutation::Mutation;
 use parking_lot::Mutex;
@@ -33,13 +33,13 @@ enum Order<'a> {
     /// the client chose the timestamp.
     Plain(Option<i64>),
     /// It holds these locks.
-    Locked(&'a Turn<'a>),
+    Locked(&'a PartitionLock<'a>),
 }
 
 /// From this timestamp on there is no room for a conditional write and its deletions.
 const TIMESTAMP_US_END: i64 = i64::MAX - 2;
 /// The error for a row with such a timestamp.
-const AT_THE_END_OF_TIME: &str = "the row has a cell with the greatest timestamp there is, which no conditional write can \
+const TIMESTAMP_TOO_LARGE: &str = "the row has a cell with the greatest timestamp there is, which no conditional write can \
      replace; delete the row with USING TIMESTAMP of the same number first";
 
 impl LocalBackend {
@@ -71,7 +71,7 @@ impl LocalBackend {
         request.spent(self.database(), Stage::Plan, began_ns);
         let ticket = match self.write_in(&mutation, Order::Plain(moment.stamped_us()), request) {
             Err(CqlError::WouldBlock) => {
-                return self.run_locked((&[statement], None), Wanted::default(), moment, request);
+                return self.run_locked((&[statement], None), ReadSet::default(), moment, request);
             }
             written => written?,
         };
@@ -87,9 +87,9 @@ impl LocalBackend {
         moment: Moment,
         request: &Request<'_>,
     ) -> Result<Answer> {
-        let mut wanted = Wanted::default();
+        let mut wanted = ReadSet::default();
         for statement in statements {
-            let asked = statement.plan.want(&statement.bindings, &mut wanted);
+            let asked = statement.plan.add_reads(&statement.bindings, &mut wanted);
             asked.map_err(|error| first_refusal(error, statements))?;
         }
         let counts = statements.first().is_some_and(|statement| statement.plan.counts);
@@ -108,7 +108,7 @@ impl LocalBackend {
     fn run_locked(
         &self,
         (statements, kind): (&[Statement<'_>], Option<BatchKind>),
-        mut wanted: Wanted,
+        mut wanted: ReadSet,
         moment: Moment,
         request: &Request<'_>,
     ) -> Result<Answer> {
@@ -118,10 +118,10 @@ impl LocalBackend {
             check_read_before_write(request.consistency)?;
         }
         for statement in statements {
-            let asked = statement.plan.want_locked(&statement.bindings, &mut wanted);
+            let asked = statement.plan.add_locks(&statement.bindings, &mut wanted);
             asked.map_err(|error| first_refusal(error, statements))?;
         }
-        let locked = self.database().turn(wanted.turns(), request.may_block)?;
+        let locked = self.database().lock_partition(wanted.locks(), request.may_block)?;
         let moment = self.stamped_again(moment)?;
         let prior = if reads { Some(self.read_prior(&wanted, moment.now_s, request)?) } else { None };
         let order = Some(Order::Locked(&locked));
@@ -157,7 +157,7 @@ impl LocalBackend {
         &self,
         (statements, kind): (&[Statement<'_>], Option<BatchKind>),
         moment: Moment,
-        (order, prior): (Option<Order<'_>>, Option<&Prior>),
+        (order, prior): (Option<Order<'_>>, Option<&PriorRows>),
         request: &Request<'_>,
     ) -> Result<Answer> {
         let began_ns = request.began_ns(self.database());
@@ -198,13 +198,13 @@ impl LocalBackend {
     ) -> Result<Answer> {
         let cas = CasRequest::new(statements, kind.is_some())?;
         check_conditional(request.consistency, request.serial_consistency)?;
-        let mut wanted = Wanted::default();
+        let mut wanted = ReadSet::default();
         cas.want(&mut wanted);
-        let locked = self.database().turn(wanted.turns(), request.may_block)?;
+        let locked = self.database().lock_partition(wanted.locks(), request.may_block)?;
         let now_s = request.now_s.unwrap_or_else(|| self.database().now_s());
         let prior = self.read_prior(&wanted, now_s, request)?;
         let mut warnings = Vec::new();
-        let work = &Work::of(request, self.database());
+        let work = &RequestBudget::of(request, self.database());
         let (columns, ticket) = match cas.verdict(&prior, now_s, work)? {
             Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
             Verdict::Applies => {
@@ -213,7 +213,7 @@ impl LocalBackend {
                 // timestamp order.
                 let timestamp_us = self.database().next_timestamp()?.max(prior.newest_us().saturating_add(1));
                 if timestamp_us >= TIMESTAMP_US_END {
-                    return Err(CqlError::Invalid(AT_THE_END_OF_TIME.into()));
+                    return Err(CqlError::Invalid(TIMESTAMP_TOO_LARGE.into()));
                 }
                 let mut collector = Collector::default();
                 for statement in statements {
@@ -235,7 +235,7 @@ impl LocalBackend {
         Ok(Answer { outcome: Outcome::Rows { columns, paging_state: None, ticket: Some(ticket) }, warnings })
     }
 
-    fn read_prior(&self, wanted: &Wanted, now_s: i64, request: &Request<'_>) -> Result<Prior> {
+    fn read_prior(&self, wanted: &ReadSet, now_s: i64, request: &Request<'_>) -> Result<PriorRows> {
         let mut probe = request.probe.map(Mutex::lock);
         wanted
             .read(self.database(), read_request(request), now_s, probe.as_deref_mut())

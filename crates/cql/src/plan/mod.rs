@@ -8,10 +8,10 @@ pub(crate) mod ddl;
 pub(crate) mod describe;
 mod execution;
 pub(crate) mod explain;
-mod holds;
 pub(crate) mod modify;
 pub(crate) mod paging_state;
 pub(crate) mod select;
+mod validity;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};
 pub(crate) use authorize::authorize;

@@ -3,7 +3,7 @@
 //! columns.
 
 use super::is_of_entries;
-use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowSink, Taken, left_of};
+use helenus_engine::read::{Probe, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, left_of};
 use helenus_engine::{Database, Error, ReadRequest, Result, Ticket};
 use helenus_model::byte_comparable::{clustering_bound, clustering_key, decode_clustering};
 use helenus_model::cell::{Cell, ColumnId, Span};
@@ -173,20 +173,20 @@ impl Unfolding<'_> {
     }
 
     /// Counts a row that the sink has taken. Returns how the read continues.
-    fn counted(&mut self) -> Taken {
+    fn counted(&mut self) -> RowOutcome {
         self.rows_left = left_of(self.rows_left, 1);
         self.left_in_partition = left_of(self.left_in_partition, 1);
         self.is_begun = true;
         self.rows_in_page += 1;
         if self.rows_left == 0 {
-            Taken::EndRead
+            RowOutcome::EndRead
         } else if self.left_in_partition == 0 {
-            Taken::EndPartition
+            RowOutcome::EndPartition
         } else if self.page_is_full() {
             self.end = Some(self.page(Some(self.row.key.clone())));
-            Taken::EndRead
+            RowOutcome::EndRead
         } else {
-            Taken::Counted
+            RowOutcome::Counted
         }
     }
 
@@ -213,29 +213,29 @@ impl RowSink for Unfolding<'_> {
         self.sink.partition(key, static_row)
     }
 
-    fn row(&mut self, stored: RowView<'_>) -> Result<Taken> {
+    fn row(&mut self, stored: RowView<'_>) -> Result<RowOutcome> {
         let now_s = self.command.now_s;
-        let mut taken = Taken::Skipped;
+        let mut taken = RowOutcome::Skipped;
         for cell in stored.cells_of(self.map).iter().filter(|cell| cell.is_live(now_s)) {
             if !self.unfold(stored, cell)? {
                 continue;
             }
             let given = match self.sink.row(self.row.view())? {
-                Taken::Skipped => continue,
-                Taken::Counted => self.counted(),
+                RowOutcome::Skipped => continue,
+                RowOutcome::Counted => self.counted(),
                 other => other,
             };
             taken = given;
-            if taken != Taken::Counted {
+            if taken != RowOutcome::Counted {
                 break;
             }
         }
         Ok(taken)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+    fn partition_end(&mut self, _rows: u64) -> Result<RowOutcome> {
         let taken = self.sink.partition_end(u64::from(self.is_begun))?;
-        if taken == Taken::Counted {
+        if taken == RowOutcome::Counted {
             self.rows_left = left_of(self.rows_left, 1);
             self.rows_in_page += 1;
         }

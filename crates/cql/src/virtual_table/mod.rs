@@ -3,18 +3,18 @@
 //!
 //! `table` is the interface of a virtual table and its rows. `registry` holds the virtual tables and adds them to the
 //! schema. `read` runs a read over their rows. `local`, `peers`, `estimates` and `compaction_history` are tables of
-//! `system`, `described` is `system_virtual_schema`.
+//! `system`, `virtual_schema` is `system_virtual_schema`.
 
 mod compaction_history;
-mod described;
 mod estimates;
-mod hot;
 mod local;
 mod peers;
 mod read;
 mod registry;
 mod table;
+mod top_partitions;
 mod views;
+mod virtual_schema;
 
 pub use local::{NodeInfo, RELEASE_VERSION, ring_tokens};
 pub(crate) use read::read;

@@ -2,7 +2,9 @@
 //! Partitions are in the order of their keys.
 
 use super::table::{VirtualPartition, VirtualRows};
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, left_of};
+use helenus_engine::read::{
+    PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, left_of,
+};
 use helenus_model::column_map::ColumnMap;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter};
 use helenus_model::row::RowBuf;
@@ -74,13 +76,13 @@ impl Reading<'_> {
         };
         for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
             match sink.row(row.view())? {
-                Taken::Counted => {
+                RowOutcome::Counted => {
                     (left, is_begun) = (left_of(left, 1), true);
                     self.count();
                 }
-                Taken::Skipped => {}
-                Taken::EndPartition => break,
-                Taken::EndRead => return Ok(Some(ReadEnd::Complete)),
+                RowOutcome::Skipped => {}
+                RowOutcome::EndPartition => break,
+                RowOutcome::EndRead => return Ok(Some(ReadEnd::Complete)),
             }
             if self.rows_left == 0 {
                 return Ok(Some(ReadEnd::Complete));
@@ -93,9 +95,9 @@ impl Reading<'_> {
             }
         }
         match sink.partition_end(u64::from(is_begun))? {
-            Taken::Counted => self.count(),
-            Taken::EndRead => return Ok(Some(ReadEnd::Complete)),
-            Taken::Skipped | Taken::EndPartition => {}
+            RowOutcome::Counted => self.count(),
+            RowOutcome::EndRead => return Ok(Some(ReadEnd::Complete)),
+            RowOutcome::Skipped | RowOutcome::EndPartition => {}
         }
         if self.rows_left == 0 {
             return Ok(Some(ReadEnd::Complete));

@@ -1,7 +1,7 @@
 //! The registry of virtual tables.
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable};
-use super::{compaction_history, described, estimates, local, peers, views};
+use super::{compaction_history, estimates, local, peers, views, virtual_schema};
 use crate::super_family;
 use crate::virtual_table::NodeInfo;
 use helenus_engine::Database;
@@ -28,7 +28,7 @@ impl VirtualTables {
         peers::tables(database).into_iter().for_each(|table| tables.register(table));
         estimates::tables(database).into_iter().for_each(|table| tables.register(table));
         compaction_history::table(database).into_iter().for_each(|table| tables.register(table));
-        described::tables().into_iter().for_each(|table| tables.register(table));
+        virtual_schema::tables().into_iter().for_each(|table| tables.register(table));
         views::tables().into_iter().for_each(|table| tables.register(table));
         tables
     }

@@ -5,9 +5,9 @@
 //! lists them). The node coordinates only its own data, so the `coordinator_` tables have the metrics of the `local_`
 //! ones.
 
-use super::hot::TopPartitions;
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
-use helenus_engine::{FigureSummaries, Status, Summary, TableStatus};
+use super::top_partitions::TopPartitions;
+use helenus_engine::{MetricSummaries, Status, Summary, TableStatus};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl VirtualTable for EngineTable {
 }
 
 /// The latency of a table that a view shows.
-type LatencyOf = fn(&FigureSummaries) -> Summary;
+type LatencyOf = fn(&MetricSummaries) -> Summary;
 
 /// All tables.
 pub(super) fn tables() -> Vec<Arc<dyn VirtualTable>> {
@@ -114,7 +114,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-fn latency(name: &str, of: fn(&FigureSummaries) -> Summary) -> EngineTable {
+fn latency(name: &str, of: fn(&MetricSummaries) -> Summary) -> EngineTable {
     let columns = [
         ("count", CqlType::BigInt),
         ("max_ms", CqlType::Double),
@@ -129,7 +129,7 @@ fn latency(name: &str, of: fn(&FigureSummaries) -> Summary) -> EngineTable {
     })
 }
 
-fn count(name: &str, of: fn(&FigureSummaries) -> Summary) -> EngineTable {
+fn count(name: &str, of: fn(&MetricSummaries) -> Summary) -> EngineTable {
     let columns = [
         ("count", CqlType::BigInt),
         ("max", CqlType::Double),

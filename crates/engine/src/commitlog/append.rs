@@ -1,20 +1,21 @@
 //! Appends records to the buffer, writes the buffer to the operating system, and changes segments.
 
-use super::record::{self, HEAD, LogPosition, TIMESTAMP_BYTES};
+use super::record::{self, HEADER_BYTES, LogPosition, TIMESTAMP_BYTES};
 use super::segment::{
-    SEGMENT_HEAD, SPARE_NAMES, Segment, Spare, UsedSegment, content_bytes_max, remove_spares, segment_path,
+    SEGMENT_HEAD, SPARE_NAMES, Segment, SpareFile, UsedSegment, content_bytes_max, remove_spares,
+    segment_path,
 };
 use super::spare::SpareWorker;
 use super::sync::SyncWorker;
 use super::ticket::Ticket;
-use crate::announce::Announcer;
 use crate::error::{Error, Result};
-use crate::figures::{Meter, Span};
 use crate::folder::make_folder_below;
 use crate::journal::{Event, JournalSlot};
-use crate::lanes::Line;
-use crate::timestamps::LastGiven;
-use crate::work::LogStatus;
+use crate::metrics::{Meter, Period};
+use crate::notify::Notifier;
+use crate::sharded::CacheLine;
+use crate::timestamps::LastAssigned;
+use crate::totals::LogStatus;
 use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
@@ -57,7 +58,7 @@ pub struct LogOptions {
     /// Receives failures.
     pub journal: JournalSlot,
     /// The greatest timestamp that the server has given to a write. Each chunk of the log begins with it.
-    pub last_given: LastGiven,
+    pub last_given: LastAssigned,
 }
 
 /// Size of the first segment of a process.
@@ -74,7 +75,7 @@ pub(super) const USED_MAX: usize = 16;
 pub struct CommitLog {
     pub(super) host: Host,
     pub(super) options: LogOptions,
-    pub(super) state: Line<Mutex<State>>,
+    pub(super) state: CacheLine<Mutex<State>>,
     /// Held while the next segment's file is created. Nobody waits for it while holding `state`.
     making: Mutex<()>,
     /// Held while bytes are written to the operating system, so that they are written in order and without gaps.
@@ -84,7 +85,7 @@ pub struct CommitLog {
     pub(super) syncing: Mutex<()>,
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
-    pub(super) announcer: Arc<Announcer>,
+    pub(super) announcer: Arc<Notifier>,
     /// Why nothing is appended, written or synced any more.
     pub(super) refusal: OnceLock<String>,
     /// The same, once the refused records are cut off as far as possible (`settle`): only then are callers told.
@@ -224,12 +225,12 @@ impl Active {
     fn leave_timestamp(&mut self) {
         if self.timestamp_at.is_none() {
             self.timestamp_at = Some(self.buffer.len());
-            self.buffer.resize(self.buffer.len() + HEAD + TIMESTAMP_BYTES, 0);
+            self.buffer.resize(self.buffer.len() + HEADER_BYTES + TIMESTAMP_BYTES, 0);
         }
     }
 
     /// Fills in the buffer's timestamp record.
-    fn fill_timestamp(&mut self, last_given: &LastGiven) {
+    fn fill_timestamp(&mut self, last_given: &LastAssigned) {
         let Some(at) = self.timestamp_at.take() else { return };
         let content = record::timestamp(last_given.get());
         let head = record::head(self.segment.number, &content);
@@ -243,10 +244,10 @@ impl Active {
     fn put_record(
         &mut self,
         mut bytes: Vec<u8>,
-        (synced, last_given): (u32, &LastGiven),
+        (synced, last_given): (u32, &LastAssigned),
         pending: &mut VecDeque<Chunk>,
     ) -> LogPosition {
-        let (head, content) = bytes.split_at_mut(HEAD);
+        let (head, content) = bytes.split_at_mut(HEADER_BYTES);
         head.copy_from_slice(&record::head(self.segment.number, content));
         self.leave_timestamp();
         if bytes.len() < LARGE_RECORD_BYTES {
@@ -263,7 +264,7 @@ impl Active {
 
 /// The state that the last run left, as found by `replay`.
 #[derive(Default)]
-pub(crate) struct LeftOver {
+pub(crate) struct RecoveredLog {
     /// Segments by number, with their size and the last position of each table in them.
     pub(crate) segments: Vec<(u32, u64, BTreeMap<TableId, LogPosition>)>,
     /// End of the last segment.
@@ -279,8 +280,8 @@ impl CommitLog {
     pub(crate) fn open(
         host: &Host,
         options: LogOptions,
-        left: LeftOver,
-        announcer: Arc<Announcer>,
+        left: RecoveredLog,
+        announcer: Arc<Notifier>,
     ) -> Result<Arc<CommitLog>> {
         let base = options.dir.parent().unwrap_or(&options.dir);
         make_folder_below(&*host.disk, base, &options.dir)?;
@@ -313,7 +314,7 @@ impl CommitLog {
         let log = Arc::new(CommitLog {
             host: host.clone(),
             options,
-            state: Line(Mutex::new(state)),
+            state: CacheLine(Mutex::new(state)),
             making: Mutex::new(()),
             writing: Mutex::new(()),
             syncing: Mutex::new(()),
@@ -339,8 +340,8 @@ impl CommitLog {
         let size: usize = updates().map(|u| u.key.len() + u.changes.as_bytes().len() + 24).sum();
         // A large record is padded to a whole page in its own memory.
         let padding = if size < LARGE_RECORD_BYTES { 0 } else { PAGE_BYTES as usize };
-        let mut bytes = Vec::with_capacity(HEAD + 8 + size + padding);
-        bytes.resize(HEAD, 0);
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + 8 + size + padding);
+        bytes.resize(HEADER_BYTES, 0);
         record::put_mutation(mutation, derived, &mut bytes);
         MutationRecord(bytes)
     }
@@ -352,7 +353,7 @@ impl CommitLog {
         (mutation, derived): (&Mutation, &[PartitionUpdate]),
     ) -> Result<Ticket> {
         let updates = || mutation.updates.iter().chain(derived);
-        let content_bytes = bytes.len() - HEAD;
+        let content_bytes = bytes.len() - HEADER_BYTES;
         let mut state = self.state.lock();
         self.make_room(&mut state, content_bytes + layout_bytes(updates()))?;
         let State { active, pending, .. } = &mut *state;
@@ -396,7 +397,7 @@ impl CommitLog {
                 content
             })
             .collect();
-        let bytes = contents.iter().map(|content| content.len() + HEAD).sum();
+        let bytes = contents.iter().map(|content| content.len() + HEADER_BYTES).sum();
         let mut state = self.state.lock();
         self.make_room(&mut state, bytes)?;
         let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
@@ -431,7 +432,7 @@ impl CommitLog {
 
     /// Status of the log, for `Status`.
     pub(crate) fn status(&self) -> LogStatus {
-        let syncs = self.syncs.counted(Span::All);
+        let syncs = self.syncs.counted_distribution(Period::All);
         let synced = LogPosition(self.synced.load(Ordering::Acquire));
         let state = self.state.lock();
         let active = state.active.as_ref();
@@ -490,7 +491,7 @@ impl CommitLog {
             self.written.fetch_max(end.0, Ordering::Release);
         }
         if !self.options.mode.waits_for_sync() {
-            self.announcer.announce();
+            self.announcer.notify();
         }
         Ok(())
     }
@@ -549,7 +550,7 @@ impl CommitLog {
         let now_ns = self.host.clock.monotonic_ns();
         self.syncs.record(now_ns.saturating_sub(begun_ns), now_ns);
         self.synced.fetch_max(target, Ordering::Release);
-        self.announcer.announce();
+        self.announcer.notify();
         Ok(())
     }
 
@@ -620,10 +621,10 @@ impl CommitLog {
     }
 
     /// A file for a segment of this size: one that waits for reuse, else a new file of zeroes.
-    fn spare(&self, size: u32, name: &str, used: Option<UsedSegment>) -> Result<Spare> {
+    fn spare(&self, size: u32, name: &str, used: Option<UsedSegment>) -> Result<SpareFile> {
         match used {
-            Some(used) => Spare::reuse(&*self.host.disk, used),
-            None => Spare::create(&*self.host.disk, self.options.dir.join(name), size),
+            Some(used) => SpareFile::reuse(&*self.host.disk, used),
+            None => SpareFile::create(&*self.host.disk, self.options.dir.join(name), size),
         }
     }
 
@@ -651,7 +652,7 @@ impl CommitLog {
     fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
         self.check_failure()?;
         // Room for the record's header, a timestamp record and a SYNCED record before it, and the end.
-        let wanted = bytes + 4 * HEAD + 64;
+        let wanted = bytes + 4 * HEADER_BYTES + 64;
         if state.active.as_ref().is_some_and(|a| a.end() as usize + wanted <= a.segment.size as usize) {
             return Ok(());
         }
@@ -755,7 +756,7 @@ impl Active {
     /// Takes the bytes to write, with their offset. They end with a record of the offset up to which the segment is
     /// synced: it proves to a later replay that everything before that offset was once complete. `next` is memory for
     /// the next buffer.
-    fn take_buffer(&mut self, (synced, last_given): (u32, &LastGiven), next: Vec<u8>) -> Chunk {
+    fn take_buffer(&mut self, (synced, last_given): (u32, &LastAssigned), next: Vec<u8>) -> Chunk {
         if synced > SEGMENT_HEAD {
             let mut content = Vec::with_capacity(16);
             record::put_synced(synced, &mut content);

@@ -4,7 +4,7 @@
 //! off, and only after that are waiting callers told (`failure`).
 
 use super::append::CommitLog;
-use super::record::{HEAD, LogPosition};
+use super::record::{HEADER_BYTES, LogPosition};
 use super::segment::{SEGMENT_HEAD, segment_path};
 use crate::error::{Error, Result};
 use crate::journal::Event;
@@ -75,7 +75,7 @@ impl CommitLog {
         if self.failure.set(reason.clone()).is_ok() {
             self.options.journal.note(&Event::LogFailed { reason });
         }
-        self.announcer.announce();
+        self.announcer.notify();
     }
 
     /// Cuts the log at a position, as far as the disk allows. The last segment first: replay reads up to the first
@@ -92,7 +92,7 @@ impl CommitLog {
             let Ok(file) = disk.open_write(&path) else { continue };
             // If the size cannot be set, a record header of zeroes ends the records as well.
             let shortened = file.set_size(u64::from(offset));
-            let ended = shortened.or_else(|_| file.write_all_at(&[0; HEAD], u64::from(offset)));
+            let ended = shortened.or_else(|_| file.write_all_at(&[0; HEADER_BYTES], u64::from(offset)));
             // The process may live on for long before a power cut.
             let _ = ended.and_then(|()| file.sync());
         }

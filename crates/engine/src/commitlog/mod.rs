@@ -24,7 +24,7 @@ pub use record::LogPosition;
 pub(crate) use record::{LoggedUpdates, Record};
 pub(crate) use remap::Layouts;
 pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
-pub(crate) use ticket::Room;
+pub(crate) use ticket::MemoryWait;
 pub use ticket::Ticket;
 pub use unappliable::UnappliableRecord;
 pub(crate) use unappliable::keep;

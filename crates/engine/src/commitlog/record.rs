@@ -35,7 +35,7 @@ impl LogPosition {
 }
 
 /// Bytes of the header before a record's content.
-pub(super) const HEAD: usize = 8;
+pub(super) const HEADER_BYTES: usize = 8;
 
 const MUTATION: u8 = 1;
 const LAYOUT: u8 = 2;
@@ -97,7 +97,7 @@ impl<'a> Iterator for LoggedUpdates<'a> {
     }
 }
 
-/// Appends the content of a mutation record to `out`, which begins with `HEAD` reserved bytes.
+/// Appends the content of a mutation record to `out`, which begins with `HEADER_BYTES` reserved bytes.
 pub(super) fn put_mutation(mutation: &Mutation, derived: &[PartitionUpdate], out: &mut Vec<u8>) {
     out.push(MUTATION);
     put_len(out, mutation.updates.len() + derived.len());
@@ -153,7 +153,7 @@ pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
 }
 
 /// The header of a record in a segment.
-pub(super) fn head(segment: u32, content: &[u8]) -> [u8; HEAD] {
+pub(super) fn head(segment: u32, content: &[u8]) -> [u8; HEADER_BYTES] {
     let [a, b, c, d] = (content.len() as u32).to_le_bytes();
     let [e, f, g, h] = checksum(segment, content).to_le_bytes();
     [a, b, c, d, e, f, g, h]

@@ -5,7 +5,7 @@
 //! If a column was dropped and added again, cells written before the drop are dropped.
 
 use super::record::LoggedUpdate;
-use crate::storable::{Extent, Problem, check_changes};
+use crate::check_mutation::{Problem, TimeRange, check_changes};
 use helenus_model::cell::ColumnId;
 use helenus_model::mutation::{Change, Changes};
 use helenus_model::packed::{Damaged, unpack};
@@ -71,7 +71,7 @@ impl Layouts {
         &mut self,
         update: &LoggedUpdate<'_>,
         table: &Arc<Table>,
-    ) -> Result<(Changes, Extent), Problem> {
+    ) -> Result<(Changes, TimeRange), Problem> {
         let Described { names, present } = self.tables.entry(update.table).or_default();
         let present = match present {
             Some(known) if Arc::ptr_eq(&known.table, table) => known,

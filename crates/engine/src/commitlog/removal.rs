@@ -34,7 +34,7 @@ impl CommitLog {
     }
 
     /// Forgets the writes of tables that do not exist: they were dropped in an earlier run.
-    pub fn keep_tables(&self, exists: impl Fn(TableId) -> bool) {
+    pub fn forget_missing_tables(&self, exists: impl Fn(TableId) -> bool) {
         let mut state = self.state.lock();
         state.flushed.retain(|table, _| exists(*table));
         for segment in &mut state.closed {

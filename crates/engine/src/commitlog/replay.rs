@@ -9,9 +9,9 @@
 //! Records that are read here may have been written but not synced by a process that died. They are synced before they
 //! are used: a later power cut must not take back what a reader has seen or a flush has stored.
 
-use super::append::LeftOver;
-use super::record::{HEAD, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
-use super::segment::{HeadState, SEGMENT_HEAD, check_head, segment_number};
+use super::append::RecoveredLog;
+use super::record::{HEADER_BYTES, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
+use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number};
 use crate::database::OpenProgress;
 use crate::error::{Error, Result};
 use helenus_host::{Disk, File};
@@ -111,8 +111,8 @@ pub(crate) fn read_log(
     dir: &Path,
     options: ReplayOptions,
     progress: &OpenProgress,
-) -> Result<(Replay, LeftOver)> {
-    let (mut replay, mut left) = (Replay::default(), LeftOver::default());
+) -> Result<(Replay, RecoveredLog)> {
+    let (mut replay, mut left) = (Replay::default(), RecoveredLog::default());
     if !disk.exists(dir) {
         return Ok((replay, left));
     }
@@ -225,7 +225,7 @@ impl Log<'_> {
         let mut memory = Vec::new();
         let bytes = fill(&*file, size, &mut memory).map_err(Error::io("read", path))?;
         let front = SegmentReader { number: *number, path: path.clone(), bytes };
-        if !matches!(check_head(front.bytes, *number), HeadState::Good) {
+        if !matches!(check_head(front.bytes, *number), HeaderState::Good) {
             return Ok(None);
         }
         Ok(match front.record_at(SEGMENT_HEAD as usize) {
@@ -295,7 +295,7 @@ impl Noted {
     }
 
     /// Adds flushes and timestamp to `left`, and returns the tables with writes.
-    fn tell(self, left: &mut LeftOver) -> BTreeMap<TableId, LogPosition> {
+    fn tell(self, left: &mut RecoveredLog) -> BTreeMap<TableId, LogPosition> {
         for (table, flushed) in self.flushed {
             let known = left.flushed.entry(table).or_insert(LogPosition::START);
             *known = (*known).max(flushed);
@@ -335,11 +335,11 @@ impl<'a> SegmentReader<'a> {
     fn read(&self, is_last: bool) -> (Noted, Stop) {
         let mut noted = Noted::default();
         match check_head(self.bytes, self.number) {
-            HeadState::Good => {}
-            HeadState::Unfinished if is_last && self.rest_is_zero(0) => {
+            HeaderState::Good => {}
+            HeaderState::Unfinished if is_last && self.rest_is_zero(0) => {
                 return (noted, Stop { at: 0, problem: None, ends_log: true });
             }
-            HeadState::Unfinished | HeadState::Bad => {
+            HeaderState::Unfinished | HeaderState::Bad => {
                 let problem = Some("the segment's head is not one");
                 return (noted, Stop { at: 0, problem, ends_log: false });
             }
@@ -366,7 +366,8 @@ impl<'a> SegmentReader<'a> {
     }
 
     fn record_at(&self, at: usize) -> Found<'a> {
-        let Some((head, rest)) = self.bytes.get(at..).and_then(|rest| rest.split_first_chunk::<HEAD>())
+        let Some((head, rest)) =
+            self.bytes.get(at..).and_then(|rest| rest.split_first_chunk::<HEADER_BYTES>())
         else {
             return Found::End;
         };
@@ -382,7 +383,7 @@ impl<'a> SegmentReader<'a> {
             return Found::Bad("the record's checksum does not match");
         }
         match parse(content) {
-            Some(record) => Found::Record(record, at + HEAD + len),
+            Some(record) => Found::Record(record, at + HEADER_BYTES + len),
             None => Found::Bad("a record of unknown content"),
         }
     }
@@ -393,7 +394,7 @@ impl<'a> SegmentReader<'a> {
         while let Some(found) = find(self.bytes.get(from..).unwrap_or_default(), &SYNCED_MAGIC) {
             let start = from + found;
             if let Some(Found::Record(Record::Synced(offset), _)) =
-                start.checked_sub(HEAD).map(|head| self.record_at(head))
+                start.checked_sub(HEADER_BYTES).map(|head| self.record_at(head))
                 && offset as usize > at
             {
                 return true;

@@ -5,7 +5,7 @@
 use super::record::{self, LogPosition, Record, checksum};
 use super::replay::{Replay, ReplayOptions, read_log};
 use super::segment::{SEGMENT_HEAD, VERSION, head, segment_path};
-use crate::commitlog::append::LeftOver;
+use crate::commitlog::append::RecoveredLog;
 use crate::database::OpenProgress;
 use crate::error::Error;
 use helenus_host::Host;
@@ -73,7 +73,7 @@ fn host() -> (Machine, Host) {
     (machine, host)
 }
 
-fn read(host: &Host) -> Result<(Replay, LeftOver), Error> {
+fn read(host: &Host) -> Result<(Replay, RecoveredLog), Error> {
     read_log(&*host.disk, Path::new(DIR), ReplayOptions::default(), &OpenProgress::default())
 }
 

@@ -6,7 +6,7 @@
 //! Names are `helenus-<number>.log`; numbers are never reused. A segment begins with magic, format version, number and
 //! CRC32.
 
-use super::record::HEAD;
+use super::record::HEADER_BYTES;
 use crate::error::{Error, Result};
 use helenus_host::{Disk, File};
 use helenus_sstable::checksum::crc32;
@@ -35,22 +35,22 @@ pub(super) struct Segment {
 }
 
 /// A file that waits to become a segment.
-pub(super) struct Spare {
+pub(super) struct SpareFile {
     path: PathBuf,
     file: Arc<dyn File>,
     size: u32,
 }
 
-impl Spare {
+impl SpareFile {
     /// Creates a file of zeroes. A full disk is noticed here, and no file remains then.
-    pub(super) fn create(disk: &dyn Disk, path: PathBuf, size: u32) -> Result<Spare> {
+    pub(super) fn create(disk: &dyn Disk, path: PathBuf, size: u32) -> Result<SpareFile> {
         let full = |source| Error::LogFull { path: path.clone(), source };
         if disk.exists(&path) {
             disk.remove(&path).map_err(full)?;
         }
         let file = disk.create(&path).map_err(full)?;
         match file.allocate(u64::from(size)) {
-            Ok(()) => Ok(Spare { path, file, size }),
+            Ok(()) => Ok(SpareFile { path, file, size }),
             Err(source) => {
                 drop(file);
                 // An unremoved file is removed before the next attempt.
@@ -61,9 +61,9 @@ impl Spare {
     }
 
     /// Opens a segment that was set aside.
-    pub(super) fn reuse(disk: &dyn Disk, used: UsedSegment) -> Result<Spare> {
+    pub(super) fn reuse(disk: &dyn Disk, used: UsedSegment) -> Result<SpareFile> {
         let file = disk.open_write(&used.path).map_err(Error::io("open", &used.path))?;
-        Ok(Spare { path: used.path, file, size: used.size })
+        Ok(SpareFile { path: used.path, file, size: used.size })
     }
 
     /// Turns the file into the segment of this number: writes its header and renames it, both durably.
@@ -130,7 +130,7 @@ pub(super) fn head(number: u32, version: u32) -> Vec<u8> {
 }
 
 /// The state of a segment's header.
-pub(super) enum HeadState {
+pub(super) enum HeaderState {
     /// A header of this format and number.
     Good,
     /// All zeroes or too short: the machine stopped while the segment was being created, and it holds no records.
@@ -140,15 +140,17 @@ pub(super) enum HeadState {
 }
 
 /// Checks the header of a segment that was read.
-pub(super) fn check_head(bytes: &[u8], number: u32) -> HeadState {
+pub(super) fn check_head(bytes: &[u8], number: u32) -> HeaderState {
     match bytes.get(..SEGMENT_HEAD as usize) {
-        Some(found) if VERSIONS_READ.iter().any(|version| found == head(number, *version)) => HeadState::Good,
-        Some(found) if found.iter().any(|byte| *byte != 0) => HeadState::Bad,
-        _ => HeadState::Unfinished,
+        Some(found) if VERSIONS_READ.iter().any(|version| found == head(number, *version)) => {
+            HeaderState::Good
+        }
+        Some(found) if found.iter().any(|byte| *byte != 0) => HeaderState::Bad,
+        _ => HeaderState::Unfinished,
     }
 }
 
 /// The largest content of a record in a segment of this size.
 pub(super) fn content_bytes_max(segment_bytes: u32) -> usize {
-    segment_bytes as usize - SEGMENT_HEAD as usize - HEAD
+    segment_bytes as usize - SEGMENT_HEAD as usize - HEADER_BYTES
 }

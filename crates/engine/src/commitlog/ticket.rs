@@ -2,9 +2,9 @@
 
 use super::append::CommitLog;
 use super::record::LogPosition;
-use crate::announce::Announcer;
 use crate::error::{Error, Result};
 use crate::memtable::MemoryAccount;
+use crate::notify::Notifier;
 use helenus_host::{Signal, Tasks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub struct Ticket {
     /// The log and the position that must be safe; `None` if nothing in the log is awaited.
     logged: Option<(Arc<CommitLog>, LogPosition)>,
     /// `None` if there was enough memory.
-    room: Option<Room>,
+    room: Option<MemoryWait>,
     /// Whether this is a ticket of a read, whose answer shows writes up to the position.
     is_of_read: bool,
     /// For a ticket of a backend other than this engine: whether it is ready, and the signal of changes.
@@ -25,10 +25,10 @@ pub struct Ticket {
 }
 
 /// Memory that must be freed first. It slows down writers that are faster than the disk.
-pub(crate) struct Room {
+pub(crate) struct MemoryWait {
     pub(crate) account: MemoryAccount,
     pub(crate) bytes_max: usize,
-    pub(crate) announcer: Arc<Announcer>,
+    pub(crate) announcer: Arc<Notifier>,
     pub(crate) tasks: Arc<dyn Tasks>,
 }
 
@@ -67,7 +67,7 @@ impl Ticket {
     }
 
     /// The ticket, ready only once memory is free as well.
-    pub(crate) fn with_room(self, room: Room) -> Ticket {
+    pub(crate) fn waiting_for_memory(self, room: MemoryWait) -> Ticket {
         Ticket { room: Some(room), ..self }
     }
 

@@ -4,13 +4,13 @@
 //! A worker runs one compaction at a time and does a bounded part of it in each step, so that it soon notices a
 //! shutdown, a truncate or a request. Tables take turns: after a compaction of one table the others are checked first.
 
-use super::choose::{self, Choice, CompactionOptions, Decision, History, Reason, Source};
+use super::choose::{self, CompactionOptions, CompactionPlan, Decision, History, Reason, SsTableInfo};
 use super::describe::describe;
 use super::history::PastCompactions;
 use super::job::{Job, Step};
 use super::progress::{CompactionStatus, Progress};
 use super::purge::{PurgeOptions, PurgeRule};
-use super::request::{CompactionRequest, Major};
+use super::request::{CompactionRequest, RunningRequest};
 use super::state::situation;
 use super::throttle::Throttle;
 use crate::database::Shared;
@@ -30,12 +30,12 @@ use std::time::Duration;
 
 /// Nanoseconds after which an unchanged table is checked again: tombstones and expiring data become purgeable with
 /// time.
-const LOOK_NS: u64 = 60_000_000_000;
+const CHECK_NS: u64 = 60_000_000_000;
 /// Nanoseconds for which a table is skipped after a failed compaction, so that a full disk is not tried all the time.
 const PAUSE_NS: u64 = 10_000_000_000;
 /// Nanoseconds to wait while another operation changes the table's files, or while a major compaction waits for others
 /// to end.
-const LATER_NS: u64 = 5_000_000;
+const RETRY_NS: u64 = 5_000_000;
 
 /// The compaction settings of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ struct Compactor {
     job: Option<Job>,
     /// The job's share of the memory account, from its first step to its last.
     scope: Option<Scope>,
-    major: Option<Major>,
+    major: Option<RunningRequest>,
     /// The monotonic time until which the throttle pauses this worker.
     paused_ns: u64,
     /// The table of the last compaction.
@@ -158,7 +158,7 @@ impl Worker for Compactor {
         }
         if self.major.is_none() {
             let request = shared.compactions.requests.lock().pop_front();
-            self.major = request.map(|request| Major::new(&shared, request));
+            self.major = request.map(|request| RunningRequest::new(&shared, request));
         }
         if let Some(major) = &mut self.major {
             return match Error::contain(|| major.next(&shared)) {
@@ -167,7 +167,7 @@ impl Worker for Compactor {
                     self.major = None;
                     Next::Again
                 }
-                Ok(None) => Next::WaitAtMost(LATER_NS),
+                Ok(None) => Next::WaitAtMost(RETRY_NS),
                 Err(error) => {
                     if matches!(error, Error::Panicked { .. }) {
                         major.leave_out(error.to_string());
@@ -181,7 +181,7 @@ impl Worker for Compactor {
             Some(job) => self.begin(&shared, job),
             // After a failure, the table is tried again after its pause.
             None if shared.compactions.failure().is_some() => Next::WaitAtMost(PAUSE_NS),
-            None => Next::WaitAtMost(LOOK_NS),
+            None => Next::WaitAtMost(CHECK_NS),
         }
     }
 }
@@ -214,7 +214,7 @@ impl Compactor {
             }
             Ok(Step::Later) => {
                 self.job = Some(job);
-                Next::WaitAtMost(LATER_NS)
+                Next::WaitAtMost(RETRY_NS)
             }
             Ok(end) => {
                 if end == Step::Done {
@@ -262,8 +262,8 @@ impl Compactor {
         let mut stores: Vec<(TableId, Arc<TableStore>)> =
             shared.tables.load().iter().map(|(id, store)| (*id, store.clone())).collect();
         stores.retain(|(_, store)| {
-            let may = !store.is_dropped() && !store.compaction.is_resting();
-            may && store.compaction.is_due(now_ns, LOOK_NS)
+            let may = !store.is_dropped() && !store.compaction.is_automatic_off();
+            may && store.compaction.is_due(now_ns, CHECK_NS)
         });
         // Tables after the last compacted one come first, then the others from the start.
         stores.sort_by_key(|(id, _)| (self.last.is_some_and(|last| *id <= last), *id));
@@ -353,7 +353,7 @@ fn damaged(error: &Error) -> Option<Descriptor> {
 
 /// The input of the strategies: a table's SSTables and options at one moment.
 pub(super) struct Look {
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<SsTableInfo>,
     pub(super) options: CompactionOptions,
     elsewhere_us_min: i64,
     now_ms: i64,
@@ -378,7 +378,7 @@ impl Look {
         &'a self,
         busy: &'a BTreeSet<Descriptor>,
         history: &'a History,
-    ) -> choose::Situation<'a> {
+    ) -> choose::StrategyInput<'a> {
         let sources = (self.sources.as_slice(), self.elsewhere_us_min);
         // Any seed will do; the time is never the same for long.
         situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))
@@ -389,7 +389,7 @@ impl Look {
     }
 
     /// Major compactions of all SSTables that are not busy.
-    pub(super) fn maximal(&self, busy: &BTreeSet<Descriptor>, history: &History) -> Vec<Choice> {
+    pub(super) fn maximal(&self, busy: &BTreeSet<Descriptor>, history: &History) -> Vec<CompactionPlan> {
         let choices = choose::maximal(&self.situation(busy, history), &self.options);
         debug_assert!(choices.iter().all(|choice| choice.reason == Reason::Major));
         choices

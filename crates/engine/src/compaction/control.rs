@@ -37,7 +37,7 @@ impl Database {
     pub fn is_compacted_automatically(&self, table: TableId) -> bool {
         let Some(store) = self.shared.table(table) else { return false };
         let enabled = super::choose::CompactionOptions::of(&store.table().options.compaction).enabled;
-        self.shared.options.compaction.automatic && enabled && !store.compaction.is_resting()
+        self.shared.options.compaction.automatic && enabled && !store.compaction.is_automatic_off()
     }
 
     /// The last thousand finished compactions, the latest first.

@@ -1,6 +1,6 @@
 //! Describes the SSTables of a view for the strategies.
 
-use super::choose::Source;
+use super::choose::SsTableInfo;
 use helenus_sstable::names::SsTableId;
 use helenus_sstable::table::SsTable;
 
@@ -8,7 +8,7 @@ use helenus_sstable::table::SsTable;
 const UUID_EPOCH_MS: i64 = 12_219_292_800_000;
 
 /// Describes an SSTable; tombstones from before `gc_before_s` count as droppable.
-pub(super) fn describe(table: &SsTable, gc_before_s: i64) -> Source {
+pub(super) fn describe(table: &SsTable, gc_before_s: i64) -> SsTableInfo {
     let stats = table.stats();
     let created_ms = match table.descriptor().id {
         SsTableId::Time { ticks, .. } => (ticks / 10_000) as i64 - UUID_EPOCH_MS,
@@ -17,7 +17,7 @@ pub(super) fn describe(table: &SsTable, gc_before_s: i64) -> Source {
     // Like StatsMetadata.getEstimatedDroppableTombstoneRatio, which truncates the mean to a whole number.
     let cells = stats.partition_cells.mean().floor() * stats.partition_cells.count() as f64;
     let droppable = if cells > 0.0 { stats.tombstone_drop_times.sum_until(gc_before_s) / cells } else { 0.0 };
-    Source {
+    SsTableInfo {
         id: *table.descriptor(),
         bytes: table.data_bytes(),
         first: table.first_decorated().to_vec(),

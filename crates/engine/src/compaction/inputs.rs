@@ -42,16 +42,16 @@ impl Source<ReadContext> for Lent {
         self.scan.advance(cx)
     }
 
-    fn park(&mut self) -> usize {
-        self.scan.park()
+    fn release_bytes(&mut self) -> usize {
+        self.scan.release_bytes()
     }
 
-    fn unpark(
+    fn reload(
         &mut self,
         expected: usize,
         cx: &mut ReadContext,
     ) -> std::result::Result<(), helenus_sstable::Error> {
-        self.scan.unpark(expected, cx)
+        self.scan.reload(expected, cx)
     }
 
     fn current(&self) -> Unfiltered<'_> {

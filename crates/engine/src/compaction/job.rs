@@ -17,7 +17,7 @@
 //! it. The marks are synced before a flushed SSTable is added to the view. So every write in an SSTable that a
 //! compaction reads is marked as flushed, and replay skips what the compaction has purged together with its tombstone.
 
-use super::choose::{self, Choice, Reason, Source};
+use super::choose::{self, CompactionPlan, Reason, SsTableInfo};
 use super::describe::describe;
 use super::history::PastCompaction;
 use super::inputs::Inputs;
@@ -77,7 +77,7 @@ impl Job {
     pub(super) fn begin(
         shared: &Shared,
         store: &Arc<TableStore>,
-        (choice, sources): (&Choice, &[Source]),
+        (choice, sources): (&CompactionPlan, &[SsTableInfo]),
         forced: Arc<BTreeSet<Vec<u8>>>,
     ) -> Result<Option<Job>> {
         let ids: Vec<_> = choice.inputs.iter().map(|index| sources[*index].id).collect();
@@ -159,7 +159,7 @@ impl Job {
 
     /// Does a bounded part of the work. After an error or the end, files and claims are cleaned up.
     pub(super) fn step(&mut self, shared: &Shared) -> Result<Step> {
-        if self.store.is_dropped() || !self.store.compaction.goes_on(&self.claim) {
+        if self.store.is_dropped() || !self.store.compaction.may_continue(&self.claim) {
             self.abort(shared);
             return Ok(Step::Discarded);
         }
@@ -245,7 +245,7 @@ fn rule(shared: &Shared, table: &Table, claim: &Claim) -> PurgeRule {
 /// The claimed SSTables that must be read. The others contain only expired data and are dropped unread.
 fn without_expired(shared: &Shared, store: &TableStore, claim: &Claim, rule: PurgeRule) -> Vec<Arc<SsTable>> {
     let view = store.view();
-    let sources: Vec<Source> =
+    let sources: Vec<SsTableInfo> =
         view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect();
     let is_claimed = |id| claim.inputs.iter().any(|input| input.descriptor() == id);
     let candidates: Vec<usize> = (0..sources.len()).filter(|index| is_claimed(&sources[*index].id)).collect();

@@ -1,6 +1,6 @@
 //! Writes the SSTables of a compaction, split as its choice says: only between partitions.
 
-use super::choose::{Boundaries, Output, range_spanned};
+use super::choose::{Output, ShardEnds, range_spanned};
 use crate::database::Shared;
 use crate::error::Result;
 use crate::table::TableStore;
@@ -31,7 +31,7 @@ pub(super) struct Outputs {
     plan: Output,
     /// Whether the compaction was requested.
     was_asked_for: bool,
-    boundaries: Boundaries,
+    boundaries: ShardEnds,
     /// Level of the current SSTable.
     level: usize,
     /// Bytes on that level so far, for `Output::Levels`.
@@ -59,7 +59,7 @@ impl Outputs {
         Outputs {
             plan,
             was_asked_for,
-            boundaries: Boundaries::new(shards),
+            boundaries: ShardEnds::new(shards),
             level,
             level_bytes: 0,
             keys_each: keys(inputs).div_ceil(pieces(plan, inputs)),

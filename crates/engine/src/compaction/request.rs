@@ -2,7 +2,7 @@
 //! SSTable alone, to rewrite it; or of the SSTables with given keys.
 
 use super::background::Look;
-use super::choose::{Choice, History, Output, Reason, Source};
+use super::choose::{CompactionPlan, History, Output, Reason, SsTableInfo};
 use super::job::Job;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
@@ -112,11 +112,12 @@ impl CompactionRequest {
 }
 
 /// One choice for each SSTable that is not busy, alone and on its level.
-fn each(sources: &[Source], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<Choice> {
-    let is_wanted =
-        |source: &Source| !busy.contains(&source.id) && (current || source.id.version != Version::CURRENT);
+fn each(sources: &[SsTableInfo], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<CompactionPlan> {
+    let is_wanted = |source: &SsTableInfo| {
+        !busy.contains(&source.id) && (current || source.id.version != Version::CURRENT)
+    };
     let wanted = sources.iter().enumerate().filter(|(_, source)| is_wanted(source));
-    let choice = |(index, source): (usize, &Source)| Choice {
+    let choice = |(index, source): (usize, &SsTableInfo)| CompactionPlan {
         inputs: vec![index],
         output: Output::Sized { bytes: u64::MAX, level: source.level },
         reason: Reason::Major,
@@ -126,12 +127,12 @@ fn each(sources: &[Source], busy: &BTreeSet<Descriptor>, current: bool) -> Vec<C
 
 /// One choice of all SSTables that may contain any of the keys and are not in `busy`.
 fn of_keys(
-    (sources, view): (&[Source], &View),
+    (sources, view): (&[SsTableInfo], &View),
     busy: &BTreeSet<Descriptor>,
     keys: &BTreeSet<Vec<u8>>,
-) -> Vec<Choice> {
+) -> Vec<CompactionPlan> {
     let hashes: Vec<KeyHash> = keys.iter().map(|key| KeyHash::of(key)).collect();
-    let holds_any = |source: &Source| {
+    let holds_any = |source: &SsTableInfo| {
         let sstable = view.sstables.iter().find(|sstable| *sstable.descriptor() == source.id);
         sstable.is_some_and(|sstable| hashes.iter().any(|hash| sstable.may_contain(hash)))
     };
@@ -141,14 +142,18 @@ fn of_keys(
     if inputs.is_empty() {
         return Vec::new();
     }
-    vec![Choice { inputs, output: Output::Sized { bytes: u64::MAX, level: 0 }, reason: Reason::Major }]
+    vec![CompactionPlan {
+        inputs,
+        output: Output::Sized { bytes: u64::MAX, level: 0 },
+        reason: Reason::Major,
+    }]
 }
 
 /// SSTables to compact together. They are kept by name, because the set of SSTables changes meanwhile.
 type Part = (Vec<Descriptor>, Output);
 
 /// A request that a worker is executing.
-pub(super) struct Major {
+pub(super) struct RunningRequest {
     request: Arc<CompactionRequest>,
     stores: VecDeque<Arc<TableStore>>,
     /// The current table and its remaining compactions.
@@ -157,12 +162,12 @@ pub(super) struct Major {
     is_over: bool,
 }
 
-impl Major {
+impl RunningRequest {
     /// Begins a request. From now on the strategies leave its tables alone.
-    pub(super) fn new(shared: &Shared, request: Arc<CompactionRequest>) -> Major {
+    pub(super) fn new(shared: &Shared, request: Arc<CompactionRequest>) -> RunningRequest {
         let stores: VecDeque<_> = request.tables.iter().filter_map(|id| shared.table(*id)).collect();
         stores.iter().for_each(|store| store.compaction.count_major(true));
-        Major { request, stores, table: None, failure: None, is_over: false }
+        RunningRequest { request, stores, table: None, failure: None, is_over: false }
     }
 
     /// Whether the request is finished.
@@ -179,7 +184,7 @@ impl Major {
                     let index = |id: &Descriptor| look.sources.iter().position(|source| source.id == *id);
                     // The SSTables are gone: the table was truncated.
                     let Some(inputs) = ids.iter().map(index).collect::<Option<Vec<_>>>() else { continue };
-                    let choice = Choice { inputs, output, reason: Reason::Major };
+                    let choice = CompactionPlan { inputs, output, reason: Reason::Major };
                     let forced = match &self.request.scope {
                         Scope::OfKeys(keys) => keys.clone(),
                         _ => Arc::default(),
@@ -217,7 +222,7 @@ impl Major {
             let Some(choices) = store.compaction.when_free(choose) else {
                 return Ok(None);
             };
-            let named = |choice: Choice| {
+            let named = |choice: CompactionPlan| {
                 (choice.inputs.iter().map(|index| look.sources[*index].id).collect(), choice.output)
             };
             let choices = choices.into_iter().map(named).collect();

@@ -3,7 +3,7 @@
 //!
 //! Its lock is held only briefly, and never while another lock is taken.
 
-use super::choose::{Decision, History, Situation};
+use super::choose::{Decision, History, StrategyInput};
 use crate::table::View;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
@@ -107,7 +107,7 @@ impl CompactionState {
     }
 
     /// Whether a compaction may go on: its inputs are still there, and no major compaction is waiting for it.
-    pub(crate) fn goes_on(&self, claim: &Claim) -> bool {
+    pub(crate) fn may_continue(&self, claim: &Claim) -> bool {
         self.epoch() == claim.epoch && (claim.is_major || self.inner.lock().majors == 0)
     }
 
@@ -154,7 +154,7 @@ impl CompactionState {
     }
 
     /// Whether automatic compaction is turned off.
-    pub(crate) fn is_resting(&self) -> bool {
+    pub(crate) fn is_automatic_off(&self) -> bool {
         self.is_resting.load(Ordering::Acquire)
     }
 
@@ -239,9 +239,9 @@ impl CompactionState {
 
 /// Builds a situation.
 pub(super) fn situation<'a>(
-    (sources, elsewhere_us_min): (&'a [super::choose::Source], i64),
+    (sources, elsewhere_us_min): (&'a [super::choose::SsTableInfo], i64),
     (busy, history): (&'a BTreeSet<Descriptor>, &'a History),
     (now_ms, gc_before_s, seed): (i64, i64, u64),
-) -> Situation<'a> {
-    Situation { sources, busy, elsewhere_us_min, now_ms, gc_before_s, history, seed }
+) -> StrategyInput<'a> {
+    StrategyInput { sources, busy, elsewhere_us_min, now_ms, gc_before_s, history, seed }
 }

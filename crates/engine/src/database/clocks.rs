@@ -36,9 +36,9 @@ impl Database {
         // The order of timestamps within a partition begins anew.
         {
             let _gate = shared.gate.close();
-            shared.turns.reset();
+            shared.partition_locks.reset();
         }
-        shared.tables.load().values().for_each(|store| store.stamp_anew(shared));
+        shared.tables.load().values().for_each(|store| store.replace_memtable(shared));
         Ok(before)
     }
 }
@@ -46,7 +46,7 @@ impl Database {
 impl Shared {
     /// The next timestamp for a row of the system's own tables.
     pub(crate) fn next_system_timestamp(&self) -> i64 {
-        self.after_system_writes(self.timestamps.next_unrefused())
+        self.after_system_writes(self.timestamps.next_always())
     }
 
     /// The timestamp for a row of the system's own tables: this one, or one later than their newest. Timestamps may

@@ -11,7 +11,7 @@ use super::reading::ReadRequest;
 use super::shared::Database;
 use crate::commitlog::Ticket;
 use crate::error::{Error, Result};
-use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
+use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, RowOutcome, RowSink};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::counter_context;
@@ -263,7 +263,7 @@ impl RowSink for OwnShards<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome> {
         self.key.clear();
         let values = (0..self.table.clustering.len()).map(|index| row.clustering(index));
         clustering_key(values, &self.table.clustering, &mut self.key)
@@ -271,7 +271,7 @@ impl RowSink for OwnShards<'_> {
         if let Ok(index) = self.additions.rows.binary_search(&self.key) {
             self.additions.note(Some(index), row, &self.id);
         }
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
     fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {
@@ -279,7 +279,7 @@ impl RowSink for OwnShards<'_> {
         None
     }
 
-    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }

@@ -3,7 +3,7 @@
 use super::shared::Database;
 use crate::compaction::gc_before_s;
 use crate::error::{Error, Result};
-use crate::figures::{Distribution, Span};
+use crate::metrics::{Distribution, Period};
 use crate::table::{TableStore, View};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::schema::{Table, TableId};
@@ -121,7 +121,7 @@ impl Database {
             all.map_or_else(Spread::default, |all| spread(&all))
         };
         let figures = view.figures.distributions(self.shared.recently());
-        let since_start = view.figures.distributions(Span::All);
+        let since_start = view.figures.distributions(Period::All);
         let total = |of: &Distribution| of.mean() * of.count as f64;
         TableDetails {
             keyspace: table.keyspace.to_string(),
@@ -224,7 +224,7 @@ impl Database {
     /// `UnknownTable`; the errors of a write, after which they are rebuilt all the same.
     pub fn rebuild_indexes(&self, table: &Table) -> Result<()> {
         let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
-        let forgotten = crate::index::forget_built(&self.shared, &store);
+        let forgotten = crate::index::record_not_built(&self.shared, &store);
         crate::index::rebuild(&self.shared, &store);
         forgotten
     }

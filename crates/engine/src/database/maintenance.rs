@@ -170,7 +170,7 @@ impl Worker for Flusher {
         let is_full = shared.memory.bytes() >= shared.options.memory.memtables;
         if std::mem::replace(&mut self.was_full, is_full) && !is_full {
             // A read has released a flushed memtable: writes continue without a flush.
-            shared.announcer.announce();
+            shared.announcer.notify();
         }
         let Some(store) = shared.due(shared.host.clock.monotonic_ns()) else {
             if shared.memory.gather() || shared.memory.prepare() {
@@ -185,7 +185,7 @@ impl Worker for Flusher {
             // Nothing was written: without a pause the flusher would run in a busy loop.
             Ok(0) => Next::WaitAtMost(LOOK_NS),
             Ok(_) => {
-                shared.announcer.announce();
+                shared.announcer.notify();
                 Next::Again
             }
             Err(_) => Next::Again,

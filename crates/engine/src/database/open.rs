@@ -4,12 +4,11 @@ use super::ddl::schema_bytes;
 use super::host_id::host_id;
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
+use super::partition_locks::PartitionLocks;
 use super::progress::OpenProgress;
 use super::replaying::Replayer;
 use super::shared::{Database, Shared, Tables};
 use super::timeouts::LiveTimeouts;
-use super::turns::Turns;
-use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::{
     CommitLog, LogOptions, LogPosition, Replay, ReplayOptions, UnappliableRecord, read_log,
@@ -18,19 +17,20 @@ use crate::compaction::Compactions;
 use crate::error::{Error, Result};
 use crate::export::remove_exports;
 use crate::folder::{claim_folders, make_folder};
-use crate::gate::Gate;
 use crate::import::finish_imports;
-use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_noted, stored_tables};
-use crate::lanes::Line;
+use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_recorded_built, stored_tables};
 use crate::memtable::MemoryAccount;
+use crate::notify::Notifier;
 use crate::read::ScratchPool;
-use crate::read::{Partitions, ReadCommand, RowSink, Taken};
+use crate::read::{Partitions, ReadCommand, RowOutcome, RowSink};
 use crate::schema::{
     SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces, system_schema,
 };
+use crate::sharded::CacheLine;
 use crate::table::{TableStore, Unreadable, View};
 use crate::timestamps::Timestamps;
-use crate::work::Work;
+use crate::totals::Totals;
+use crate::write_gate::WriteGate;
 use arc_swap::ArcSwap;
 use helenus_host::account::{Charge, Share};
 use helenus_host::{Disk, Host};
@@ -83,7 +83,7 @@ impl Database {
         };
         let flushed = left.flushed.clone();
         let timestamps = Timestamps::new(host.clock.clone(), left.timestamp_us);
-        let announcer = Arc::new(Announcer::default());
+        let announcer = Arc::new(Notifier::default());
         let log = match options.sync {
             None => None,
             Some(mode) => {
@@ -98,7 +98,7 @@ impl Database {
         host.random.fill(&mut random);
         let compactions = Compactions::new(&options.compaction);
         let shared = Arc::new(Shared {
-            timestamps: Line(timestamps),
+            timestamps: CacheLine(timestamps),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
             memory: MemoryAccount::keeping(options.memory.memtables),
             scratches: ScratchPool::new(),
@@ -107,16 +107,16 @@ impl Database {
             log,
             schema: ArcSwap::from_pointee(system_schema()),
             tables: ArcSwap::from_pointee(Tables::default()),
-            gate: Gate::default(),
+            gate: WriteGate::default(),
             ddl: Mutex::new(Charge::force(Share::Schema, 0)),
             announcer,
             host_id,
             closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),
-            work: Work::default(),
+            work: Totals::default(),
             compactions,
             index_builds: IndexBuilds::default(),
-            turns: Turns::new(),
+            partition_locks: PartitionLocks::new(),
             ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
             file_numbers: AtomicU64::new(1),
             lock: Mutex::new(Some(lock)),
@@ -151,7 +151,7 @@ impl Database {
             .run(&replay.segments, &mut report)?;
         report.unreadable = self.unreadable();
         if let Some(log) = &shared.log {
-            log.keep_tables(|table| shared.table(table).is_some());
+            log.forget_missing_tables(|table| shared.table(table).is_some());
         }
         self.describe_system_tables()?;
         self.bring_up_indexes()?;
@@ -173,7 +173,7 @@ impl Database {
         };
         IndexBuilds::start(shared);
         for (base, id) in unknown {
-            if !is_noted(&base, id, &noted) {
+            if !is_recorded_built(&base, id, &noted) {
                 shared.index_builds.add(shared, (base, id), false);
             }
         }
@@ -280,7 +280,7 @@ impl RowSink for RowCollector<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome> {
         let mut found = SchemaRow::new();
         let written_us = row.row.liveness.timestamp_us.to_be_bytes();
         found.insert(WRITE_TIME.into(), written_us.to_vec());
@@ -295,10 +295,10 @@ impl RowSink for RowCollector<'_> {
             }
         }
         self.rows.push(found);
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }

@@ -3,9 +3,9 @@
 use super::shared::Database;
 use crate::commitlog::{LogPosition, Ticket};
 use crate::error::{Error, Result};
-use crate::figures::SAMPLED;
 use crate::journal::Event;
-use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, foresee};
+use crate::metrics::SAMPLED;
+use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, forecast};
 use crate::table::View;
 use helenus_model::schema::Table;
 use helenus_sstable::block::Touched;
@@ -96,7 +96,7 @@ impl Database {
         if let (Some(began_ns), Ok(_)) = (began_ns, &end) {
             let now_ns = clock.monotonic_ns();
             meter.record(now_ns.saturating_sub(began_ns), now_ns);
-            view.figures.rows.record(scratch.rows_passed, now_ns);
+            view.figures.rows.record(scratch.rows_returned, now_ns);
             view.figures.tombstones.record(scratch.tombstones_passed, now_ns);
             if let crate::read::Partitions::Keys(keys) = &command.partitions
                 && let Some(first) = keys.first()
@@ -116,7 +116,7 @@ impl Database {
             }
             Ok(_) | Err(_) => {}
         }
-        sink.passed(scratch.rows_passed, scratch.tombstones_passed);
+        sink.passed(scratch.rows_returned, scratch.tombstones_passed);
         let logged = scratch.logged;
         self.shared.scratches.give_back(scratch);
         match end {
@@ -160,7 +160,7 @@ impl Database {
     /// A forecast of a read (EXPLAIN): the sources it would read and those it would skip, according to what is in
     /// memory. No block is read. Facts that only the files know are missing (false positives of the Bloom filter, a
     /// partition deletion in an SSTable), so a run may skip more.
-    pub fn foresee(&self, command: &ReadCommand, view: &View) -> Probe {
-        foresee(command, view)
+    pub fn forecast(&self, command: &ReadCommand, view: &View) -> Probe {
+        forecast(command, view)
     }
 }

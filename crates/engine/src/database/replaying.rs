@@ -3,10 +3,10 @@
 use super::open::OpenReport;
 use super::progress::OpenProgress;
 use super::shared::Shared;
+use crate::check_mutation::TimeRange;
 use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment, keep};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
-use crate::storable::Extent;
 use helenus_model::mutation::PartitionUpdate;
 use helenus_model::schema::{Table, TableId};
 use helenus_model::token::Token;
@@ -32,7 +32,7 @@ struct Sound {
     memtable: Arc<Memtable>,
     token: Token,
     update: PartitionUpdate,
-    extent: Extent,
+    extent: TimeRange,
 }
 
 /// A record's position and its bytes.

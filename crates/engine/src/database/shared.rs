@@ -1,21 +1,21 @@
 //! The state that all parts of a database share.
 
 use super::options::DatabaseOptions;
+use super::partition_locks::PartitionLocks;
 use super::timeouts::LiveTimeouts;
-use super::turns::Turns;
-use crate::announce::Announcer;
 use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
 use crate::compaction::Compactions;
-use crate::figures::Span;
-use crate::gate::Gate;
 use crate::index::IndexBuilds;
-use crate::lanes::Line;
 use crate::memtable::MemoryAccount;
+use crate::metrics::Period;
+use crate::notify::Notifier;
 use crate::read::ScratchPool;
+use crate::sharded::CacheLine;
 use crate::table::TableStore;
 use crate::timestamps::Timestamps;
-use crate::work::Work;
+use crate::totals::Totals;
+use crate::write_gate::WriteGate;
 use arc_swap::ArcSwap;
 use helenus_host::account::Charge;
 use helenus_host::{Host, TaskHandle};
@@ -49,23 +49,23 @@ pub(crate) struct Shared {
     pub(crate) tables: ArcSwap<Tables>,
     /// Entered by a write from its log record until it is in the memtable; closed to relate a log position to a
     /// memtable.
-    pub(crate) gate: Gate,
+    pub(crate) gate: WriteGate,
     /// Held by a schema change: one at a time. The memory of the schema's tables on the account.
     pub(crate) ddl: Mutex<Charge>,
     pub(crate) cache: Arc<SharedCache>,
     pub(crate) scratches: ScratchPool,
     pub(crate) memory: MemoryAccount,
-    pub(crate) announcer: Arc<Announcer>,
-    pub(crate) timestamps: Line<Timestamps>,
+    pub(crate) announcer: Arc<Notifier>,
+    pub(crate) timestamps: CacheLine<Timestamps>,
     pub(crate) host_id: Uuid,
     pub(crate) closing: AtomicBool,
     /// The failure of a table's last flush, if any; cleared when all succeed. Writes that find memory full report it.
     pub(crate) flush_failure: Mutex<Option<String>>,
     /// Counters since the start.
-    pub(crate) work: Work,
+    pub(crate) work: Totals,
     pub(crate) compactions: Compactions,
     pub(crate) index_builds: IndexBuilds,
-    pub(super) turns: Turns,
+    pub(super) partition_locks: PartitionLocks,
     pub(super) ids: Mutex<SsTableIds>,
     pub(super) file_numbers: AtomicU64,
     /// The directory's lock, until the database is closed.
@@ -78,8 +78,8 @@ impl Shared {
     }
 
     /// The span of recent events, for metrics.
-    pub(crate) fn recently(&self) -> Span {
-        Span::Recent { now_ns: self.host.clock.monotonic_ns() }
+    pub(crate) fn recently(&self) -> Period {
+        Period::Recent { now_ns: self.host.clock.monotonic_ns() }
     }
 
     pub(crate) fn next_sstable_id(&self) -> SsTableId {

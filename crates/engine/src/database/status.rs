@@ -2,12 +2,12 @@
 
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
-use crate::figures::{FigureSummaries, Figures, Span};
 use crate::index::IndexBuildStatus;
+use crate::metrics::{MetricSummaries, Period, TableMetrics};
 use crate::table::View;
 use crate::timestamps::ClockStatus;
-use crate::top::TopPartition;
-use crate::work::{LogStatus, WorkDone};
+use crate::top_partitions::TopPartition;
+use crate::totals::{EngineTotals, LogStatus};
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ pub struct Status {
     /// The status of the clocks.
     pub clock: ClockStatus,
     /// Work done since the start.
-    pub work: WorkDone,
+    pub work: EngineTotals,
     /// Why a table's last flush failed, if one did.
     pub flush_failure: Option<String>,
     /// Running compactions and index builds.
@@ -99,9 +99,9 @@ pub struct TableStatus {
     /// The last panic of a read of the table since the start.
     pub read_panic: Option<String>,
     /// Summaries of its recent reads and writes; counts cover all since the start.
-    pub figures: FigureSummaries,
+    pub figures: MetricSummaries,
     /// The table's metrics, with full distributions.
-    pub counters: Arc<Figures>,
+    pub counters: Arc<TableMetrics>,
     /// The partitions that were read most since the start, approximately.
     pub top_reads: Vec<TopPartition>,
     /// The partitions that were written most, likewise.
@@ -200,7 +200,7 @@ impl Database {
     }
 
     /// The span of recent events, for callers that ask a table's metrics for distributions.
-    pub fn recently(&self) -> Span {
+    pub fn recently(&self) -> Period {
         self.shared.recently()
     }
 

@@ -4,14 +4,14 @@
 //! answer of a read is held back until the writes it has seen are safe (`reading.rs`). See
 //! docs/decisions/2026-11-26-refused-is-never-read.md.
 
+use super::partition_locks::PartitionLock;
 use super::shared::{Database, Shared, Tables};
-use super::turns::Turn;
-use crate::commitlog::{CommitLog, LogPosition, MutationRecord, Room, Ticket};
+use crate::check_mutation::{TimeRange, check};
+use crate::commitlog::{CommitLog, LogPosition, MemoryWait, MutationRecord, Ticket};
 use crate::error::{Error, Result};
-use crate::figures::SAMPLED;
-use crate::index::derived;
-use crate::memtable::{Memtable, PartitionTurn};
-use crate::storable::{Extent, check};
+use crate::index::index_updates;
+use crate::memtable::{Memtable, WriterLock};
+use crate::metrics::SAMPLED;
 use crate::table::View;
 use crate::timestamps::ServerTime;
 use arc_swap::Guard;
@@ -21,7 +21,7 @@ use helenus_model::token::Token;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How a write relates to the partition locks (`turns.rs`).
+/// How a write relates to the partition locks (`partition_locks.rs`).
 #[derive(Clone, Copy)]
 enum Order {
     /// It must not come between the read and the write of a lock holder, nor have an older timestamp than that write.
@@ -35,7 +35,7 @@ enum Order {
 
 impl Order {
     /// Whether the write's timestamp is later than those of earlier plain writes to the partition.
-    fn is_next(self, memtable: &Memtable, turn: &PartitionTurn<'_>) -> bool {
+    fn is_next(self, memtable: &Memtable, turn: &WriterLock<'_>) -> bool {
         match self {
             Order::Plain { stamped_us: NOT_STAMPED } | Order::Locked => true,
             Order::Plain { stamped_us } => memtable.is_next(turn, stamped_us),
@@ -49,9 +49,9 @@ const NOT_STAMPED: i64 = i64::MAX - 1;
 /// A mutation that passed its checks, with the index updates derived from it.
 struct Checked<'a> {
     mutation: &'a Mutation,
-    extent: Extent,
+    extent: TimeRange,
     derived: &'a [PartitionUpdate],
-    of_derived: Extent,
+    of_derived: TimeRange,
 }
 
 /// An update with its table's view.
@@ -115,17 +115,17 @@ impl Database {
     ///
     /// # Errors
     /// As `write`.
-    pub fn write_locked(&self, mutation: &Mutation, _locked: &Turn<'_>) -> Result<Ticket> {
+    pub fn write_locked(&self, mutation: &Mutation, _locked: &PartitionLock<'_>) -> Result<Ticket> {
         self.shared.write_in(mutation, Order::Locked)
     }
 
     /// Locks all partitions of a mutation.
     ///
     /// # Errors
-    /// As `turn`.
-    pub fn lock_all(&self, mutation: &Mutation, may_block: bool) -> Result<Turn<'_>> {
+    /// As `writer_lock`.
+    pub fn lock_all(&self, mutation: &Mutation, may_block: bool) -> Result<PartitionLock<'_>> {
         let updates = mutation.updates.iter();
-        self.turn(updates.map(|update| (update.table.id, Token::of_key(&update.key))), may_block)
+        self.lock_partition(updates.map(|update| (update.table.id, Token::of_key(&update.key))), may_block)
     }
 
     /// A ticket for all writes so far, for an answer that shows what they wrote.
@@ -152,7 +152,7 @@ impl Database {
     /// A new server timestamp even if the machine's clock is beyond its limit: it is then one more than the last. For
     /// callers that need an order and not a time.
     pub fn next_timestamp_unrefused(&self) -> i64 {
-        self.shared.timestamps.next_unrefused()
+        self.shared.timestamps.next_always()
     }
 
     /// The wall clock, microseconds since the epoch.
@@ -214,7 +214,7 @@ impl Shared {
             };
             let extent = check_storable(mutation.updates.iter())?;
             let derived = match targets.iter().any(|target| target.is_indexed) {
-                true => derived(&tables, mutation, self.timestamps.now_s())?,
+                true => index_updates(&tables, mutation, self.timestamps.now_s())?,
                 false => Vec::new(),
             };
             let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
@@ -227,7 +227,7 @@ impl Shared {
         if self.memory.bytes() < self.options.memory.memtables {
             return Ok(ticket);
         }
-        Ok(ticket.with_room(Room {
+        Ok(ticket.waiting_for_memory(MemoryWait {
             account: self.memory.clone(),
             bytes_max: self.options.memory.memtables,
             announcer: self.announcer.clone(),
@@ -249,8 +249,8 @@ impl Shared {
         }
         let memtable = view.current();
         let record = self.log.as_ref().map(|_| CommitLog::record(checked.mutation, checked.derived));
-        let partition = memtable.place(*token, &update.key);
-        let turn = partition.content().turn();
+        let partition = memtable.get_or_create(*token, &update.key);
+        let turn = partition.content().writer_lock();
         if !order.is_next(memtable, &turn) {
             return Err(Error::WouldBlock);
         }
@@ -277,7 +277,7 @@ impl Shared {
         let places: Vec<_> = targets
             .iter()
             .map(|Target { view, token, update, .. }| {
-                (view, view.current().place(*token, &update.key), *update)
+                (view, view.current().get_or_create(*token, &update.key), *update)
             })
             .collect();
         // Lock in address order, whatever the order of the mutation, and each partition once.
@@ -288,7 +288,7 @@ impl Shared {
         first_of.dedup_by_key(|at| address(at));
         let mut turns = Vec::with_capacity(first_of.len());
         for (view, partition, _) in first_of.iter().filter_map(|at| places.get(*at)) {
-            let turn = partition.content().turn();
+            let turn = partition.content().writer_lock();
             if !order.is_next(view.current(), &turn) {
                 return Err(Error::WouldBlock);
             }
@@ -310,7 +310,7 @@ impl Shared {
     fn admits(&self, target: &Target<'_>, order: Order) -> bool {
         match order {
             Order::Plain { stamped_us } => {
-                self.turns.admits(target.update.table.id, target.token, stamped_us)
+                self.partition_locks.admits(target.update.table.id, target.token, stamped_us)
             }
             Order::Locked => true,
         }
@@ -344,8 +344,8 @@ impl Shared {
             let Some(store) = tables.get(&update.table.id) else { continue };
             let view = store.view_briefly();
             let memtable = view.current();
-            let partition = memtable.place(Token::of_key(&update.key), &update.key);
-            let turn = partition.content().turn();
+            let partition = memtable.get_or_create(Token::of_key(&update.key), &update.key);
+            let turn = partition.content().writer_lock();
             self.apply(&view, update, || {
                 memtable.apply_in(&turn, partition, update, (&checked.of_derived, logged))
             });
@@ -390,6 +390,6 @@ impl Shared {
 
 /// Refuses changes that cannot be stored: once in the log, they would make every flush of their table and every start
 /// fail.
-fn check_storable<'a>(updates: impl Iterator<Item = &'a PartitionUpdate>) -> Result<Extent> {
+fn check_storable<'a>(updates: impl Iterator<Item = &'a PartitionUpdate>) -> Result<TimeRange> {
     check(updates).map_err(|(update, problem)| Error::unstorable(&update.table, problem))
 }

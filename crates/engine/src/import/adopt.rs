@@ -15,20 +15,20 @@ use crate::schema::{index_id, is_system_keyspace};
 use helenus_host::{Disk, Host};
 use helenus_model::schema::{Index, Keyspace, Schema, Table};
 use helenus_sstable::component::Component;
-use helenus_sstable::intake::{Place, add_page_checksums};
+use helenus_sstable::import::{SsTableFiles, add_page_checksums};
 use helenus_sstable::names::{Descriptor, refusal, table_folder};
-use helenus_sstable::transaction_log::useless_prefixes;
+use helenus_sstable::transaction_log::invalid_prefixes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The folder for the node's own data.
-const ASIDE: &str = "of-cassandra";
+const NODE_FOLDER: &str = "of-cassandra";
 /// The file that marks an adopted directory.
-const DONE: &str = "adopted";
+const ADOPTED_FILE: &str = "adopted";
 /// Folders of a node besides its data.
 const BESIDE_DATA: [&str; 4] = ["commitlog", "hints", "saved_caches", "cdc_raw"];
 /// Keyspaces that describe the node itself.
-const OF_THE_NODE: [&str; 6] = [
+const NODE_KEYSPACES: [&str; 6] = [
     "system",
     "system_schema",
     "system_traces",
@@ -63,11 +63,11 @@ pub fn adopt(
     progress: &ImportProgress,
 ) -> Result<Adoption, ImportError> {
     let disk = &*host.disk;
-    if disk.exists(&directory.join(DONE)) {
+    if disk.exists(&directory.join(ADOPTED_FILE)) {
         let notes = vec!["adopted before: opened as it is".to_owned()];
         return Ok(Adoption { directory: directory.to_owned(), schema: None, tables: 0, sstables: 0, notes });
     }
-    let aside = directory.join(ASIDE);
+    let aside = directory.join(NODE_FOLDER);
     let data = directory.join("data");
     let schemas = [aside.join("system_schema"), data.join("system_schema"), directory.join("system_schema")];
     let Some(schema_folder) = schemas.iter().find(|folder| disk.is_dir(folder)) else {
@@ -98,8 +98,8 @@ pub fn adopt(
     let mut problems = Vec::new();
     for sstable in &found {
         let (table, folder, descriptor) = sstable;
-        progress.doing(format!("check {}.{} {descriptor}", table.keyspace, table.name));
-        problems.extend(progress.within(size(sstable), |progress| {
+        progress.describe(format!("check {}.{} {descriptor}", table.keyspace, table.name));
+        problems.extend(progress.part_of_total(size(sstable), |progress| {
             check_source(disk, (folder, *descriptor), table, whole, progress)
         }));
     }
@@ -107,7 +107,7 @@ pub fn adopt(
         return Err(ImportError::Refused { problems });
     }
     for (_, folder, descriptor) in &found {
-        add_page_checksums(Place { disk, folder, descriptor: *descriptor })?;
+        add_page_checksums(SsTableFiles { disk, folder, descriptor: *descriptor })?;
     }
     let mut tables: Vec<&Path> = found.iter().map(|(_, folder, _)| folder.as_path()).collect();
     tables.dedup();
@@ -130,7 +130,7 @@ fn sstables_of(
         if !disk.is_dir(&folder) {
             continue;
         }
-        let useless = match useless_prefixes(disk, &folder) {
+        let useless = match invalid_prefixes(disk, &folder) {
             Ok(useless) => useless,
             Err(error) => {
                 problems.push(error.to_string());
@@ -172,15 +172,15 @@ fn notes(
         let count = files.iter().filter(of_node).count();
         if count > 0 {
             notes.push(format!(
-                "{}: {count} segments of the node's commit log are not read; they go to {ASIDE}",
+                "{}: {count} segments of the node's commit log are not read; they go to {NODE_FOLDER}",
                 log.display()
             ));
         }
     }
     for keyspace in disk.list(root).map_err(Error::io("list", root))? {
         let name = keyspace.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_known = schema.keyspaces.contains_key(name) || OF_THE_NODE.contains(&name);
-        let is_beside = BESIDE_DATA.contains(&name) || name == "data" || name == ASIDE;
+        let is_known = schema.keyspaces.contains_key(name) || NODE_KEYSPACES.contains(&name);
+        let is_beside = BESIDE_DATA.contains(&name) || name == "data" || name == NODE_FOLDER;
         if disk.is_dir(&keyspace) && !is_known && !(is_beside && root == directory) {
             notes.push(format!("{}: no keyspace of the node's schema; left alone", keyspace.display()));
         }
@@ -191,20 +191,20 @@ fn notes(
 /// Moves the node's own folders to `of-cassandra`, and the keyspaces of a bare data directory to `data`. After a crash
 /// it can be repeated.
 fn move_aside(disk: &dyn Disk, directory: &Path, is_bare: bool) -> Result<(), ImportError> {
-    let (aside, data) = (directory.join(ASIDE), directory.join("data"));
+    let (aside, data) = (directory.join(NODE_FOLDER), directory.join("data"));
     disk.create_dir_all(&aside).map_err(Error::io("create", &aside))?;
     disk.create_dir_all(&data).map_err(Error::io("create", &data))?;
     for name in BESIDE_DATA {
         move_into(disk, &directory.join(name), &aside)?;
     }
     let root = if is_bare { directory } else { data.as_path() };
-    for name in OF_THE_NODE.iter().filter(|name| **name != "system_schema") {
+    for name in NODE_KEYSPACES.iter().filter(|name| **name != "system_schema") {
         move_into(disk, &root.join(name), &aside)?;
     }
     if is_bare {
         for path in disk.list(directory).map_err(Error::io("list", directory))? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if disk.is_dir(&path) && !["data", ASIDE, "system_schema"].contains(&name) {
+            if disk.is_dir(&path) && !["data", NODE_FOLDER, "system_schema"].contains(&name) {
                 move_into(disk, &path, &data)?;
             }
         }
@@ -260,7 +260,7 @@ impl Database {
         if let Some(log) = &shared.log {
             log.sync_up_to(log.position())?;
         }
-        let done = adoption.directory.join(DONE);
+        let done = adoption.directory.join(ADOPTED_FILE);
         Ok(self.add_to_export(&done, "adopted from a Cassandra node's directory\n")?)
     }
 }

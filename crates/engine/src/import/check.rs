@@ -3,7 +3,7 @@
 use helenus_host::Disk;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
-use helenus_sstable::intake::{Place, missing_components};
+use helenus_sstable::import::{SsTableFiles, missing_components};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::{Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics};
@@ -21,7 +21,7 @@ pub(super) fn check_source(
     whole: bool,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Vec<String> {
-    let place = Place { disk, folder, descriptor };
+    let place = SsTableFiles { disk, folder, descriptor };
     let with_name = |problem: String| format!("{}: {problem}", folder.join(descriptor.to_string()).display());
     match missing_components(place) {
         Err(error) => return vec![error.to_string()],

@@ -14,7 +14,7 @@ use super::stage::{STAGING, StagedImport, import_folder, remove_all, retire};
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
-use crate::index::{forget_built, rebuild};
+use crate::index::{rebuild, record_not_built};
 use crate::journal::Event;
 use crate::table::TableStore;
 use helenus_host::Disk;
@@ -67,7 +67,7 @@ impl Database {
         let counts = indexed
             .try_for_each(|(store, _)| {
                 forgotten.push(store);
-                forget_built(shared, store)
+                record_not_built(shared, store)
             })
             // From here on the import is durable, so its tables must be too; their creation may only be in the log.
             .and_then(|()| shared.log.as_ref().map_or(Ok(()), |log| log.sync_up_to(log.position())))
@@ -107,7 +107,7 @@ fn take_in_all(shared: &Shared, ready: &Path, stores: &[ForTable], imported: &mu
     for (store, descriptors) in stores {
         let table = store.table();
         let from = ready.join(&*table.keyspace).join(table_folder(&table.name, table.id));
-        store.take_in(shared, &from, descriptors)?;
+        store.add_imported(shared, &from, descriptors)?;
         if !descriptors.is_empty() {
             rebuild(shared, store);
         }

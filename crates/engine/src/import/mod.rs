@@ -3,7 +3,7 @@
 //! `sources` finds them in a directory, `node_schema` reads the schema of a Cassandra node from the node's files,
 //! `check` finds problems of a file, `stage` gathers checked files in a folder of the database, and `commit` puts them
 //! into the tables. The renaming of that folder commits the whole import; the next start finishes or removes what a
-//! crash leaves. `adopt` turns a copy of a node's directory into a directory of Helenus; `placed` imports files that
+//! crash leaves. `adopt` turns a copy of a node's directory into a directory of Helenus; `refresh` imports files that
 //! lie in a table's own folder.
 
 mod adopt;
@@ -11,8 +11,8 @@ mod check;
 mod commit;
 mod error;
 mod node_schema;
-mod placed;
 mod progress;
+mod refresh;
 mod sources;
 mod stage;
 

@@ -11,7 +11,7 @@ use helenus_sstable::block::NoCache;
 use helenus_sstable::names::{Descriptor, parse_table_folder, refusal};
 use helenus_sstable::statistics::HeaderColumn;
 use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
-use helenus_sstable::transaction_log::useless_prefixes;
+use helenus_sstable::transaction_log::invalid_prefixes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn rows_of(
         |path: &PathBuf| parse_table_folder(&name(path)).is_some_and(|(name, _)| name == &*table.name);
     let mut found = Vec::new();
     for path in disk.list(folder).map_err(io)?.into_iter().filter(is_of_table) {
-        let useless = useless_prefixes(disk, &path)?;
+        let useless = invalid_prefixes(disk, &path)?;
         let files = disk.list(&path).map_err(io)?;
         for file in files.iter().map(|file| name(file)).filter(|file| file.ends_with("-Data.db")) {
             if useless.iter().any(|prefix| file.starts_with(&**prefix)) {

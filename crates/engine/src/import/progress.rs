@@ -19,7 +19,7 @@ impl ImportProgress {
     }
 
     /// Sets the description of the current work.
-    pub fn doing(&self, what: String) {
+    pub fn describe(&self, what: String) {
         *self.what.lock() = what;
     }
 
@@ -30,7 +30,7 @@ impl ImportProgress {
 
     /// Runs `work`, which counts as `bytes` of the total. The work reports its progress as the amount done and its
     /// total.
-    pub(super) fn within<R>(&self, bytes: u64, work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> R) -> R {
+    pub(super) fn part_of_total<R>(&self, bytes: u64, work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> R) -> R {
         let mut told = 0;
         let done = work(&mut |done, of| {
             let now = (u128::from(bytes) * u128::from(done.min(of)) / u128::from(of.max(1))) as u64;
@@ -42,7 +42,7 @@ impl ImportProgress {
     }
 
     /// The description of the current work, the bytes processed, and the total bytes.
-    pub fn look(&self) -> (String, u64, u64) {
+    pub fn status(&self) -> (String, u64, u64) {
         let what = self.what.lock().clone();
         (what, self.bytes_done.load(Ordering::Relaxed), self.bytes_total.load(Ordering::Relaxed))
     }

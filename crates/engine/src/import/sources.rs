@@ -7,12 +7,12 @@ use helenus_model::schema::TableId;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, is_of_the_system, owner_of_folder, refusal};
 use helenus_sstable::table::read_whole;
-use helenus_sstable::transaction_log::useless_prefixes;
+use helenus_sstable::transaction_log::invalid_prefixes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Keyspaces that belong to a Cassandra node itself: never imported.
-const OF_THE_NODE: [&str; 8] = [
+const NODE_KEYSPACES: [&str; 8] = [
     "system",
     "system_schema",
     "system_auth",
@@ -74,9 +74,10 @@ pub fn find_sources(
         };
         return Err(ImportError::refused(format!("{}: {what}", directory.display())));
     }
-    let mut walk = Walk { disk, options, found: Vec::new(), problems: Vec::new(), passed: Passed::default() };
+    let mut walk =
+        SourceSearch { disk, options, found: Vec::new(), problems: Vec::new(), passed: Skipped::default() };
     walk.folder(directory, 0)?;
-    let Walk { mut found, problems, mut passed, .. } = walk;
+    let SourceSearch { mut found, problems, mut passed, .. } = walk;
     if !problems.is_empty() {
         return Err(ImportError::Refused { problems });
     }
@@ -108,17 +109,17 @@ pub fn find_sources(
     Ok(found)
 }
 
-struct Walk<'a> {
+struct SourceSearch<'a> {
     disk: &'a dyn Disk,
     options: &'a FindOptions,
     found: Vec<ImportSource>,
     problems: Vec<String>,
-    passed: Passed,
+    passed: Skipped,
 }
 
 /// What was found but not requested. The error lists it if nothing else is found.
 #[derive(Default)]
-struct Passed {
+struct Skipped {
     snapshots: BTreeSet<String>,
     tables: BTreeSet<String>,
     is_of_the_node: bool,
@@ -127,7 +128,7 @@ struct Passed {
 /// The most names that a message lists.
 const NAMES_MAX: usize = 10;
 
-impl Passed {
+impl Skipped {
     fn told(&self) -> String {
         let list = |names: &BTreeSet<String>| {
             let first: Vec<&str> = names.iter().take(NAMES_MAX).map(String::as_str).collect();
@@ -135,11 +136,11 @@ impl Passed {
             format!("{}{more}", first.join(", "))
         };
         match self {
-            Passed { tables, .. } if !tables.is_empty() => format!("; there is {}", list(tables)),
-            Passed { snapshots, .. } if !snapshots.is_empty() => {
+            Skipped { tables, .. } if !tables.is_empty() => format!("; there is {}", list(tables)),
+            Skipped { snapshots, .. } if !snapshots.is_empty() => {
                 format!("; there are snapshots: {} (--snapshot NAME)", list(snapshots))
             }
-            Passed { is_of_the_node: true, .. } => {
+            Skipped { is_of_the_node: true, .. } => {
                 "; what is there is the node's own, which is never imported".to_owned()
             }
             _ => String::new(),
@@ -147,7 +148,7 @@ impl Passed {
     }
 }
 
-impl Walk<'_> {
+impl SourceSearch<'_> {
     fn folder(&mut self, folder: &Path, depth: usize) -> Result<(), ImportError> {
         let list = self.disk.list(folder);
         let entries =
@@ -188,11 +189,11 @@ impl Walk<'_> {
     fn table(&mut self, folder: &Path) -> Result<(), ImportError> {
         let owner = owner_of_folder(folder);
         let asked = self.options.keyspace.is_some();
-        if OF_THE_NODE.contains(&owner.keyspace.as_str()) && !asked {
+        if NODE_KEYSPACES.contains(&owner.keyspace.as_str()) && !asked {
             self.passed.is_of_the_node = true;
             return Ok(());
         }
-        let useless = useless_prefixes(self.disk, folder)?;
+        let useless = invalid_prefixes(self.disk, folder)?;
         let entries = self.disk.list(folder);
         let entries =
             entries.map_err(|source| helenus_sstable::Error::Io { file: folder.to_owned(), source })?;

@@ -12,7 +12,7 @@ use crate::folder::make_folder_below;
 use helenus_host::Disk;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
-use helenus_sstable::intake::{Intake, Place, take_over};
+use helenus_sstable::import::{CopyOptions, SsTableFiles, import_sstable};
 use helenus_sstable::names::{Descriptor, table_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,9 +105,9 @@ impl Database {
         let mut problems = Vec::new();
         for ImportTable { table, sstables } in tables {
             for sstable in sstables {
-                progress.doing(format!("check {}.{} {}", table.keyspace, table.name, sstable.1));
+                progress.describe(format!("check {}.{} {}", table.keyspace, table.name, sstable.1));
                 let source = (sstable.0.as_path(), sstable.1);
-                problems.extend(progress.within(sizes(sstable), |progress| {
+                problems.extend(progress.part_of_total(sizes(sstable), |progress| {
                     check_source(&**from, source, table, options.verify, progress)
                 }));
             }
@@ -135,7 +135,7 @@ fn stage_table(
     let folder = folder.join(&*table.keyspace).join(table_folder(&table.name, table.id));
     let disk = &shared.host.disk;
     make_folder_below(&**disk, &shared.options.dir, &folder)?;
-    let how = Intake {
+    let how = CopyOptions {
         link: options.link && Arc::ptr_eq(from, disk),
         keep_level: options.keep_level,
         without_page_checksums: false,
@@ -143,9 +143,9 @@ fn stage_table(
     let mut descriptors = Vec::new();
     for sstable in sstables {
         let descriptor = Descriptor { id: shared.next_sstable_id(), ..sstable.1 };
-        let source = Place { disk: &**from, folder: &sstable.0, descriptor: sstable.1 };
-        let target = Place { disk: &**disk, folder: &folder, descriptor };
-        take_over(source, target, how)?;
+        let source = SsTableFiles { disk: &**from, folder: &sstable.0, descriptor: sstable.1 };
+        let target = SsTableFiles { disk: &**disk, folder: &folder, descriptor };
+        import_sstable(source, target, how)?;
         descriptors.push(descriptor);
         staged(sstable);
     }

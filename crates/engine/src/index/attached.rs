@@ -3,7 +3,7 @@
 use crate::database::Tables;
 use crate::table::TableStore;
 use helenus_host::TaskHandle;
-use helenus_model::index::IndexShape;
+use helenus_model::index::IndexLayout;
 use helenus_model::schema::{Index, Schema, Table, TableId};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// An index in the storage of its table.
 #[derive(Clone)]
 pub(crate) struct AttachedIndex {
-    pub(crate) shape: Arc<IndexShape>,
+    pub(crate) shape: Arc<IndexLayout>,
     /// The hidden table.
     pub(crate) store: Arc<TableStore>,
     pub(crate) state: Arc<IndexState>,
@@ -41,7 +41,7 @@ impl AttachedIndex {
 /// Coordinates the builds of a table's indexes with imports and requested rebuilds. Its lock is held while an index is
 /// marked as built, so that no such change begins in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passes {
+pub(crate) struct BuildGuard {
     /// Increases when rows are added that a running build may have passed: such a build begins anew.
     pub(super) number: u64,
     /// Running changes that add such rows. Each is followed by a rebuild of all indexes.
@@ -49,7 +49,7 @@ pub(crate) struct Passes {
 }
 
 /// The indexes of one table.
-pub(crate) type Attached = Vec<AttachedIndex>;
+pub(crate) type TableIndexes = Vec<AttachedIndex>;
 
 /// The queue of index builds, and the worker that runs them.
 #[derive(Default)]
@@ -78,7 +78,7 @@ impl IndexBuilds {
 }
 
 /// Every table of a schema that has storage. A hidden table comes with the shape of its index.
-pub(crate) fn stored_tables(schema: &Schema) -> impl Iterator<Item = (Arc<Table>, Option<Arc<IndexShape>>)> {
+pub(crate) fn stored_tables(schema: &Schema) -> impl Iterator<Item = (Arc<Table>, Option<Arc<IndexLayout>>)> {
     let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
     tables.flat_map(|table| {
         let hidden = shapes_of(table).map(|shape| (shape.table.clone(), Some(shape)));
@@ -87,8 +87,8 @@ pub(crate) fn stored_tables(schema: &Schema) -> impl Iterator<Item = (Arc<Table>
 }
 
 /// The shapes of a table's indexes.
-pub(crate) fn shapes_of(table: &Arc<Table>) -> impl Iterator<Item = Arc<IndexShape>> {
-    let shape = |index: &Arc<Index>| IndexShape::new(table, index).map(Arc::new);
+pub(crate) fn shapes_of(table: &Arc<Table>) -> impl Iterator<Item = Arc<IndexLayout>> {
+    let shape = |index: &Arc<Index>| IndexLayout::new(table, index).map(Arc::new);
     table.indexes.values().filter_map(shape)
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn attach(schema: &Schema, stores: &Tables) -> Vec<(Arc<TableStore>, 
             });
             Some(AttachedIndex { shape, store, state })
         });
-        let attached: Attached = attached.collect();
+        let attached: TableIndexes = attached.collect();
         base.attach(attached);
     }
     new

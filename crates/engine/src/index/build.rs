@@ -4,21 +4,21 @@
 //! flushed and a row of `system."IndexInfo"` records this. An interrupted build begins anew after a restart. Its
 //! earlier entries do no harm, because a build only adds entries. Concurrent writes add their own entries.
 
-use super::attached::{AttachedIndex, IndexBuilds, Passes};
+use super::attached::{AttachedIndex, BuildGuard, IndexBuilds};
 use super::entries::{Entry, EntryWriter, entries_of};
+use crate::check_mutation::check;
 use crate::compaction::CompactionStatus;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
-use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowSink, Taken, execute};
+use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, execute};
 use crate::schema::SchemaRow;
-use crate::storable::check;
 use crate::table::TableStore;
 use helenus_host::account::{Scope, Share, Waits};
 use helenus_host::{Next, Worker};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
-use helenus_model::index::IndexShape;
+use helenus_model::index::IndexLayout;
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
 use helenus_model::schema::{ColumnKind, TableId};
@@ -128,7 +128,7 @@ impl IndexBuilds {
         }
         let mut job = Job::new(base, id);
         let is_small = is_empty || (at_once && view.sstables.is_empty() && bytes <= INLINE_BYTES_MAX);
-        if is_small && job.run(shared).is_ok_and(|end| end == Stepped::Done) {
+        if is_small && job.run(shared).is_ok_and(|end| end == StepEnd::Done) {
             return;
         }
         let mut queue = self.queue.lock();
@@ -174,16 +174,16 @@ impl Worker for IndexBuilder {
         }
         let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(MEMORY_WAIT));
         match Error::contain(|| job.step(&shared)) {
-            Ok(Stepped::More) => Next::Again,
-            Ok(Stepped::Done) => {
+            Ok(StepEnd::More) => Next::Again,
+            Ok(StepEnd::Done) => {
                 shared.index_builds.forget(&job.base, job.id);
                 self.job = None;
-                shared.announcer.announce();
+                shared.announcer.notify();
                 Next::Again
             }
             // If overtaken, the change that adds the rows requests a new build. If failed, the failed component has
             // reported the cause (a full disk, a damaged file). Other builds in the queue go on.
-            Ok(Stepped::Overtaken) | Err(_) => {
+            Ok(StepEnd::Outdated) | Err(_) => {
                 let id = job.id;
                 self.job = None;
                 let mut queue = shared.index_builds.queue.lock();
@@ -203,18 +203,18 @@ struct Job {
     id: TableId,
     resume: Option<Resume>,
     /// The state at the start of the build.
-    passes: Passes,
+    passes: BuildGuard,
 }
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stepped {
+enum StepEnd {
     /// There are more rows.
     More,
     /// The index is built, or was dropped.
     Done,
     /// Rows were added, or are about to be, that this build does not see.
-    Overtaken,
+    Outdated,
 }
 
 impl Job {
@@ -224,22 +224,22 @@ impl Job {
     }
 
     /// Builds the whole index, unless rows are imported meanwhile.
-    fn run(&mut self, shared: &Shared) -> Result<Stepped> {
+    fn run(&mut self, shared: &Shared) -> Result<StepEnd> {
         loop {
             match self.step(shared)? {
-                Stepped::More => {}
+                StepEnd::More => {}
                 end => return Ok(end),
             }
         }
     }
 
     /// Indexes a page of rows.
-    fn step(&mut self, shared: &Shared) -> Result<Stepped> {
+    fn step(&mut self, shared: &Shared) -> Result<StepEnd> {
         let Some(index) = find(&self.base, self.id).filter(|_| !self.base.is_dropped()) else {
-            return Ok(Stepped::Done);
+            return Ok(StepEnd::Done);
         };
         if self.is_overtaken(&self.base.passes.lock()) {
-            return Ok(Stepped::Overtaken);
+            return Ok(StepEnd::Outdated);
         }
         let command = ReadCommand {
             table: self.base.table(),
@@ -282,7 +282,7 @@ impl Job {
         match end {
             ReadEnd::Page(at) => {
                 self.resume = Some(at);
-                Ok(Stepped::More)
+                Ok(StepEnd::More)
             }
             ReadEnd::Complete => {
                 if shared.log.is_some() {
@@ -290,20 +290,20 @@ impl Job {
                 }
                 let passes = self.base.passes.lock();
                 if self.is_overtaken(&passes) {
-                    return Ok(Stepped::Overtaken);
+                    return Ok(StepEnd::Outdated);
                 }
                 // The index lacks entries for rows that the next start adds. It is not recorded as built then, so that
                 // the start builds it anew.
                 if !self.base.expects_files() {
-                    note_built(shared, &index.shape)?;
+                    record_built(shared, &index.shape)?;
                 }
                 index.state.is_built.store(true, Ordering::Release);
-                Ok(Stepped::Done)
+                Ok(StepEnd::Done)
             }
         }
     }
 
-    fn is_overtaken(&self, now: &Passes) -> bool {
+    fn is_overtaken(&self, now: &BuildGuard) -> bool {
         now.coming > 0 || *now != self.passes
     }
 }
@@ -313,7 +313,7 @@ impl Job {
 ///
 /// # Errors
 /// The write failed.
-pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
+pub(crate) fn record_not_built(shared: &Shared, base: &TableStore) -> Result<()> {
     let indexes = {
         let mut passes = base.passes.lock();
         passes.coming += 1;
@@ -330,7 +330,7 @@ pub(crate) fn forget_built(shared: &Shared, base: &TableStore) -> Result<()> {
     Ok(())
 }
 
-/// Builds every index of a table anew, after the rows announced by `forget_built` were added.
+/// Builds every index of a table anew, after the rows announced by `record_not_built` were added.
 pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     let ids: Vec<TableId> = {
         let mut passes = base.passes.lock();
@@ -348,12 +348,12 @@ pub(crate) const BUILT_TABLE: &str = "IndexInfo";
 
 /// Records in `system."IndexInfo"` that an index is built. The value is the id of the hidden table, so that it does not
 /// apply to a later index of the same name.
-fn note_built(shared: &Shared, shape: &IndexShape) -> Result<()> {
+fn record_built(shared: &Shared, shape: &IndexLayout) -> Result<()> {
     note(shared, shape, shape.index.id.0.as_bytes())
 }
 
 /// Writes the row of an index in `system."IndexInfo"`.
-fn note(shared: &Shared, shape: &IndexShape, value: &[u8]) -> Result<()> {
+fn note(shared: &Shared, shape: &IndexLayout, value: &[u8]) -> Result<()> {
     let schema = shared.schema.load();
     let Some(table) = schema.table("system", BUILT_TABLE) else { return Ok(()) };
     let timestamp_us = shared.next_system_timestamp();
@@ -380,7 +380,7 @@ fn note(shared: &Shared, shape: &IndexShape, value: &[u8]) -> Result<()> {
 }
 
 /// Whether the rows of `system."IndexInfo"` record that an index is built. Sets its state accordingly.
-pub(crate) fn is_noted(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bool {
+pub(crate) fn is_recorded_built(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bool {
     let Some(index) = find(base, id) else { return true };
     let is =
         |row: &SchemaRow, column: &str, value: &[u8]| row.get(column).is_some_and(|found| found == value);
@@ -395,7 +395,7 @@ pub(crate) fn is_noted(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bo
 
 /// Collects the entries of a page of rows.
 struct BuildSink<'a> {
-    shape: &'a IndexShape,
+    shape: &'a IndexLayout,
     writer: EntryWriter,
     key: Vec<u8>,
     /// Whether the partition has an entry: an index of a partition key column has one for each partition.
@@ -405,7 +405,7 @@ struct BuildSink<'a> {
 }
 
 impl<'a> BuildSink<'a> {
-    fn new(shape: &'a IndexShape) -> BuildSink<'a> {
+    fn new(shape: &'a IndexLayout) -> BuildSink<'a> {
         let (key, writer) = (Vec::new(), EntryWriter::default());
         BuildSink { shape, writer, key, is_entered: false, partitions: 0, entries: 0 }
     }
@@ -433,17 +433,17 @@ impl RowSink for BuildSink<'_> {
         }
     }
 
-    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome> {
         match self.shape.column.kind {
             ColumnKind::Static => {}
             ColumnKind::PartitionKey if self.is_entered => {}
             _ => self.enter(row)?,
         }
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> Result<Taken> {
+    fn partition_end(&mut self, _rows: u64) -> Result<RowOutcome> {
         self.partitions += 1;
-        Ok(Taken::Skipped)
+        Ok(RowOutcome::Skipped)
     }
 }

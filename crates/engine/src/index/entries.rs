@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::cell::Cell;
 use helenus_model::deletion::{DeletionTime, Liveness};
-use helenus_model::index::IndexShape;
+use helenus_model::index::IndexLayout;
 use helenus_model::mutation::{Changes, PartitionUpdate};
 use helenus_model::row::RowView;
 use helenus_model::schema::ColumnKind;
@@ -19,7 +19,7 @@ pub(super) struct Entry<'r> {
 }
 
 /// Whether a row may change the entries of an index: a quick check before entries are made.
-pub(super) fn concerns(shape: &IndexShape, row: RowView<'_>, is_static: bool) -> bool {
+pub(super) fn concerns(shape: &IndexLayout, row: RowView<'_>, is_static: bool) -> bool {
     match shape.column.kind {
         ColumnKind::PartitionKey => true,
         ColumnKind::Clustering => !is_static,
@@ -32,7 +32,7 @@ pub(super) fn concerns(shape: &IndexShape, row: RowView<'_>, is_static: bool) ->
 /// expire with them. An entry of a key column does not expire: one cell of its row may outlive another, and a stale
 /// entry costs less than a missing one.
 pub(super) fn entries_of<'r>(
-    shape: &IndexShape,
+    shape: &IndexLayout,
     (key, row): (&[u8], RowView<'r>),
     each: &mut dyn FnMut(Entry<'r>) -> Result<()>,
 ) -> Result<()> {
@@ -58,7 +58,7 @@ pub(super) fn entries_of<'r>(
 }
 
 /// The entry of one cell.
-pub(super) fn entry_of_cell<'r>(shape: &IndexShape, row: RowView<'r>, cell: &Cell) -> Result<Entry<'r>> {
+pub(super) fn entry_of_cell<'r>(shape: &IndexLayout, row: RowView<'r>, cell: &Cell) -> Result<Entry<'r>> {
     let term = shape.cell_term(row, cell).map_err(|error| unindexable(shape, &error))?;
     let liveness =
         Liveness { timestamp_us: cell.timestamp_us, ttl_s: cell.ttl_s, expires_s: cell.local_deletion_s };
@@ -72,7 +72,7 @@ fn newest_of(row: RowView<'_>) -> Option<i64> {
     cells.chain(liveness).max()
 }
 
-fn unindexable(shape: &IndexShape, error: &TypeError) -> Error {
+fn unindexable(shape: &IndexLayout, error: &TypeError) -> Error {
     Error::Unindexable { message: format!("index {}: {error}", shape.index.name) }
 }
 
@@ -85,14 +85,14 @@ pub(super) struct EntryWriter {
 
 impl EntryWriter {
     /// Adds an entry of the row with this clustering in partition `key`.
-    pub(super) fn add(&mut self, shape: &IndexShape, (key, row): (&[u8], RowView<'_>), entry: &Entry<'_>) {
+    pub(super) fn add(&mut self, shape: &IndexLayout, (key, row): (&[u8], RowView<'_>), entry: &Entry<'_>) {
         self.put(shape, (key, row), (&entry.term, entry.path), (entry.liveness, DeletionTime::LIVE));
     }
 
     /// Removes an entry, if it is not newer than `deletion`.
     pub(super) fn remove(
         &mut self,
-        shape: &IndexShape,
+        shape: &IndexLayout,
         (key, row): (&[u8], RowView<'_>),
         (term, path): (&[u8], Option<&[u8]>),
         deletion: DeletionTime,
@@ -102,7 +102,7 @@ impl EntryWriter {
 
     fn put(
         &mut self,
-        shape: &IndexShape,
+        shape: &IndexLayout,
         (key, row): (&[u8], RowView<'_>),
         (term, path): (&[u8], Option<&[u8]>),
         head: (Liveness, DeletionTime),
@@ -118,7 +118,7 @@ impl EntryWriter {
     /// Like `put`, for an entry whose partition position and clustering are known.
     pub(super) fn put_at<'v>(
         &mut self,
-        shape: &IndexShape,
+        shape: &IndexLayout,
         (position, clustering): (&'v [u8], impl Iterator<Item = Option<&'v [u8]>>),
         (term, path): (&'v [u8], Option<&'v [u8]>),
         head: (Liveness, DeletionTime),

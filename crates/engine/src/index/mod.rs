@@ -1,8 +1,8 @@
 //! Secondary indexes: each is a hidden table beside its base table, and both are written in one log record.
 //!
 //! `model/src/index/shape.rs` defines the layout of the hidden table. `entries` computes the entries of a row,
-//! `observe` adds the entries of a write to it, `attached` has the indexes of a table, `build` fills a new index from
-//! the existing rows, `search` reads through an index, `walk` returns the entries of a search, and `audit` removes
+//! `index_write` adds the entries of a write to it, `attached` has the indexes of a table, `build` fills a new index from
+//! the existing rows, `search` reads through an index, `entry_reader` returns the entries of a search, and `stale_entries` removes
 //! entries that a search found stale.
 //!
 //! **The one rule**: an index has an entry for every live value of its table. It may have more entries: the row of an
@@ -14,14 +14,14 @@
 //! the table after it has read entries. So a search that sees an entry also sees its row.
 
 mod attached;
-mod audit;
 mod build;
 mod entries;
-mod observe;
+mod entry_reader;
+mod index_write;
 mod search;
-mod walk;
+mod stale_entries;
 
-pub(crate) use attached::{Attached, IndexBuilds, Passes, attach, stored_tables};
+pub(crate) use attached::{BuildGuard, IndexBuilds, TableIndexes, attach, stored_tables};
 pub use build::IndexBuildStatus;
-pub(crate) use build::{BUILT_TABLE, forget_built, is_noted, rebuild};
-pub(crate) use observe::derived;
+pub(crate) use build::{BUILT_TABLE, is_recorded_built, rebuild, record_not_built};
+pub(crate) use index_write::index_updates;

@@ -1,12 +1,12 @@
 //! Reads through an index: first entries, then the rows that they point to.
 //!
-//! `walk` returns the entries, a few at a time; a search stops when the answer is complete. The rows of a partition are
+//! `entry_reader` returns the entries, a few at a time; a search stops when the answer is complete. The rows of a partition are
 //! read together, by name. A row goes to the sink like any other row, and the sink's filter decides whether it matches.
 //! So a superfluous entry costs only a read.
 
 use super::attached::AttachedIndex;
-use super::audit::{Audit, Group};
-use super::walk::{Entries, Hit, damaged};
+use super::entry_reader::{Entries, IndexEntry, damaged};
+use super::stale_entries::{CountingSink, StaleCheck};
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
 use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, left_of};
@@ -51,7 +51,7 @@ impl Database {
         let rows_left = command.rows_left();
         let page_left = command.page_rows;
         let mut searching =
-            Searching { database: self, command, search, index, request, probe, rows_left, page_left };
+            IndexRead { database: self, command, search, index, request, probe, rows_left, page_left };
         searching.run(sink)
     }
 
@@ -92,7 +92,7 @@ impl Database {
     }
 }
 
-struct Searching<'a> {
+struct IndexRead<'a> {
     database: &'a Database,
     command: &'a ReadCommand,
     search: &'a IndexSearch,
@@ -107,7 +107,7 @@ struct Searching<'a> {
 
 /// The current partition. Its entries may come in several chunks, and on several pages.
 #[derive(Clone)]
-struct Place {
+struct CurrentPartition {
     /// Its position in the ring.
     position: Vec<u8>,
     /// Rows left of its limit.
@@ -124,7 +124,7 @@ enum GroupEnd {
     Page(Resume),
 }
 
-impl Searching<'_> {
+impl IndexRead<'_> {
     fn run(&mut self, sink: &mut dyn RowSink) -> Result<ReadEnd> {
         let end = self.walk(sink)?;
         // If nothing was found because the table was truncated, no row determines how far the log must be durable: the
@@ -144,12 +144,12 @@ impl Searching<'_> {
         let mut chunk = ENTRIES_FIRST;
         let mut looked = 0;
         let resumed = self.command.resume.as_ref().filter(|resume| resume.clustering.is_some());
-        let mut place = resumed.map(|resume| Place {
+        let mut place = resumed.map(|resume| CurrentPartition {
             position: PartitionKey::new(resume.key.clone()).decorated,
             left: resume.rows_left_in_partition,
             is_begun: true,
         });
-        let mut audit = Audit::default();
+        let mut audit = StaleCheck::default();
         // The row of the last entry. A row may have several entries, and these may be in two chunks.
         let mut led_to: Option<(Vec<u8>, Vec<u8>)> = None;
         loop {
@@ -161,7 +161,7 @@ impl Searching<'_> {
             looked += hits.len() as u64;
             let last = hits.last().map(|hit| (hit.position.clone(), hit.clustering.clone()));
             let again = led_to.as_ref().map_or(0, |(position, clustering)| {
-                let is_again = |hit: &&Hit| {
+                let is_again = |hit: &&IndexEntry| {
                     hit.position == *position && (shape.is_of_partitions() || hit.clustering == *clustering)
                 };
                 hits.iter().take_while(is_again).count()
@@ -174,7 +174,7 @@ impl Searching<'_> {
                 rest = after;
                 let at_hand = match &mut place {
                     Some(known) if known.position == first.position => known,
-                    other => other.insert(Place {
+                    other => other.insert(CurrentPartition {
                         position: first.position.clone(),
                         left: self.command.limits.per_partition,
                         is_begun: false,
@@ -204,7 +204,7 @@ impl Searching<'_> {
         }
     }
 
-    fn end(&mut self, audit: Audit, end: ReadEnd) -> Result<ReadEnd> {
+    fn end(&mut self, audit: StaleCheck, end: ReadEnd) -> Result<ReadEnd> {
         let stale = audit.finish(self.database, &self.index, self.command, self.request)?;
         if let Some(probe) = self.probe.as_deref_mut() {
             probe.index_stale += stale;
@@ -215,10 +215,10 @@ impl Searching<'_> {
     /// Reads the rows of one partition that its entries point to.
     fn group(
         &mut self,
-        hits: &[Hit],
-        place: &mut Place,
+        hits: &[IndexEntry],
+        place: &mut CurrentPartition,
         sink: &mut dyn RowSink,
-        audit: &mut Audit,
+        audit: &mut StaleCheck,
     ) -> Result<GroupEnd> {
         let (command, shape) = (self.command, &self.index.shape);
         if place.left == 0 {
@@ -263,7 +263,7 @@ impl Searching<'_> {
         };
         // Taken after the entries were read, so that their rows are in this view.
         let view = self.database.view(&command.table)?;
-        let mut counting = Group::new(sink, shape, hits);
+        let mut counting = CountingSink::new(sink, shape, hits);
         let end = self.database.read(&base, &view, self.request, &mut counting, self.probe.as_deref_mut())?;
         self.rows_left = left_of(self.rows_left, counting.counted);
         self.page_left = self.page_left.map(|rows| rows.saturating_sub(counting.counted));
@@ -274,7 +274,7 @@ impl Searching<'_> {
             ReadEnd::Complete if self.rows_left == 0 || counting.is_over => Ok(GroupEnd::Complete),
             ReadEnd::Complete => {
                 if place.left > 0 {
-                    counting.tell(hits, audit);
+                    counting.add_suspects(hits, audit);
                 }
                 Ok(GroupEnd::GoOn)
             }

@@ -4,9 +4,9 @@
 //! address until the arena is dropped, which happens when the last reader of the memtable is gone.
 
 use super::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
-use crate::lanes::{Lanes, is_own};
+use crate::sharded::{Sharded, is_exclusive};
 use helenus_host::account::uncounted;
-use helenus_host::{HUGE_PAGE_BYTES, TaskHandle, renew};
+use helenus_host::{HUGE_PAGE_BYTES, TaskHandle, remap_as_huge_pages};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -83,7 +83,7 @@ impl MemoryAccount {
         let Some(mut chunk) = self.scattered() else { return false };
         chunk.is_gathered = true;
         // SAFETY: nobody has a piece of a spare chunk's memory, and the chunk was taken out of the list.
-        unsafe { renew(chunk.memory.as_ptr(), chunk.size) };
+        unsafe { remap_as_huge_pages(chunk.memory.as_ptr(), chunk.size) };
         self.0.spare.lock().push(chunk);
         true
     }
@@ -103,7 +103,7 @@ impl MemoryAccount {
         let mut chunk = Chunk::new(CHUNK_BYTES_MAX);
         chunk.is_gathered = true;
         // SAFETY: nobody has a piece of it yet, and it holds nothing.
-        unsafe { renew(chunk.memory.as_ptr(), chunk.size) };
+        unsafe { remap_as_huge_pages(chunk.memory.as_ptr(), chunk.size) };
         self.0.spare.lock().push(chunk);
         true
     }
@@ -157,7 +157,7 @@ impl MemoryAccount {
 /// A bump allocator for many threads. Consecutive allocations of a thread are adjacent.
 pub struct Arena {
     /// The chunks that are being filled, one for each thread (or group of threads that share a slot).
-    current: Lanes<AtomicPtr<Chunk>>,
+    current: Sharded<AtomicPtr<Chunk>>,
     chunks: Mutex<Vec<NonNull<Chunk>>>,
     reserved: AtomicUsize,
     account: MemoryAccount,
@@ -189,7 +189,7 @@ impl Arena {
     /// An empty arena whose memory is added to `account`.
     pub fn new(account: MemoryAccount) -> Arena {
         let reserved = AtomicUsize::new(0);
-        Arena { current: Lanes::default(), chunks: Mutex::new(Vec::new()), reserved, account }
+        Arena { current: Sharded::default(), chunks: Mutex::new(Vec::new()), reserved, account }
     }
 
     /// Bytes reserved from the system, which is what counts against the memory limit.
@@ -200,7 +200,7 @@ impl Arena {
     /// Uninitialised memory of `len` bytes, aligned to 8, valid until the arena is dropped.
     pub fn allocate(&self, len: usize) -> NonNull<u8> {
         let len = len.next_multiple_of(ALIGN);
-        let current = self.current.mine().load(Ordering::Acquire);
+        let current = self.current.of_this_thread().load(Ordering::Acquire);
         // SAFETY: `current` is null or a chunk of this arena, and chunks live as long as the arena.
         if let Some(found) = unsafe { current.as_ref() }.and_then(|chunk| chunk.take(len)) {
             return found;
@@ -238,8 +238,8 @@ impl Arena {
 
     fn allocate_in_new_chunk(&self, len: usize) -> NonNull<u8> {
         let mut chunks = self.chunks.lock();
-        let lane = self.current.mine();
-        let current = lane.load(Ordering::Acquire);
+        let cell = self.current.of_this_thread();
+        let current = cell.load(Ordering::Acquire);
         // SAFETY: as in `allocate`. Another thread may have added a chunk since.
         let previous = unsafe { current.as_ref() };
         if let Some(found) = previous.and_then(|chunk| chunk.take(len)) {
@@ -252,7 +252,7 @@ impl Arena {
         };
         let chunk = NonNull::from(Box::leak(Box::new(chunk)));
         chunks.push(chunk);
-        lane.store(chunk.as_ptr(), Ordering::Release);
+        cell.store(chunk.as_ptr(), Ordering::Release);
         found
     }
 
@@ -297,7 +297,7 @@ impl Chunk {
     /// Takes a piece of the chunk. Only the threads that share a slot of `Arena::current` call this for the same
     /// chunk.
     fn take(&self, len: usize) -> Option<NonNull<u8>> {
-        let at = if is_own() {
+        let at = if is_exclusive() {
             let at = self.used.load(Ordering::Relaxed);
             self.used.store(at + len, Ordering::Relaxed);
             at

@@ -10,8 +10,8 @@ mod cursor;
 mod partition;
 mod partition_map;
 mod prefetch;
-mod signposts;
 mod skiplist;
+mod sparse_index;
 mod store;
 mod sync;
 #[cfg(test)]
@@ -20,6 +20,6 @@ mod tests;
 pub use arena::MemoryAccount;
 pub use concurrent_map::{Concurrent, ConcurrentMap};
 pub use cursor::{CursorMemory, MemtableCursor, Selected};
-pub use partition::{Partition, PartitionTurn};
+pub use partition::{Partition, WriterLock};
 pub use partition_map::PartitionRef;
 pub use store::Memtable;

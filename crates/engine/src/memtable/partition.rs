@@ -31,7 +31,7 @@ use std::ptr::NonNull;
 /// One partition.
 #[derive(Default)]
 pub struct Partition {
-    turn: Mutex<()>,
+    writer_mutex: Mutex<()>,
     published: AtomicU64,
     /// The log position after the last write that readers see or are about to see, stored as a `LogPosition`.
     logged: AtomicU64,
@@ -112,12 +112,12 @@ pub(super) struct Point {
 
 /// Holds the partition lock.
 #[must_use = "a turn that is dropped at once keeps nobody out"]
-pub struct PartitionTurn<'a> {
+pub struct WriterLock<'a> {
     partition: &'a Partition,
     _held: MutexGuard<'a, ()>,
 }
 
-impl PartitionTurn<'_> {
+impl WriterLock<'_> {
     /// Whether this server timestamp is above those of all plain writes so far: a write that is applied later must
     /// have a later timestamp. If so, later writes are compared with this one.
     pub fn is_next(&self, stamped_us: i64) -> bool {
@@ -210,8 +210,8 @@ impl Partition {
     }
 
     /// Waits for the partition lock.
-    pub fn turn(&self) -> PartitionTurn<'_> {
-        PartitionTurn { partition: self, _held: self.turn.lock() }
+    pub fn writer_lock(&self) -> WriterLock<'_> {
+        WriterLock { partition: self, _held: self.writer_mutex.lock() }
     }
 
     /// The partition deletion as of a sequence number.
@@ -262,7 +262,7 @@ impl Partition {
 
     /// Prefetches the newest version of the first row: an overwritten row lies elsewhere in the arena than the
     /// partition.
-    pub(super) fn foresee_first(&self) {
+    pub(super) fn prefetch_first(&self) {
         const LINES_BEFORE: usize = 4;
         const LINE_BYTES: usize = 64;
         if let Some(node) = self.rows.first() {

@@ -35,9 +35,9 @@ const KEY_BYTES: usize = 64;
 const ENTRIES_AHEAD: usize = 8;
 /// For how many more entries a walk prefetches the first line, several at once. Each costs a TLB miss, and the
 /// processor handles several of those at the same time.
-const ENTRIES_SIGHTED: usize = 8;
+const ENTRIES_PREFETCHED: usize = 8;
 /// How many buckets ahead a walk prefetches a bucket.
-const BUCKETS_SIGHTED: usize = 8;
+const BUCKETS_PREFETCHED: usize = 8;
 /// How many buckets ahead a range read prefetches entries: few enough that they are still cached when it arrives.
 const BUCKETS_AHEAD: usize = 2;
 /// Leading bits of a token that choose the shard.
@@ -71,12 +71,12 @@ impl Entry {
     }
 
     /// Prefetches the entry with its key and first row, which lie side by side if they were created together.
-    fn foresee(&self) {
+    fn prefetch(&self) {
         prefetch_lines(std::ptr::from_ref(self).wrapping_byte_sub(KEY_BYTES), ENTRY_LINES);
     }
 
     /// Prefetches the first cache line of the entry.
-    fn sight(&self) {
+    fn prefetch_first_line(&self) {
         prefetch_lines(std::ptr::from_ref(self), 1);
     }
 
@@ -116,13 +116,13 @@ pub(super) struct PartitionMap {
 /// The state of a map's only writer. It is kept away from the fields that readers use, so that its changes do not
 /// invalidate their cache lines.
 #[derive(Default)]
-pub(super) struct Maker {
+pub(super) struct MapWriter {
     /// Number of entries in the map.
     len: usize,
 }
 
 /// An entry that did not fit its bucket.
-struct Rest(NonNull<Entry>);
+struct Overflow(NonNull<Entry>);
 
 struct Directory {
     bits: u32,
@@ -130,7 +130,7 @@ struct Directory {
     buckets: NonNull<Bucket>,
     /// In a directory of several segments: the start of each.
     segments: NonNull<NonNull<Bucket>>,
-    rest: SkipList<Rest>,
+    rest: SkipList<Overflow>,
 }
 
 /// Buckets of a segment, which fills a chunk of the arena (a huge page), because writes access random buckets.
@@ -165,7 +165,7 @@ impl PartitionMap {
     }
 
     /// Prefetches the bucket of a token.
-    pub(super) fn foresee(&self, token: Token) {
+    pub(super) fn prefetch(&self, token: Token) {
         if let Some(directory) = self.directory() {
             prefetch_lines(directory.bucket(directory.bucket_of(token)), BUCKET_LINES);
         }
@@ -175,7 +175,7 @@ impl PartitionMap {
     /// are the same in every call.
     pub(super) fn insert(
         &self,
-        maker: &mut Maker,
+        maker: &mut MapWriter,
         arena: &Arena,
         token: Token,
         key: &[u8],
@@ -206,24 +206,24 @@ impl PartitionMap {
         let mut here: Vec<(Token, &Entry)> = Vec::with_capacity(BUCKET_ENTRIES);
         // The next entries, whose memory is being prefetched.
         let mut ahead: VecDeque<&Entry> =
-            VecDeque::with_capacity(ENTRIES_AHEAD + ENTRIES_SIGHTED + 2 * BUCKET_ENTRIES);
+            VecDeque::with_capacity(ENTRIES_AHEAD + ENTRIES_PREFETCHED + 2 * BUCKET_ENTRIES);
         let mut step = |ahead: &mut VecDeque<&'a Entry>| {
             // One entry at a time: the processor has a limited number of memory requests under way.
             if let Some(entry) = ahead.get(ENTRIES_AHEAD) {
-                entry.foresee();
+                entry.prefetch();
             }
             if let Some(entry) = ahead.get(ENTRIES_AHEAD / 2) {
-                entry.partition.foresee_first();
+                entry.partition.prefetch_first();
             }
             ahead.pop_front().map_or(Ok(()), &mut *each)
         };
         for number in 0..directory.buckets() {
-            directory.sight(number + BUCKETS_SIGHTED);
+            directory.prefetch_bucket(number + BUCKETS_PREFETCHED);
             directory.gather(number, &mut here);
             here.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.cmp(other.1)));
             ahead.extend(here.iter().map(|(_, entry)| *entry));
-            if ahead.len() > ENTRIES_AHEAD + ENTRIES_SIGHTED {
-                ahead.range(ENTRIES_AHEAD..).for_each(|entry| entry.sight());
+            if ahead.len() > ENTRIES_AHEAD + ENTRIES_PREFETCHED {
+                ahead.range(ENTRIES_AHEAD..).for_each(|entry| entry.prefetch_first_line());
                 while ahead.len() > ENTRIES_AHEAD {
                     step(&mut ahead)?;
                 }
@@ -247,7 +247,7 @@ impl PartitionMap {
         let found = directory.least(first, Some(*place));
         found.or_else(|| {
             (first + 1..directory.buckets()).find_map(|number| {
-                directory.foresee(number + BUCKETS_AHEAD);
+                directory.prefetch_entries(number + BUCKETS_AHEAD);
                 directory.least(number, None)
             })
         })
@@ -335,16 +335,16 @@ impl Directory {
     }
 
     /// Prefetches a bucket.
-    fn sight(&self, number: usize) {
+    fn prefetch_bucket(&self, number: usize) {
         if number < self.buckets() {
             prefetch_lines(self.bucket(number), BUCKET_LINES);
         }
     }
 
     /// Prefetches the entries of a bucket.
-    fn foresee(&self, number: usize) {
+    fn prefetch_entries(&self, number: usize) {
         if number < self.buckets() {
-            self.bucket(number).slots().for_each(|(_, entry)| entry.foresee());
+            self.bucket(number).slots().for_each(|(_, entry)| entry.prefetch());
         }
     }
 
@@ -360,7 +360,7 @@ impl Directory {
             slot.store(std::ptr::from_ref(entry).cast_mut(), Ordering::Relaxed);
             bucket.count.store(count + 1, Ordering::Release);
         } else {
-            self.rest.find_or_insert(arena, entry.decorated(), || Rest(NonNull::from(entry)));
+            self.rest.find_or_insert(arena, entry.decorated(), || Overflow(NonNull::from(entry)));
             bucket.beside.fetch_add(1, Ordering::Release);
         }
     }
@@ -481,7 +481,7 @@ mod tests {
     /// Fills a map and a model with keys of these tokens, each shifted to begin with four zero bits, and compares
     /// them.
     fn check(tokens: impl Iterator<Item = u64>) {
-        let (arena, map, mut maker) = (Arena::default(), PartitionMap::default(), Maker::default());
+        let (arena, map, mut maker) = (Arena::default(), PartitionMap::default(), MapWriter::default());
         let mut model = BTreeMap::new();
         let decorated = |token, key: &[u8]| {
             let mut out = Vec::new();

@@ -7,13 +7,13 @@
 //!    nodes added later; versions (see `partition`) hide such nodes in both directions anyway.
 //! 4. Keys and nodes keep their address until the arena is dropped.
 //!
-//! A long list also has a sparse index (see `signposts`) of some of its nodes, so that a search starts near its target.
+//! A long list also has a sparse index (see `index`) of some of its nodes, so that a search starts near its target.
 //!
 //! The caller of `find_or_insert` must hold the partition's (or shard's) lock: that makes it the only writer.
 
 use super::arena::Arena;
 use super::prefetch;
-use super::signposts::Signposts;
+use super::sparse_index::SparseIndex;
 use super::sync::{AtomicPtr, AtomicU32, Ordering};
 use helenus_host::prefetch_lines;
 use std::cell::UnsafeCell;
@@ -25,15 +25,15 @@ use std::ptr::{NonNull, null_mut};
 const HEIGHT_MAX: usize = 12;
 /// The sparse index holds about every sixteenth node: of nodes added in key order exactly each sixteenth, of others
 /// those of at least this height.
-const POSTED_HEIGHT: usize = 3;
-const POSTED_DISTANCE: u32 = 16;
+const INDEXED_HEIGHT: usize = 3;
+const INDEXED_DISTANCE: u32 = 16;
 /// The length of the list at which the index is built.
-const POSTED_LEN: usize = 256;
+const INDEXED_LEN: usize = 256;
 /// Nodes that a search visits from an index entry on before it falls back to a search from the head. The index
 /// compares only the first bytes of keys.
 const STEPS_MAX: usize = 64;
 /// Levels below the current one on which a search prefetches the next node.
-const FORESEEN: usize = 2;
+const PREFETCHED: usize = 2;
 
 /// An ordered map of arena nodes.
 pub struct SkipList<V> {
@@ -42,7 +42,7 @@ pub struct SkipList<V> {
     /// State of the random generator for node heights, and its seed.
     random: AtomicU32,
     /// Index and finger; null while the list is tiny.
-    beside: AtomicPtr<Beside<V>>,
+    beside: AtomicPtr<Acceleration<V>>,
     len: AtomicU32,
 }
 
@@ -50,12 +50,12 @@ pub struct SkipList<V> {
 type Predecessors<V> = [*mut Node<V>; HEIGHT_MAX];
 
 /// The structures that speed up searches in longer lists.
-struct Beside<V> {
-    signposts: Signposts<Node<V>>,
+struct Acceleration<V> {
+    index: SparseIndex<Node<V>>,
     /// Used by the writer: the predecessors of the last insertion.
     finger: UnsafeCell<Predecessors<V>>,
     /// Used by the writer: nodes added in order since the last one that was indexed.
-    unposted: AtomicU32,
+    unindexed: AtomicU32,
 }
 
 struct Tower<V> {
@@ -147,8 +147,8 @@ impl<'a, V> NodeRef<'a, V> {
     /// Prefetches the nodes that a search at this node would reach when it goes down from `level`, so that they arrive
     /// together with the next node on the level.
     #[inline(always)]
-    fn foresee(self, level: usize) {
-        for below in level.saturating_sub(FORESEEN)..level {
+    fn prefetch(self, level: usize) {
+        for below in level.saturating_sub(PREFETCHED)..level {
             // SAFETY: a node has every level below one that it was found on.
             prefetch_lines(unsafe { Node::next(self.node, below) }.load(Ordering::Relaxed), 1);
         }
@@ -206,13 +206,13 @@ impl<V> SkipList<V> {
 
     /// As `before`. `BACKWARDS` means that the caller then reads towards lower keys.
     fn find_before<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
-        self.before_from_signpost::<BACKWARDS>(key).or_else(|| self.before_from_head(key))
+        self.before_from_index::<BACKWARDS>(key).or_else(|| self.before_from_head(key))
     }
 
     /// As `find_before`; also `None` if the index leads to no node near the key.
     #[inline]
-    fn before_from_signpost<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
-        let (node, next) = self.beside()?.signposts.before(key)?;
+    fn before_from_index<const BACKWARDS: bool>(&self, key: &[u8]) -> Option<NodeRef<'_, V>> {
+        let (node, next) = self.acceleration()?.index.before(key)?;
         // A backward read starts at the index entry above the key and prefetches downwards.
         if let Some(behind) = NodeRef::new(next).filter(|_| BACKWARDS) {
             prefetch::towards(behind.node, node.as_ptr());
@@ -250,7 +250,7 @@ impl<V> SkipList<V> {
                 match NodeRef::new(next) {
                     Some(next) if next.is_below(key) => {
                         found = Some(next);
-                        next.foresee(level);
+                        next.prefetch(level);
                     }
                     _ => break,
                 }
@@ -337,7 +337,7 @@ impl<V> SkipList<V> {
     fn find_predecessors(&self, key: &[u8], before: &mut Predecessors<V>) {
         let height = self.height();
         // SAFETY: only the writer uses the finger, and the writer calls this.
-        let finger = self.beside().map(|beside| unsafe { &*beside.finger.get() });
+        let finger = self.acceleration().map(|beside| unsafe { &*beside.finger.get() });
         let brackets = |finger: &Predecessors<V>, level: usize| {
             let after = NodeRef::new(finger[level]).is_none_or(|node: NodeRef<'_, V>| node.key() < key);
             // SAFETY: a finger node of a level has that level.
@@ -372,7 +372,7 @@ impl<V> SkipList<V> {
                 match NodeRef::new(next) {
                     Some(next) if next.is_below(key) => {
                         found = Some(next);
-                        next.foresee(level);
+                        next.prefetch(level);
                     }
                     _ => break,
                 }
@@ -386,41 +386,42 @@ impl<V> SkipList<V> {
         const TINY: usize = 16;
         let mut finger = *before;
         finger[..height].fill(node.node.as_ptr());
-        let Some(beside) = self.beside() else {
+        let Some(beside) = self.acceleration() else {
             if self.len() >= TINY {
                 let finger = UnsafeCell::new(finger);
-                let (signposts, unposted) = (Signposts::default(), AtomicU32::new(0));
-                let beside = arena.place(Beside { signposts, finger, unposted });
+                let (index, unindexed) = (SparseIndex::default(), AtomicU32::new(0));
+                let beside = arena.place(Acceleration { index, finger, unindexed });
                 self.beside.store(beside.as_ptr(), Ordering::Release);
             }
             return;
         };
         // SAFETY: only the writer uses the finger; it calls this and holds no other reference to the finger.
         let last = unsafe { std::mem::replace(&mut *beside.finger.get(), finger) }[0];
-        if self.len() == POSTED_LEN {
-            self.post_all(arena, beside);
-        } else if self.len() > POSTED_LEN {
+        if self.len() == INDEXED_LEN {
+            self.index_all(arena, beside);
+        } else if self.len() > INDEXED_LEN {
             // The new node is right after or right before the last one.
             let next = node.next().map_or(null_mut(), |next| next.node.as_ptr());
             let is_in_order = before[0] == last || next == last;
-            let unposted = beside.unposted.load(Ordering::Relaxed) + u32::from(is_in_order);
-            let is_posted = if is_in_order { unposted >= POSTED_DISTANCE } else { height >= POSTED_HEIGHT };
-            beside.unposted.store(if is_posted { 0 } else { unposted }, Ordering::Relaxed);
+            let unindexed = beside.unindexed.load(Ordering::Relaxed) + u32::from(is_in_order);
+            let is_posted =
+                if is_in_order { unindexed >= INDEXED_DISTANCE } else { height >= INDEXED_HEIGHT };
+            beside.unindexed.store(if is_posted { 0 } else { unindexed }, Ordering::Relaxed);
             if is_posted {
-                beside.signposts.add(arena, node.key(), node.node);
+                beside.index.add(arena, node.key(), node.node);
             }
         }
     }
 
     /// Adds every sixteenth of the existing nodes to the index.
-    fn post_all(&self, arena: &Arena, beside: &Beside<V>) {
+    fn index_all(&self, arena: &Arena, beside: &Acceleration<V>) {
         let nodes = std::iter::successors(self.first(), |node| node.next());
-        for node in nodes.step_by(POSTED_DISTANCE as usize) {
-            beside.signposts.add(arena, node.key(), node.node);
+        for node in nodes.step_by(INDEXED_DISTANCE as usize) {
+            beside.index.add(arena, node.key(), node.node);
         }
     }
 
-    fn beside(&self) -> Option<&Beside<V>> {
+    fn acceleration(&self) -> Option<&Acceleration<V>> {
         // SAFETY: null or in the arena, written before it was published.
         unsafe { self.beside.load(Ordering::Acquire).as_ref() }
     }

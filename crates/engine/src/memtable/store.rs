@@ -4,11 +4,11 @@
 //! creation of a partition locks its shard.
 
 use super::arena::{Arena, MemoryAccount};
-use super::partition::{ApplyScratch, PartitionTurn};
-use super::partition_map::{Entry, Maker, PartitionMap, PartitionRef, SHARD_BITS};
+use super::partition::{ApplyScratch, WriterLock};
+use super::partition_map::{Entry, MapWriter, PartitionMap, PartitionRef, SHARD_BITS};
+use crate::check_mutation::TimeRange;
 use crate::commitlog::LogPosition;
-use crate::lanes::{self, Lanes, Line};
-use crate::storable::Extent;
+use crate::sharded::{self, CacheLine, Sharded};
 use helenus_model::byte_comparable;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::mutation::PartitionUpdate;
@@ -31,8 +31,8 @@ pub struct Memtable {
     /// In ring order.
     shards: [PartitionMap; SHARDS],
     /// The state and lock of each shard's writer.
-    makers: [Line<Mutex<Maker>>; SHARDS],
-    stats: Lanes<Stats>,
+    makers: [CacheLine<Mutex<MapWriter>>; SHARDS],
+    stats: Sharded<Stats>,
     /// Whether anything was applied.
     is_dirty: AtomicBool,
 }
@@ -94,7 +94,7 @@ impl Memtable {
             arena: Arena::new(account.clone()),
             shards: Default::default(),
             makers: Default::default(),
-            stats: Lanes::default(),
+            stats: Sharded::default(),
             is_dirty: AtomicBool::new(false),
         }
     }
@@ -122,21 +122,21 @@ thread_local! {
 impl Memtable {
     /// Locks the partition and applies changes to it. `extent` comes from the check of these changes; checked changes
     /// can always be applied. They are in the log already.
-    pub(crate) fn apply(&self, update: &PartitionUpdate, token: Token, extent: &Extent) {
-        let partition = self.place(token, &update.key);
-        let turn = partition.content().turn();
+    pub(crate) fn apply(&self, update: &PartitionUpdate, token: Token, extent: &TimeRange) {
+        let partition = self.get_or_create(token, &update.key);
+        let turn = partition.content().writer_lock();
         self.apply_in(&turn, partition, update, (extent, LogPosition::START));
     }
 
     /// The partition of a write; created if it does not exist.
-    pub fn place(&self, token: Token, key: &[u8]) -> PartitionRef<'_> {
+    pub fn get_or_create(&self, token: Token, key: &[u8]) -> PartitionRef<'_> {
         SCRATCH.with_borrow_mut(|(_, decorated)| {
-            PartitionRef::new(self.partition_or_new(decorated, token, key, self.stats.mine()))
+            PartitionRef::new(self.partition_or_new(decorated, token, key, self.stats.of_this_thread()))
         })
     }
 
     /// Whether this server timestamp is above those of all plain writes before it.
-    pub fn is_next(&self, turn: &PartitionTurn<'_>, stamped_us: i64) -> bool {
+    pub fn is_next(&self, turn: &WriterLock<'_>, stamped_us: i64) -> bool {
         stamped_us > self.begins_behind_us && turn.is_next(stamped_us)
     }
 
@@ -144,19 +144,19 @@ impl Memtable {
     /// `logged`.
     pub(crate) fn apply_in(
         &self,
-        _turn: &PartitionTurn<'_>,
+        _turn: &WriterLock<'_>,
         partition: PartitionRef<'_>,
         update: &PartitionUpdate,
-        (extent, logged): (&Extent, LogPosition),
+        (extent, logged): (&TimeRange, LogPosition),
     ) {
         SCRATCH.with_borrow_mut(|(scratch, _)| {
-            let stats = self.stats.mine();
+            let stats = self.stats.of_this_thread();
             stats.observe(extent);
             let changes = (&update.changes, logged);
             let applied = partition.content().apply(&self.arena, &update.table, changes, scratch);
             let Ok(added) = applied else { unreachable!("changes are checked before they are logged") };
-            lanes::add(&stats.rows, added);
-            lanes::add(&stats.writes, 1);
+            sharded::add(&stats.rows, added);
+            sharded::add(&stats.writes, 1);
             if !self.is_dirty.load(Ordering::Relaxed) {
                 self.is_dirty.store(true, Ordering::Release);
             }
@@ -168,7 +168,7 @@ impl Memtable {
 
     /// Prefetches the memory in which the partition of this token is looked up, for a write that follows.
     pub fn prefetch(&self, token: Token) {
-        self.shards[shard_of(token)].foresee(token);
+        self.shards[shard_of(token)].prefetch(token);
     }
 
     /// Whether nothing was applied yet.
@@ -249,7 +249,7 @@ impl Memtable {
         }
         decorated.clear();
         byte_comparable::decorated_key(token, key, decorated);
-        lanes::add(&stats.partitions, 1);
+        sharded::add(&stats.partitions, 1);
         shard.insert(&mut maker, &self.arena, token, key, decorated)
     }
 }
@@ -260,7 +260,7 @@ fn shard_of(token: Token) -> usize {
 }
 
 impl Stats {
-    fn observe(&self, seen: &Extent) {
+    fn observe(&self, seen: &TimeRange) {
         // A write with a lower timestamp than all before it is rare.
         if seen.timestamp_us_min < self.timestamp_us_min.load(Ordering::Relaxed) {
             self.timestamp_us_min.fetch_min(seen.timestamp_us_min, Ordering::Relaxed);

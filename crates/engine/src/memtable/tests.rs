@@ -3,7 +3,7 @@
 //! Small under Miri, which checks every access to the arena on the way.
 
 use super::{MemoryAccount, Memtable, MemtableCursor, PartitionRef, Selected};
-use crate::storable::check;
+use crate::check_mutation::check;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Slice};

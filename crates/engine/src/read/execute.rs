@@ -44,7 +44,7 @@ pub fn execute(
             read_range(&mut progress, range, view, sink, (scratch, probe.as_deref_mut()))
         }
     };
-    (scratch.rows_passed, scratch.tombstones_passed) = (progress.rows_in_page, progress.tombstones);
+    (scratch.rows_returned, scratch.tombstones_passed) = (progress.rows_in_page, progress.tombstones);
     if let Some(probe) = probe {
         probe.reads += 1;
         probe.touched.add(&scratch.cx.touched);

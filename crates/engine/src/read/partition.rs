@@ -2,7 +2,7 @@
 
 use super::command::{ReadCommand, Resume, left_of};
 use super::scratch::ReadScratch;
-use super::sink::{RowSink, Taken, TombstoneLimit};
+use super::sink::{RowOutcome, RowSink, TombstoneLimit};
 use super::source::AnySource;
 use crate::error::{Error, Result};
 use helenus_host::account;
@@ -11,7 +11,7 @@ use helenus_model::cell::Cell;
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::merge::Merge;
 use helenus_model::row::RowView;
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
@@ -35,7 +35,7 @@ pub(super) struct Progress<'a> {
     pub(super) tombstones: u64,
     /// The most dead rows and markers before the read fails.
     pub(super) tombstone_limit: Option<TombstoneLimit>,
-    /// Where the count for `tombstone_limit` last restarted: the number of the group of `TombstoneLimit::rows` rows,
+    /// Where the count for `tombstone_limit` last restarted: the number of the group of `TombstoneLimit::batch` rows,
     /// and the tombstones passed before it.
     pub(super) counted_from: (u64, u64),
     /// Called from time to time; an error ends the read (deadline, cancellation).
@@ -54,7 +54,7 @@ pub(super) enum PartitionEnd {
 
 /// Counters of one partition, which `settle` adds to `Progress` from time to time.
 #[derive(Default)]
-struct Pace {
+struct PartitionCounters {
     /// Rows of the partition counted in this page.
     given: u64,
     /// Most rows of the partition: its limit minus the rows of earlier pages.
@@ -122,7 +122,7 @@ impl Progress<'_> {
         sink.partition(key, has_static.then(|| found.static_row.view()))?;
         cx.leave(merging);
         let most = left.unwrap_or(self.command.limits.per_partition);
-        let mut pace = Pace { most, continues: left.is_some(), ..Pace::default() };
+        let mut pace = PartitionCounters { most, continues: left.is_some(), ..PartitionCounters::default() };
         self.look(None, &mut pace, sink)?;
         // A file that was opened before a column was dropped still returns the column's values, which must not make a
         // row alive. Rows selected by name come one at a time anyway.
@@ -138,7 +138,7 @@ impl Progress<'_> {
                     }
                 }
                 // Rows that only one source has and no deletion covers bypass the merge.
-                if let Some(source) = merge.sole() {
+                if let Some(source) = merge.only_source() {
                     let mut left = Ok(None);
                     let flow = source.plain_rows(cx, |row, data, cx| {
                         let element = Unfiltered::Row(RowView { row, data });
@@ -173,9 +173,9 @@ impl Progress<'_> {
         }
         self.settle(&mut pace);
         match sink.partition_end(pace.given.max(u64::from(pace.continues)))? {
-            Taken::Counted => self.rows_in_page += 1,
-            Taken::EndRead => return Ok(PartitionEnd::ReadComplete),
-            Taken::Skipped | Taken::EndPartition => {}
+            RowOutcome::Counted => self.rows_in_page += 1,
+            RowOutcome::EndRead => return Ok(PartitionEnd::ReadComplete),
+            RowOutcome::Skipped | RowOutcome::EndPartition => {}
         }
         if self.rows_in_page >= self.rows_max {
             return Ok(PartitionEnd::ReadComplete);
@@ -192,15 +192,17 @@ impl Progress<'_> {
         &mut self,
         merge: &mut Merge<AnySource>,
         key: &[u8],
-        pace: &mut Pace,
+        pace: &mut PartitionCounters,
         sink: &mut dyn RowSink,
         cx: &mut ReadContext,
     ) -> Result<ControlFlow<Option<PartitionEnd>>> {
-        while let Some(runs) = sink.runs() {
-            let Some(source) = merge.sole() else { break };
-            let Some(run) = source.run(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else { break };
+        while let Some(runs) = sink.batches() {
+            let Some(source) = merge.only_source() else { break };
+            let Some(run) = source.batch(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else {
+                break;
+            };
             let merging = cx.enter(Stage::Sink);
-            let is_counted = runs.rows(&run)?;
+            let is_counted = runs.batch(&run)?;
             cx.leave(merging);
             let rows = run.len() as u64;
             *if is_counted { &mut pace.counted } else { &mut pace.skipped } += rows;
@@ -225,7 +227,7 @@ impl Progress<'_> {
     fn offer(
         &mut self,
         element: Unfiltered<'_>,
-        pace: &mut Pace,
+        pace: &mut PartitionCounters,
         sink: &mut dyn RowSink,
         cx: &mut ReadContext,
     ) -> Result<After> {
@@ -248,8 +250,8 @@ impl Progress<'_> {
         let taken = sink.row(row)?;
         cx.leave(merging);
         match taken {
-            Taken::Counted => pace.counted += 1,
-            Taken::Skipped => pace.skipped += 1,
+            RowOutcome::Counted => pace.counted += 1,
+            RowOutcome::Skipped => pace.skipped += 1,
             _ => return self.look(Some(taken), pace, sink),
         }
         pace.left -= 1;
@@ -275,7 +277,12 @@ impl Progress<'_> {
 
     /// Checks every condition that ends a read, and computes the number of rows until the next check.
     #[inline(never)]
-    fn look(&mut self, taken: Option<Taken>, pace: &mut Pace, sink: &dyn RowSink) -> Result<After> {
+    fn look(
+        &mut self,
+        taken: Option<RowOutcome>,
+        pace: &mut PartitionCounters,
+        sink: &dyn RowSink,
+    ) -> Result<After> {
         self.settle(pace);
         pace.looked += 1;
         if pace.looked >= ROWS_PER_LOOK {
@@ -283,11 +290,11 @@ impl Progress<'_> {
             (self.interrupt)()?;
         }
         match taken {
-            Some(Taken::EndPartition) => {
+            Some(RowOutcome::EndPartition) => {
                 self.rows_filtered += 1;
                 return Ok(After::Leave);
             }
-            Some(Taken::EndRead) => {
+            Some(RowOutcome::EndRead) => {
                 self.rows_filtered += 1;
                 return Ok(After::End(EndsAt::Complete));
             }
@@ -309,7 +316,7 @@ impl Progress<'_> {
     }
 
     /// Moves the counters of `pace` to the totals.
-    fn settle(&mut self, pace: &mut Pace) {
+    fn settle(&mut self, pace: &mut PartitionCounters) {
         let (counted, skipped) = (std::mem::take(&mut pace.counted), std::mem::take(&mut pace.skipped));
         self.rows_in_page += counted;
         self.rows_filtered += skipped;
@@ -318,7 +325,13 @@ impl Progress<'_> {
     }
 
     #[cold]
-    fn ended(&self, ends: EndsAt, key: &[u8], at: impl FnOnce() -> Vec<u8>, pace: &Pace) -> PartitionEnd {
+    fn ended(
+        &self,
+        ends: EndsAt,
+        key: &[u8],
+        at: impl FnOnce() -> Vec<u8>,
+        pace: &PartitionCounters,
+    ) -> PartitionEnd {
         match ends {
             EndsAt::Complete => PartitionEnd::ReadComplete,
             EndsAt::Page => PartitionEnd::Page(self.resume(key, Some(at()), left_of(pace.most, pace.given))),
@@ -341,7 +354,7 @@ impl Progress<'_> {
     }
 
     /// The byte-comparable position of the last row of a row batch.
-    fn position_of_last(&self, run: &RowRun<'_>) -> Vec<u8> {
+    fn position_of_last(&self, run: &RowBatch<'_>) -> Vec<u8> {
         let mut position = Vec::new();
         let last = run.rows().next_back().unwrap_or_default();
         self.encode(last.iter().take(run.clustering).map(|value| Some(run.bytes(value))), &mut position);

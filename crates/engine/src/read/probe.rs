@@ -43,7 +43,7 @@ impl SkipReason {
     ];
 
     /// The reason in words, as EXPLAIN, traces and `profile` show it.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             SkipReason::KeyRange => "key range",
             SkipReason::BloomFilter => "Bloom filter",
@@ -57,7 +57,7 @@ impl SkipReason {
 
 /// How often one SSTable was read and skipped, counted by partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableSeen {
+pub struct SsTableCounts {
     /// Its name.
     pub descriptor: Descriptor,
     /// Bytes of all its components.
@@ -69,9 +69,9 @@ pub struct TableSeen {
     skipped: [u64; SkipReason::ALL.len()],
 }
 
-impl TableSeen {
-    fn new(table: &SsTable) -> TableSeen {
-        TableSeen {
+impl SsTableCounts {
+    fn new(table: &SsTable) -> SsTableCounts {
+        SsTableCounts {
             descriptor: *table.descriptor(),
             size_bytes: table.size_on_disk(),
             partitions: table.partition_count(),
@@ -92,7 +92,7 @@ impl TableSeen {
 }
 
 /// The most SSTables that a probe lists one by one. Further ones count only in the sums.
-pub const TABLES_SEEN_MAX: usize = 1024;
+pub const SSTABLES_LISTED_MAX: usize = 1024;
 
 /// Counts of one or more reads, and of the writes of the same statement.
 #[derive(Clone, Debug, Default)]
@@ -107,8 +107,8 @@ pub struct Probe {
     pub sstables: u64,
     /// SSTables skipped, summed over partitions.
     pub sstables_skipped: u64,
-    /// The SSTables of the table one by one, newest data first, at most `TABLES_SEEN_MAX`.
-    pub tables: Vec<TableSeen>,
+    /// The SSTables of the table one by one, newest data first, at most `SSTABLES_LISTED_MAX`.
+    pub tables: Vec<SsTableCounts>,
     /// Blocks and bytes that the sources touched.
     pub touched: Touched,
     /// Rows that the sink counted.
@@ -173,9 +173,9 @@ impl Probe {
         let descriptor = table.descriptor();
         let place = match self.tables.iter().position(|seen| seen.descriptor == *descriptor) {
             Some(place) => place,
-            None if self.tables.len() >= TABLES_SEEN_MAX => return,
+            None if self.tables.len() >= SSTABLES_LISTED_MAX => return,
             None => {
-                self.tables.push(TableSeen::new(table));
+                self.tables.push(SsTableCounts::new(table));
                 self.tables.len() - 1
             }
         };

@@ -25,7 +25,7 @@ pub struct ReadScratch {
     #[expect(clippy::vec_box, reason = "memories move between here and cursors, which hold them boxed")]
     pub(super) cursors: Vec<Box<CursorMemory>>,
     /// Rows that the last read returned.
-    pub(crate) rows_passed: u64,
+    pub(crate) rows_returned: u64,
     /// Dead rows and markers that the last read passed.
     pub(crate) tombstones_passed: u64,
     /// The log position that covers all writes that the read has seen in memtables.
@@ -46,7 +46,10 @@ impl ReadScratch {
         let new = || Merge::new(table.clone(), reversed, DeletionTime::LIVE, Vec::new());
         let merge = self.merge.get_or_insert_with(new);
         merge.restart(table, reversed, *deletion, sources);
-        begun.drain(..).enumerate().for_each(|(index, has_element)| merge.has_begun(index, has_element));
+        begun
+            .drain(..)
+            .enumerate()
+            .for_each(|(index, has_element)| merge.set_first_element(index, has_element));
     }
 
     /// Moves the sources back from the merge, if it has any.

@@ -4,11 +4,11 @@ use super::command::Resume;
 use crate::commitlog::Ticket;
 use crate::error::Result;
 use helenus_model::row::RowView;
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 
 /// What a sink did with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum RowOutcome {
     /// The row is part of the answer and counts against the limits.
     Counted,
     /// A filter refused the row.
@@ -35,16 +35,16 @@ pub trait RowSink {
     fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> Result<()>;
 
     /// A row of the current partition.
-    fn row(&mut self, row: RowView<'_>) -> Result<Taken>;
+    fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome>;
 
     /// The sink as a receiver of row batches, if it takes them at the moment. Asked again before each batch.
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         None
     }
 
-    /// The partition is finished; `rows` of its rows were counted, at least 1 if an earlier page has begun it. A sink
+    /// The partition is finished; `batch` of its rows were counted, at least 1 if an earlier page has begun it. A sink
     /// can add the row that consists of a static row alone.
-    fn partition_end(&mut self, rows: u64) -> Result<Taken>;
+    fn partition_end(&mut self, rows: u64) -> Result<RowOutcome>;
 
     /// The read, or this page of it, is over; receives the rows counted, and the dead rows and range tombstones passed.
     fn passed(&mut self, _rows: u64, _tombstones: u64) {}
@@ -70,10 +70,10 @@ pub trait RowSink {
 
 /// Receives batches of rows that hold nothing but values, which saves most of the cost per row. Other rows come through
 /// `RowSink::row`, in order with the batches.
-pub trait RunSink {
+pub trait BatchSink {
     /// Rows of the current partition, with columns that the table has. Returns whether they count against the limits:
     /// all of them or none.
-    fn rows(&mut self, run: &RowRun<'_>) -> Result<bool>;
+    fn batch(&mut self, run: &RowBatch<'_>) -> Result<bool>;
 }
 
 /// How a read ended.

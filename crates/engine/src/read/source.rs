@@ -4,7 +4,7 @@
 //! is read. The probe records each skipped table with the reason.
 
 use super::command::{PartitionKey, ReadCommand};
-use super::newest::{Newest, is_of_one_row};
+use super::newest_row::{NewestRow, can_stop_early};
 use super::probe::{Probe, SkipReason};
 use super::scratch::ReadScratch;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use helenus_model::filter::ClusteringFilter;
 use helenus_model::packed;
 use helenus_model::reconcile::{filter_row, merge_rows};
 use helenus_model::row::{RowBuf, RowView};
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
@@ -65,11 +65,11 @@ impl AnySource {
 
     /// Advances over up to `most` rows at once and returns them as a row batch, if they hold nothing but values.
     /// Returns `None` if other rows come next, which `plain_rows` and `advance` handle.
-    pub(super) fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
+    pub(super) fn batch(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowBatch<'_>>> {
         Ok(match self {
             AnySource::Memtable(_) => None,
-            AnySource::Table(reader) => reader.run(most, cx)?,
-            AnySource::Scan(scan) => scan.run(most, cx)?,
+            AnySource::Table(reader) => reader.batch(most, cx)?,
+            AnySource::Scan(scan) => scan.batch(most, cx)?,
         })
     }
 }
@@ -87,23 +87,23 @@ impl Source<ReadContext> for AnySource {
     }
 
     #[inline]
-    fn park(&mut self) -> usize {
+    fn release_bytes(&mut self) -> usize {
         match self {
             AnySource::Memtable(_) => 0,
-            AnySource::Table(reader) => reader.park(),
-            AnySource::Scan(scan) => scan.park(),
+            AnySource::Table(reader) => reader.release_bytes(),
+            AnySource::Scan(scan) => scan.release_bytes(),
         }
     }
 
-    fn unpark(
+    fn reload(
         &mut self,
         expected: usize,
         cx: &mut ReadContext,
     ) -> std::result::Result<(), helenus_sstable::Error> {
         match self {
             AnySource::Memtable(_) => Ok(()),
-            AnySource::Table(reader) => reader.unpark(expected, cx),
-            AnySource::Scan(scan) => scan.unpark(expected, cx),
+            AnySource::Table(reader) => reader.reload(expected, cx),
+            AnySource::Scan(scan) => scan.reload(expected, cx),
         }
     }
 
@@ -126,7 +126,7 @@ pub(super) struct PartitionSources {
     /// One entry for each source that was already advanced to its first element: whether it has one. Later sources have
     /// not begun.
     pub(super) begun: Vec<bool>,
-    newest: Newest,
+    newest: NewestRow,
 }
 
 impl Default for PartitionSources {
@@ -136,7 +136,7 @@ impl Default for PartitionSources {
             deletion: DeletionTime::LIVE,
             static_row: RowBuf::default(),
             begun: Vec::new(),
-            newest: Newest::default(),
+            newest: NewestRow::default(),
         }
     }
 }
@@ -211,7 +211,7 @@ pub(super) fn open(
         add_memtable(scratch, command, filter, (memtable, partition))?;
     }
     let ReadScratch { cx, found, sstables_asked, .. } = scratch;
-    let is_one_row = is_of_one_row(command, filter);
+    let is_one_row = can_stop_early(command, filter);
     for (index, table) in view.sstables.iter().enumerate() {
         if is_one_row && found.hide((command, filter), table.stats().timestamp_us_max, cx)? {
             if let Some(probe) = probe {
@@ -281,7 +281,7 @@ pub(super) fn reason_to_skip(
     filter: &ClusteringFilter,
     deletion: DeletionTime,
 ) -> Option<SkipReason> {
-    let is_there = table.remembers(key);
+    let is_there = table.has_cached_position(key);
     if !is_there && !table.covers(&key.decorated) {
         return Some(SkipReason::KeyRange);
     }

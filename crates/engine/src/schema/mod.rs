@@ -5,13 +5,13 @@
 //! before any other table is opened.
 
 mod definitions;
+mod diff;
 mod load;
-mod rows;
 mod type_text;
 
 pub(crate) use definitions::system_schema;
 pub use definitions::{is_replicated_system_keyspace, is_system_keyspace, system_keyspaces};
+pub use diff::{SchemaChange, SchemaChangeKind, changes_between};
 pub use load::index_id;
 pub(crate) use load::{SchemaRow, WRITE_TIME, load_schema};
-pub use rows::{SchemaChange, SchemaChangeKind, changes_between};
 pub use type_text::parse_type;

@@ -1,15 +1,15 @@
 //! The storage of a table: the immutable set of its sources (`view`), and the code that changes this set (`store`;
-//! `flushing` for flushes, `replace` for compactions, `intake` for imports).
+//! `flush_group` for flushes, `replace` for compactions, `import` for imports).
 
+mod failures;
 mod flush;
-mod flushing;
-mod intake;
+mod flush_group;
+mod import;
 mod replace;
 mod store;
-mod troubles;
 mod view;
 
-pub(crate) use flushing::flush_together;
+pub(crate) use flush_group::flush_together;
 pub(crate) use replace::Replaced;
 pub use store::TableStore;
 pub use view::{Unreadable, View};

@@ -1,17 +1,17 @@
 //! The storage of one table: opens it, truncates it, and coordinates the changes of its set of sources.
 
-use super::flushing::flush_one;
+use super::failures::TableFailures;
+use super::flush_group::flush_one;
 use super::replace::note_removed;
-use super::troubles::Troubles;
 use super::{Unreadable, View};
 use crate::commitlog::LogPosition;
 use crate::compaction::CompactionState;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::index::{Attached, Passes};
+use crate::index::{BuildGuard, TableIndexes};
 use crate::journal::Event;
 use arc_swap::ArcSwap;
-use helenus_model::index::IndexShape;
+use helenus_model::index::IndexLayout;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, is_temporary, refusal, table_folder};
@@ -32,14 +32,14 @@ pub struct TableStore {
     /// Held while the set of sources is changed: by a flush from start to end, by a compaction only for its swap.
     pub(super) changing: Mutex<Unfinished>,
     pub(crate) compaction: CompactionState,
-    pub(crate) troubles: Troubles,
+    pub(crate) troubles: TableFailures,
     /// Its secondary indexes.
-    indexes: ArcSwap<Attached>,
+    indexes: ArcSwap<TableIndexes>,
     dropped: AtomicBool,
     /// An import failed half-way: the next start adds SSTables to this table.
     expects_files: AtomicBool,
     /// Decides whether an index build has seen all rows.
-    pub(crate) passes: Mutex<Passes>,
+    pub(crate) passes: Mutex<BuildGuard>,
 }
 
 /// The clean-up that a failed change of the sources has left.
@@ -70,7 +70,7 @@ impl TableStore {
     pub(crate) fn open(
         shared: &Shared,
         table: &Arc<Table>,
-        index: Option<&IndexShape>,
+        index: Option<&IndexLayout>,
     ) -> Result<TableStore> {
         let folder = folder_of(shared, table, index);
         let (mut sstables, mut unreadable) = (Vec::new(), Vec::new());
@@ -96,7 +96,7 @@ impl TableStore {
             folder,
             changing: Mutex::default(),
             compaction: CompactionState::default(),
-            troubles: Troubles::default(),
+            troubles: TableFailures::default(),
             indexes: ArcSwap::default(),
             dropped: AtomicBool::new(false),
             expects_files: AtomicBool::new(false),
@@ -125,12 +125,12 @@ impl TableStore {
     }
 
     /// Its secondary indexes at this moment.
-    pub(crate) fn indexes(&self) -> arc_swap::Guard<Arc<Attached>> {
+    pub(crate) fn indexes(&self) -> arc_swap::Guard<Arc<TableIndexes>> {
         self.indexes.load()
     }
 
     /// Replaces the set of secondary indexes.
-    pub(crate) fn attach(&self, indexes: Attached) {
+    pub(crate) fn attach(&self, indexes: TableIndexes) {
         self.indexes.store(Arc::new(indexes));
     }
 
@@ -182,7 +182,7 @@ impl TableStore {
 
     /// Replaces the current memtable by a new one even if it is empty. The new one assigns timestamps from the last
     /// server timestamp on, even if that was set back.
-    pub(crate) fn stamp_anew(&self, shared: &Shared) {
+    pub(crate) fn replace_memtable(&self, shared: &Shared) {
         let _changing = self.changing.lock();
         if self.seal_current(shared) {
             return;
@@ -223,7 +223,7 @@ impl TableStore {
     }
 
     /// Runs `work` while the set of sources cannot change: no file of the view is removed meanwhile.
-    pub(crate) fn hold_still<T>(&self, work: impl FnOnce(&Arc<View>) -> Result<T>) -> Result<T> {
+    pub(crate) fn with_stable_files<T>(&self, work: impl FnOnce(&Arc<View>) -> Result<T>) -> Result<T> {
         let _changing = self.changing.lock();
         work(&self.view.load_full())
     }
@@ -328,7 +328,7 @@ const INDEX_NAME_SHOWN_MAX: usize = 255 - ".helenus-".len() - "-".len() - 32;
 
 /// A table's folder. The hidden table of an index has a folder inside its base table's folder, under a name that
 /// Cassandra ignores and that is never reused.
-fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexShape>) -> PathBuf {
+fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexLayout>) -> PathBuf {
     let base = index.map_or(table, |index| &index.base);
     let folder = shared.data_dir().join(&*base.keyspace).join(table_folder(&base.name, base.id));
     match index {

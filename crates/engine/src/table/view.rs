@@ -2,8 +2,8 @@
 
 use crate::commitlog::LogPosition;
 use crate::error::{Error, Result};
-use crate::figures::Figures;
 use crate::memtable::{MemoryAccount, Memtable};
+use crate::metrics::TableMetrics;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct View {
     /// of them could still contain.
     pub unreadable: Vec<Unreadable>,
     /// The table's metrics of reads and writes.
-    pub figures: Arc<Figures>,
+    pub figures: Arc<TableMetrics>,
     /// The log position after the record that truncated the table; `LogPosition::START` if the table was not truncated
     /// since the start of the process.
     pub(crate) emptied_at: LogPosition,

@@ -5,7 +5,7 @@ use super::judge::{
     Shape, Timed, Values, Version,
 };
 use helenus_engine::read::{
-    KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowSink, RunSink, Taken,
+    BatchSink, KeyRange, PartitionKey, Partitions, ReadCommand, ReadEnd, RowOutcome, RowSink,
 };
 use helenus_engine::{Database, Error, ReadRequest};
 use helenus_model::byte_comparable;
@@ -15,7 +15,7 @@ use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::mutation::{Changes, PartitionUpdate};
 use helenus_model::packed::RowWriter;
 use helenus_model::row::RowView;
-use helenus_model::run::{RowRun, RunValue};
+use helenus_model::row_batch::{BatchValue, RowBatch};
 use helenus_model::schema::{Column, ColumnKind, Table, TableId, TableOptions};
 use helenus_model::token::Token;
 use helenus_model::types::CqlType;
@@ -236,11 +236,11 @@ impl RowSink for Collector<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let clustering: Values =
             (0..self.table.clustering.len()).map(|index| row.clustering(index).unwrap().to_vec()).collect();
         if self.ask.refuses(&clustering) {
-            return Ok(Taken::Skipped);
+            return Ok(RowOutcome::Skipped);
         }
         let liveness = row.row.liveness;
         let marker = liveness.is_live(self.now_s).then(|| Version {
@@ -252,26 +252,26 @@ impl RowSink for Collector<'_> {
         let cells = self.live_cells(row);
         self.found.last_mut().unwrap().rows.push(FoundRow { clustering, marker, cells });
         self.counted += 1;
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         if self.ask.filtered { None } else { Some(self) }
     }
 
-    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<RowOutcome> {
         let statics = self.found.last().is_some_and(|partition| !partition.statics.is_empty());
         if rows == 0 && statics && !self.ask.filtered {
             self.counted += 1;
-            return Ok(Taken::Counted);
+            return Ok(RowOutcome::Counted);
         }
-        Ok(Taken::Skipped)
+        Ok(RowOutcome::Skipped)
     }
 }
 
-impl RunSink for Collector<'_> {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
-        let version = |value: &RunValue, bytes: &[u8]| Version {
+impl BatchSink for Collector<'_> {
+    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
+        let version = |value: &BatchValue, bytes: &[u8]| Version {
             timestamp_us: value.timestamp_us,
             ttl_s: 0,
             ends_s: NEVER,
@@ -280,7 +280,7 @@ impl RunSink for Collector<'_> {
         for row in run.rows() {
             let (clustering, cells) = row.split_at(run.clustering);
             let marker = clustering.first().filter(|value| value.timestamp_us != i64::MIN);
-            let cell = |(id, value): (&ColumnId, &RunValue)| {
+            let cell = |(id, value): (&ColumnId, &BatchValue)| {
                 let name = &*self.table.column_by_id(*id).expect("cells of known columns").name;
                 let name = ["v", "w"].into_iter().find(|known| *known == name).expect("a column of one cell");
                 ((name, None), version(value, run.bytes(value)))

@@ -6,7 +6,9 @@ pub mod actual;
 pub mod judge;
 pub mod random;
 
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowSink, RunSink, Taken};
+use helenus_engine::read::{
+    BatchSink, PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink,
+};
 use helenus_engine::{Database, DatabaseOptions, ReadRequest, Ticket};
 use helenus_host::Host;
 use helenus_model::byte_comparable;
@@ -15,7 +17,7 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
 use helenus_model::types::CqlType;
 use std::collections::BTreeMap;
@@ -195,27 +197,27 @@ impl RowSink for Rows {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let c = row.clustering(0).and_then(|c| c.first_chunk::<4>()).map(|c| i32::from_be_bytes(*c)).unwrap();
         let v = row.row.cells.first().map(|cell| text(row.value(cell)));
         self.rows.push((self.partition.0.clone(), self.partition.1.clone(), c, v));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         Some(self)
     }
 
-    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<RowOutcome> {
         if rows == 0 && self.partition.1.is_some() {
             self.empty.push(self.partition.clone());
         }
-        Ok(Taken::Skipped)
+        Ok(RowOutcome::Skipped)
     }
 }
 
-impl RunSink for Rows {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
+impl BatchSink for Rows {
+    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
         for row in run.rows() {
             let c = row.first().and_then(|c| run.bytes(c).first_chunk::<4>()).map(|c| i32::from_be_bytes(*c));
             let v = row.get(run.clustering).map(|value| text(run.bytes(value)));
@@ -283,13 +285,13 @@ impl RowSink for Ignoring {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         // Checks that every span lies within the row's data.
         row.row.cells.iter().for_each(|cell| _ = (row.path(cell), row.value(cell)));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }

@@ -1,8 +1,8 @@
 //! `helenus backup`: writes schema, data and digests into one directory or one file, while the server keeps running.
 
-use super::at::AtOptions;
-use super::held::{hold, let_go, make_folder};
+use super::held_files::{hold_files, make_folder, release_files};
 use super::progress::{Progress, size};
+use super::target::TargetOptions;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_engine::CheckedPath;
@@ -43,7 +43,7 @@ pub struct BackupCommand {
     #[arg(value_name = "TABLE")]
     table: Option<String>,
     #[command(flatten)]
-    at: AtOptions,
+    at: TargetOptions,
     /// Copy files even where they could be linked
     #[arg(short = 'p', long = "copy")]
     copy: bool,
@@ -67,9 +67,9 @@ pub fn run(host: &Host, command: &BackupCommand) -> Result<()> {
     } else if disk.is_dir(&directory) && !disk.list(&directory)?.is_empty() {
         bail!("{} is not empty; give another folder", command.directory.display());
     }
-    let held = hold(host, &command.at, command.keyspace.clone(), command.table.clone())?;
+    let held = hold_files(host, &command.at, command.keyspace.clone(), command.table.clone())?;
     let written = write(host, command, &held, &directory);
-    let let_go = let_go(disk, &held);
+    let let_go = release_files(disk, &held);
     let manifest = written?;
     let_go?;
     print(command, &directory, &manifest)

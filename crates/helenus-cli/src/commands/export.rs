@@ -2,18 +2,18 @@
 
 #[cfg(feature = "analysis")]
 use super::analysis::{Form, Reader};
-use super::at::AtOptions;
-use super::held::{hold, let_go, make_folder};
+use super::held_files::{hold_files, make_folder, release_files};
 use super::progress::{Progress, size};
 use super::rewrite::{Rewriting, rewrite};
 use super::sstable::Found;
+use super::target::TargetOptions;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use helenus_cql::{seal_schema, unseal_schema};
+use helenus_cql::{add_schema_digest, check_schema_digest};
 use helenus_host::{Disk, Host};
 use helenus_server::admin::ExportedFiles;
 use helenus_sstable::component::Component;
-use helenus_sstable::intake::{Intake, Place, take_over};
+use helenus_sstable::import::{CopyOptions, SsTableFiles, import_sstable};
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::table::read_whole;
 use helenus_sstable::version::Version;
@@ -77,7 +77,7 @@ pub struct ExportCommand {
     #[arg(value_name = "TABLE")]
     table: Option<String>,
     #[command(flatten)]
-    at: AtOptions,
+    at: TargetOptions,
     /// The database that will read the files
     #[arg(long = "for", value_enum, default_value = "cassandra-5-bti", value_name = "TARGET")]
     target: Target,
@@ -140,13 +140,13 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
         );
     }
     let (keyspace, table) = names(command);
-    let exported = hold(host, &command.at, keyspace, table)?;
+    let exported = hold_files(host, &command.at, keyspace, table)?;
     if exported.tables.is_empty() {
-        let_go(disk, &exported)?;
+        release_files(disk, &exported)?;
         bail!("there is no table to export; nothing was written");
     }
     let written = write_all(host, command, &exported, &directory);
-    let removed = let_go(disk, &exported);
+    let removed = release_files(disk, &exported);
     let written = written?;
     removed?;
     print(command, exported, directory, &written)
@@ -258,9 +258,9 @@ fn write_one(
 ) -> Result<()> {
     let version = command.target.version();
     if descriptor.version == version {
-        let how = Intake { link: !command.copy_data, keep_level: true, without_page_checksums: true };
-        let place = |folder| Place { disk: &**disk, folder, descriptor };
-        take_over(place(folder), place(to), how)?;
+        let how = CopyOptions { link: !command.copy_data, keep_level: true, without_page_checksums: true };
+        let place = |folder| SsTableFiles { disk: &**disk, folder, descriptor };
+        import_sstable(place(folder), place(to), how)?;
         return Ok(());
     }
     let found = Found { folder: folder.to_owned(), descriptor };
@@ -308,8 +308,8 @@ fn schema_for(target: Target, text: &str) -> String {
 fn copy_schema(disk: &dyn Disk, target: Target, from: &Path, to: &Path) -> Result<()> {
     let bytes = read_whole(disk, from)?;
     let text = String::from_utf8_lossy(&bytes);
-    let text = unseal_schema(&text).map_err(|error| anyhow!("{}: {error}", from.display()))?;
-    let text = seal_schema(&schema_for(target, text));
+    let text = check_schema_digest(&text).map_err(|error| anyhow!("{}: {error}", from.display()))?;
+    let text = add_schema_digest(&schema_for(target, text));
     let write = || {
         let out = disk.create(to)?;
         out.write_all_at(text.as_bytes(), 0)?;

@@ -1,9 +1,9 @@
 //! `helenus import`: imports the SSTables of a Cassandra node, with their schema.
 
-use super::admin::{follow, unexpected};
-use super::at::{At, AtOptions};
+use super::admin::{run_job_on, unexpected};
 use super::progress::size;
-use super::watch::watch;
+use super::progress_watch::run_with_progress;
+use super::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use helenus_cql::LocalBackend;
@@ -33,7 +33,7 @@ pub struct ImportCommand {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     #[command(flatten)]
-    at: AtOptions,
+    at: TargetOptions,
     /// Import this snapshot of each table instead of its current files
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
@@ -99,8 +99,8 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
         dry_run: command.dry_run,
     };
     let import = match command.at.find(host)? {
-        At::Server(socket) => on_server(&socket, order)?,
-        At::Directory(opened) => {
+        Target::Server(socket) => on_server(&socket, order)?,
+        Target::Directory(opened) => {
             if !command.json {
                 eprintln!("no server answers: importing into {} itself", command.at.data().display());
             }
@@ -114,7 +114,7 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
 
 /// Sends the import to the server and shows its progress.
 fn on_server(socket: &Path, order: ImportOrder) -> Result<Import> {
-    match follow(socket, &AdminRequest::Import(order))? {
+    match run_job_on(socket, &AdminRequest::Import(order))? {
         helenus_server::admin::Outcome::Imported(import) => Ok(import),
         _ => unexpected(),
     }
@@ -124,7 +124,7 @@ fn on_directory(host: &Host, backend: &Arc<LocalBackend>, order: &ImportOrder) -
     let disk: &SourceDisk = &host.disk;
     let request = request_of(order, disk).map_err(|text| anyhow!(text))?;
     let progress = ImportProgress::default();
-    let report = watch(|| backend.import(disk, &request, &progress), || progress.look())?;
+    let report = run_with_progress(|| backend.import(disk, &request, &progress), || progress.status())?;
     let report = report.map_err(|error| anyhow!("{error}"))?;
     Ok(imported(report))
 }

@@ -3,18 +3,18 @@
 pub mod admin;
 #[cfg(feature = "analysis")]
 mod analysis;
-mod at;
 pub mod backup;
 pub mod cli;
 mod client;
 pub mod export;
-mod held;
+mod held_files;
 pub mod import;
 mod machine;
 mod numbers;
 mod page;
 pub mod profile;
 mod progress;
+mod progress_watch;
 pub mod restore;
 mod rewrite;
 pub mod serve;
@@ -22,4 +22,4 @@ pub mod shell;
 pub mod shell_help;
 pub mod sstable;
 pub mod stress;
-mod watch;
+mod target;

@@ -1,9 +1,9 @@
 //! `helenus restore`: restores a backup.
 
-use super::admin::{follow, unexpected};
-use super::at::{At, AtOptions};
+use super::admin::{run_job_on, unexpected};
 use super::progress::size;
-use super::watch::watch;
+use super::progress_watch::run_with_progress;
+use super::target::{Target, TargetOptions};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use helenus_engine::import::ImportProgress;
@@ -34,7 +34,7 @@ pub struct RestoreCommand {
     #[arg(value_name = "DIR|FILE.tar")]
     directory: PathBuf,
     #[command(flatten)]
-    at: AtOptions,
+    at: TargetOptions,
     /// Only this keyspace
     #[arg(long, value_name = "NAME")]
     keyspace: Option<String>,
@@ -77,18 +77,18 @@ pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
         dry_run: command.dry_run,
     };
     let restored = match command.at.find(host)? {
-        At::Server(socket) => match follow(&socket, &AdminRequest::Restore(order))? {
+        Target::Server(socket) => match run_job_on(&socket, &AdminRequest::Restore(order))? {
             Outcome::Restored(restored) => restored,
             _ => return unexpected(),
         },
-        At::Directory(opened) => {
+        Target::Directory(opened) => {
             if !command.json {
                 eprintln!("no server answers: restoring into {} itself", command.at.data().display());
             }
             let progress = ImportProgress::default();
             let database = Some(command.at.data().as_path());
             let work = || restore(&opened.backend, (&host.disk, database), &order, &progress);
-            let done = watch(work, || progress.look());
+            let done = run_with_progress(work, || progress.status());
             opened.database.close()?;
             done?.map_err(|text| anyhow!(text))?
         }

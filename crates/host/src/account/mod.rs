@@ -26,7 +26,7 @@ mod scope;
 mod split;
 
 pub use meter::{held, uncounted};
-pub use pool::{Charge, Figures, Share, ShareFigures, figures, limit, set_limits};
+pub use pool::{Charge, PoolMetrics, Share, ShareMetrics, limit, metrics, set_limits};
 pub use scope::{Refusal, Scope, Waits, commit, give_way, grow, is_full, reserve, settle};
 pub use split::{Split, fixed_share, split};
 

@@ -56,7 +56,7 @@ impl Share {
 
 /// The bytes of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShareFigures {
+pub struct ShareMetrics {
     /// The share.
     pub share: Share,
     /// Bytes held.
@@ -67,9 +67,9 @@ pub struct ShareFigures {
 
 /// The account's metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figures {
+pub struct PoolMetrics {
     /// The shares.
-    pub shares: Vec<ShareFigures>,
+    pub shares: Vec<ShareMetrics>,
     /// Bytes that all shares hold.
     pub used: u64,
     /// The most bytes that all shares have held.
@@ -146,14 +146,14 @@ pub fn set_limits(split: Split, patience: Duration) {
 
 /// The account's metrics.
 #[must_use]
-pub fn figures() -> Figures {
+pub fn metrics() -> PoolMetrics {
     let get = |number: &AtomicU64| number.load(Ordering::Relaxed);
-    let shares = Share::ALL.into_iter().zip(&POOL.by_share).map(|(share, counted)| ShareFigures {
+    let shares = Share::ALL.into_iter().zip(&POOL.by_share).map(|(share, counted)| ShareMetrics {
         share,
         used: get(&counted.used),
         peak: get(&counted.peak),
     });
-    Figures {
+    PoolMetrics {
         shares: shares.collect(),
         used: get(&POOL.used),
         peak: get(&POOL.peak),

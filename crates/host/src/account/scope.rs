@@ -118,7 +118,7 @@ impl Scope {
     /// Whether the request, which has just been refused, is to be served again from its start. If it was told to back
     /// off, this gives its bytes back and waits for all bytes that it will need; true if they became free in time.
     #[must_use]
-    pub fn begins_again(&mut self) -> bool {
+    pub fn should_retry(&mut self) -> bool {
         let Some(mut state) = STATE.get() else { return false };
         let Some(wanted) = state.backs_off.take() else { return false };
         if state.taken > COLLECTED_BYTES {

@@ -1,7 +1,7 @@
 //! Implements `Disk` in memory.
 
 use super::file::MemoryFile;
-use super::inode::Held;
+use super::inode::InodeInUse;
 use super::tree::Tree;
 use crate::error::{between, held, on};
 use crate::sim::{Call, Sequence, Watch};
@@ -30,7 +30,7 @@ impl MemoryDisk {
         MemoryDisk { shared: Arc::new(Shared { tree: RwLock::new(Tree::new(false, u64::MAX)), watch: None }) }
     }
 
-    fn file(&self, path: &Path, held: Arc<Held>, writable: bool) -> Arc<dyn File> {
+    fn file(&self, path: &Path, held: Arc<InodeInUse>, writable: bool) -> Arc<dyn File> {
         Arc::new(MemoryFile { shared: Arc::clone(&self.shared), held, path: path.to_path_buf(), writable })
     }
 
@@ -156,7 +156,7 @@ impl Disk for MemoryDisk {
 }
 
 /// Holds the lock on a file until it is dropped.
-struct Locked(Arc<Held>);
+struct Locked(Arc<InodeInUse>);
 
 impl Drop for Locked {
     fn drop(&mut self) {

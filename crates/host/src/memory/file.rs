@@ -1,7 +1,7 @@
 //! An open file of the disk in memory.
 
 use super::disk::Shared;
-use super::inode::Held;
+use super::inode::InodeInUse;
 use crate::File;
 use crate::error::on;
 use crate::sim::Call;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) struct MemoryFile {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) held: Arc<Held>,
+    pub(crate) held: Arc<InodeInUse>,
     /// The path by which it was opened, for messages and faults.
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,

@@ -1,6 +1,6 @@
 //! Copies a disk, and computes what a crash leaves of one.
 
-use super::inode::{Held, Inode, Tear};
+use super::inode::{Inode, InodeInUse, Tear};
 use super::journal::Change;
 use super::space::Space;
 use super::tree::{Dir, DirId, Entry, ROOT, Stored, Tree};
@@ -34,7 +34,7 @@ impl Tree {
         }
         self.journal = Some(Vec::new());
         self.drop_unreachable();
-        let mut held: HashMap<*const Inode, Arc<Held>> = HashMap::new();
+        let mut held: HashMap<*const Inode, Arc<InodeInUse>> = HashMap::new();
         let space = Arc::new(Space::new(self.space.capacity()));
         for dir in self.dirs.values_mut() {
             let present = dir.stored.iter().map(|(name, stored)| {
@@ -43,7 +43,7 @@ impl Tree {
                     Stored::File(inode) => {
                         Entry::File(Arc::clone(held.entry(Arc::as_ptr(inode)).or_insert_with(|| {
                             inode.crash(tear.as_ref());
-                            Arc::new(Held::new(Arc::clone(inode), Arc::clone(&space)))
+                            Arc::new(InodeInUse::new(Arc::clone(inode), Arc::clone(&space)))
                         })))
                     }
                 };
@@ -75,7 +75,7 @@ impl Tree {
 /// The files copied so far: two names of one file stay names of one file.
 struct Copies {
     inodes: HashMap<*const Inode, Arc<Inode>>,
-    held: HashMap<*const Inode, Arc<Held>>,
+    held: HashMap<*const Inode, Arc<InodeInUse>>,
     space: Arc<Space>,
 }
 
@@ -99,7 +99,7 @@ impl Copies {
                 let copy = self
                     .held
                     .entry(Arc::as_ptr(&inode))
-                    .or_insert_with(|| Arc::new(Held::new(Arc::clone(&inode), Arc::clone(space))));
+                    .or_insert_with(|| Arc::new(InodeInUse::new(Arc::clone(&inode), Arc::clone(space))));
                 Entry::File(Arc::clone(copy))
             }
         }

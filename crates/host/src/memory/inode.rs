@@ -1,6 +1,6 @@
 //! The bytes of a file: the present ones and, if tracked, those that a crash leaves.
 //!
-//! Names refer to an `Inode`. A `Held` is an inode in use (by a present name or an open file): it takes space on the
+//! Names refer to an `Inode`. A `InodeInUse` is an inode in use (by a present name or an open file): it takes space on the
 //! disk and can be locked. A name that only a crash would bring back keeps the `Inode`, but takes no space.
 //! Lock order: `present`, then `durable`.
 
@@ -158,15 +158,15 @@ fn torn_size(old: u64, new: u64, tear: &Tear<'_>) -> u64 {
 }
 
 /// An inode in use.
-pub(crate) struct Held {
+pub(crate) struct InodeInUse {
     pub(crate) inode: Arc<Inode>,
     pub(crate) locked: AtomicBool,
     space: Arc<Space>,
 }
 
-impl Held {
-    pub(crate) fn new(inode: Arc<Inode>, space: Arc<Space>) -> Held {
-        Held { inode, locked: AtomicBool::new(false), space }
+impl InodeInUse {
+    pub(crate) fn new(inode: Arc<Inode>, space: Arc<Space>) -> InodeInUse {
+        InodeInUse { inode, locked: AtomicBool::new(false), space }
     }
 
     /// Writes all of `buf`. On a full disk writes the part that fits and returns `StorageFull`.
@@ -217,7 +217,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for InodeInUse {
     fn drop(&mut self) {
         self.space.give(self.inode.size());
     }

@@ -3,7 +3,7 @@
 //! Folders have numbers, so that moving one changes a single name. All changes of present names happen here and in
 //! `rename`. With tracking, each adds a [`Change`], which `journal` applies to the durable names at a `sync_dir`.
 
-use super::inode::{Held, Inode};
+use super::inode::{Inode, InodeInUse};
 use super::journal::{Change, Name};
 use super::space::Space;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) const ROOT: DirId = 0;
 /// The target of a present name.
 #[derive(Clone)]
 pub(crate) enum Entry {
-    File(Arc<Held>),
+    File(Arc<InodeInUse>),
     Dir(DirId),
 }
 
@@ -67,7 +67,7 @@ impl Tree {
         Ok(at)
     }
 
-    pub(crate) fn find_file(&self, path: &Path) -> io::Result<Arc<Held>> {
+    pub(crate) fn find_file(&self, path: &Path) -> io::Result<Arc<InodeInUse>> {
         match self.find(path)? {
             Entry::File(held) => Ok(held),
             Entry::Dir(_) => Err(ErrorKind::IsADirectory.into()),
@@ -96,10 +96,10 @@ impl Tree {
         Ok(Name { dir, name })
     }
 
-    pub(crate) fn create(&mut self, path: &Path) -> io::Result<Arc<Held>> {
+    pub(crate) fn create(&mut self, path: &Path) -> io::Result<Arc<InodeInUse>> {
         let at = self.place(path)?;
         let inode = Arc::new(Inode::new(self.journal.is_some()));
-        let held = Arc::new(Held::new(inode, Arc::clone(&self.space)));
+        let held = Arc::new(InodeInUse::new(inode, Arc::clone(&self.space)));
         self.add(at, Entry::File(Arc::clone(&held)))?;
         Ok(held)
     }

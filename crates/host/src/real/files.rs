@@ -7,7 +7,7 @@
 use super::file::{RealFile, open_read};
 use super::locks::lock_file;
 use super::open_files::OpenFiles;
-use super::private::{claim_dir, create_dirs, make_private, not_through_a_link};
+use super::private::{create_dirs, make_dir_private, make_private, not_through_a_link};
 use crate::error::{between, on};
 use crate::{Disk, File};
 use std::fs;
@@ -93,7 +93,7 @@ impl Disk for RealDisk {
     }
 
     fn claim_dir(&self, path: &Path) -> io::Result<bool> {
-        claim_dir(path).map_err(|e| on("use folder", path, e))
+        make_dir_private(path).map_err(|e| on("use folder", path, e))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {

@@ -56,11 +56,11 @@ pub(super) struct OpenFile {
     /// Whether it was read since the hand's last visit.
     is_used: AtomicBool,
     /// Guarded by the lock of `State`.
-    place: Mutex<Place>,
+    place: Mutex<ClockState>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ClockState {
     /// Without a descriptor.
     Closed,
     /// In the ring, at this index.
@@ -94,7 +94,7 @@ impl OpenFiles {
             descriptor: ArcSwapOption::from_pointee(descriptor),
             direct: ArcSwapOption::empty(),
             is_used: AtomicBool::new(false),
-            place: Mutex::new(Place::Closed),
+            place: Mutex::new(ClockState::Closed),
         });
         let mut state = self.state.lock();
         state.by_path.entry(Arc::clone(&file.path)).or_default().push(Arc::downgrade(&file));
@@ -134,13 +134,13 @@ impl OpenFiles {
             files.iter().filter_map(Weak::upgrade).collect()
         };
         for file in found {
-            if *file.place.lock() == Place::Closed {
+            if *file.place.lock() == ClockState::Closed {
                 // If the file does not exist any more, its readers get the error when they read.
                 let opened = fs::File::open(&file.path).and_then(|opened| same(opened, &file));
                 let Ok(opened) = opened else { continue };
                 file.descriptor.store(Some(Arc::new(opened)));
             }
-            state.leave_ring(&file, Place::Pinned);
+            state.leave_ring(&file, ClockState::Pinned);
         }
     }
 
@@ -161,7 +161,7 @@ impl OpenFiles {
 impl State {
     /// Adds a file that got a descriptor; others may lose theirs.
     fn enter(&mut self, file: &Arc<OpenFile>, kept_max: usize) {
-        *file.place.lock() = Place::Ring(self.ring.len());
+        *file.place.lock() = ClockState::Ring(self.ring.len());
         self.ring.push(Arc::clone(file));
         // The new file is about to be read, so the hand must not close it.
         file.is_used.store(true, Ordering::Relaxed);
@@ -193,18 +193,18 @@ impl State {
             self.hand += 1;
             return;
         }
-        self.leave_ring(&file, Place::Closed);
+        self.leave_ring(&file, ClockState::Closed);
         // A thread that is reading through them closes them when it is done.
         file.descriptor.store(None);
         file.direct.store(None);
     }
 
-    fn leave_ring(&mut self, file: &OpenFile, to: Place) {
+    fn leave_ring(&mut self, file: &OpenFile, to: ClockState) {
         let before = std::mem::replace(&mut *file.place.lock(), to);
-        let Place::Ring(index) = before else { return };
+        let ClockState::Ring(index) = before else { return };
         self.ring.swap_remove(index);
         if let Some(moved) = self.ring.get(index) {
-            *moved.place.lock() = Place::Ring(index);
+            *moved.place.lock() = ClockState::Ring(index);
         }
     }
 }
@@ -242,7 +242,7 @@ impl Opened {
         {
             let _held_still = self.files.state.lock();
             // A file that has lost its first descriptor meanwhile keeps no second one.
-            if *self.file.place.lock() != Place::Closed {
+            if *self.file.place.lock() != ClockState::Closed {
                 self.file.direct.store(Some(Arc::clone(&direct)));
             }
         }
@@ -253,7 +253,7 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         let mut state = self.files.state.lock();
-        state.leave_ring(&self.file, Place::Closed);
+        state.leave_ring(&self.file, ClockState::Closed);
         if let Some(files) = state.by_path.get_mut(&self.file.path) {
             files.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(&self.file)));
             if files.is_empty() {

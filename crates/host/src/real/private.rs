@@ -8,9 +8,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// The permissions of group and others.
-const OF_OTHERS: u32 = 0o077;
+const GROUP_AND_OTHERS: u32 = 0o077;
 /// The sticky bit, as on /tmp, where users cannot remove each other's files. A newly mounted tmpfs has it as well.
-const SHARED: u32 = 0o1000;
+const STICKY: u32 = 0o1000;
 /// Folders that all users of a machine share, whoever owns them.
 const OF_THE_MACHINE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// The permissions that let others than the owner create names in a folder.
@@ -19,7 +19,7 @@ const WRITTEN_BY_OTHERS: u32 = 0o022;
 /// Makes files that this process creates from now on accessible to their owner only, even without a `Disk`. Not for
 /// libraries: the umask belongs to the whole process.
 pub fn keep_files_private() {
-    let _what_it_was = rustix::process::umask(Mode::from_raw_mode(OF_OTHERS));
+    let _what_it_was = rustix::process::umask(Mode::from_raw_mode(GROUP_AND_OTHERS));
 }
 
 /// Gives a new file the mode 0600. It was created with at most that, but a umask may have removed permissions.
@@ -67,14 +67,14 @@ pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// A folder of another user into which others may put files, or one that the whole machine shares.
-pub(super) fn claim_dir(path: &Path) -> io::Result<bool> {
+pub(super) fn make_dir_private(path: &Path) -> io::Result<bool> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let about = fs::metadata(path)?;
     let (mode, owner) = (about.mode() & 0o7777, about.uid());
-    let is_shared = mode & SHARED != 0 && is_of_the_machine(path);
+    let is_shared = mode & STICKY != 0 && is_of_the_machine(path);
     let is_ours = owner == geteuid().as_raw() && !is_shared;
-    if is_ours && mode & OF_OTHERS != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode & !OF_OTHERS & !SHARED))?;
+    if is_ours && mode & GROUP_AND_OTHERS != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & !GROUP_AND_OTHERS & !STICKY))?;
         return Ok(true);
     }
     if !is_ours && mode & WRITTEN_BY_OTHERS != 0 {

@@ -1,9 +1,9 @@
 //! A search request to an index.
 
-use super::shape::IndexShape;
+use super::layout::IndexLayout;
 use std::sync::Arc;
 
-/// The entries to find. Terms are those of `IndexShape::term`.
+/// The entries to find. Terms are those of `IndexLayout::term`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexLookup {
     /// The entries of one term.
@@ -16,7 +16,7 @@ pub enum IndexLookup {
 #[derive(Clone, Debug)]
 pub struct IndexSearch {
     /// The index to search.
-    pub shape: Arc<IndexShape>,
+    pub shape: Arc<IndexLayout>,
     /// The entries to find.
     pub lookup: IndexLookup,
 }

@@ -2,9 +2,9 @@
 //! of an index's hidden table, and search requests.
 
 mod analyzer;
+mod layout;
 mod lookup;
-mod shape;
 
 pub use analyzer::{Analyzer, AnalyzerOption};
+pub use layout::IndexLayout;
 pub use lookup::{IndexLookup, IndexSearch};
-pub use shape::IndexShape;

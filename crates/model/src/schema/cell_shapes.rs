@@ -93,9 +93,9 @@ fn is_always_ordered(ty: &CqlType) -> bool {
 /// Lazily computed shapes of the table that owns this. A clone is empty, because the cloned table's columns may be
 /// changed.
 #[derive(Debug, Default)]
-pub struct CachedShapes(OnceLock<CellShapes>);
+pub struct LazyCellShapes(OnceLock<CellShapes>);
 
-impl CachedShapes {
+impl LazyCellShapes {
     /// The shapes of `table`, which owns this.
     #[inline(always)]
     pub(super) fn of(&self, table: &Table) -> &CellShapes {
@@ -103,15 +103,15 @@ impl CachedShapes {
     }
 }
 
-impl Clone for CachedShapes {
-    fn clone(&self) -> CachedShapes {
-        CachedShapes::default()
+impl Clone for LazyCellShapes {
+    fn clone(&self) -> LazyCellShapes {
+        LazyCellShapes::default()
     }
 }
 
-impl PartialEq for CachedShapes {
+impl PartialEq for LazyCellShapes {
     /// The shapes follow from the table's columns.
-    fn eq(&self, _other: &CachedShapes) -> bool {
+    fn eq(&self, _other: &LazyCellShapes) -> bool {
         true
     }
 }

@@ -16,7 +16,7 @@ pub struct ColumnIndex {
 }
 
 impl ColumnIndex {
-    pub(super) fn place_of_id(
+    pub(super) fn position_by_id(
         &self,
         id: ColumnId,
         (statics, regulars): (&[Column], &[Column]),
@@ -31,7 +31,7 @@ impl ColumnIndex {
         made.get(&id).copied()
     }
 
-    pub(super) fn place<'t>(
+    pub(super) fn position_by_name<'t>(
         &self,
         name: &str,
         columns: impl Iterator<Item = (ColumnKind, &'t [Column])>,

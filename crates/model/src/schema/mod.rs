@@ -12,7 +12,7 @@ mod mask;
 mod options;
 mod table;
 
-pub use cell_shapes::{CachedShapes, CellShape, CellShapes, ClusteringShape};
+pub use cell_shapes::{CellShape, CellShapes, ClusteringShape, LazyCellShapes};
 pub use column::{Column, ColumnKind, DroppedColumn};
 pub use column_index::ColumnIndex;
 pub use index::{
@@ -21,7 +21,7 @@ pub use index::{
 pub use keyspace::{Keyspace, Schema};
 pub use mask::{ColumnMask, MaskArgument};
 pub use options::{
-    CompressionParams, DROPPED_COLUMN_EXTENSION, FLAGS_EXTENSION, NoGranularity, ROW_INDEX_GRANULARITY,
+    CompressionParams, DROPPED_COLUMN_EXTENSION, FLAGS_EXTENSION, InvalidGranularity, ROW_INDEX_GRANULARITY,
     ROW_INDEX_GRANULARITY_BYTES, TableOptions, UNNAMED_COLUMN_EXTENSION, row_index_granularity,
 };
 pub use table::{Table, TableId};

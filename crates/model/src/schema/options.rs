@@ -144,22 +144,22 @@ pub const ROW_INDEX_GRANULARITY_BYTES: (u64, u64) = (1 << 10, 16 << 20);
 
 /// The error for a value that is not a valid granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoGranularity;
+pub struct InvalidGranularity;
 
 /// Parses the value of the extension: a number of bytes with Cassandra's unit (`4KiB`, `1MiB`) or without one.
-pub fn row_index_granularity(value: &[u8]) -> Result<u64, NoGranularity> {
-    let text = std::str::from_utf8(value).map_err(|_| NoGranularity)?.trim();
+pub fn row_index_granularity(value: &[u8]) -> Result<u64, InvalidGranularity> {
+    let text = std::str::from_utf8(value).map_err(|_| InvalidGranularity)?.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit_bytes: u64 = match unit {
         "" | "B" => 1,
         "KiB" => 1 << 10,
         "MiB" => 1 << 20,
-        _ => return Err(NoGranularity),
+        _ => return Err(InvalidGranularity),
     };
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_bytes));
     let (least, most) = ROW_INDEX_GRANULARITY_BYTES;
-    bytes.filter(|bytes| (least..=most).contains(bytes)).ok_or(NoGranularity)
+    bytes.filter(|bytes| (least..=most).contains(bytes)).ok_or(InvalidGranularity)
 }
 
 impl TableOptions {
@@ -180,9 +180,9 @@ mod tests {
             assert_eq!(row_index_granularity(text.as_bytes()), Ok(bytes));
         }
         for text in ["", "KiB", "4kb", "1023", "17MiB", "-4KiB", "4 KiB", "99999999999999999999"] {
-            assert_eq!(row_index_granularity(text.as_bytes()), Err(NoGranularity), "{text}");
+            assert_eq!(row_index_granularity(text.as_bytes()), Err(InvalidGranularity), "{text}");
         }
-        assert_eq!(row_index_granularity(&[0xFF]), Err(NoGranularity));
+        assert_eq!(row_index_granularity(&[0xFF]), Err(InvalidGranularity));
     }
 
     #[test]

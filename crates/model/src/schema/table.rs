@@ -1,6 +1,6 @@
 //! A table: its columns and their orders, its options, its identity.
 
-use super::cell_shapes::{CachedShapes, CellShapes};
+use super::cell_shapes::{CellShapes, LazyCellShapes};
 use super::column::{Column, ColumnKind, DroppedColumn};
 use super::column_index::ColumnIndex;
 use super::column_order;
@@ -47,13 +47,13 @@ pub struct Table {
     /// The number of the next added column.
     pub next_column_id: u16,
     /// Cached result of `cell_shapes`.
-    pub shapes: CachedShapes,
+    pub shapes: LazyCellShapes,
     /// Positions of the columns, for wide tables.
-    pub places: ColumnIndex,
+    pub column_index: ColumnIndex,
 }
 
 /// Up to this many columns are searched linearly.
-const SCANNED_MAX: usize = 32;
+const LINEAR_SEARCH_COLUMNS_MAX: usize = 32;
 
 impl Table {
     /// A table with these columns, which get their key positions in the given order. It has default options and
@@ -77,8 +77,8 @@ impl Table {
             indexes: BTreeMap::new(),
             masks: BTreeMap::new(),
             next_column_id: 0,
-            shapes: CachedShapes::default(),
-            places: ColumnIndex::default(),
+            shapes: LazyCellShapes::default(),
+            column_index: ColumnIndex::default(),
         };
         for column in columns {
             let (of_kind, is_key) = match column.kind {
@@ -102,7 +102,7 @@ impl Table {
 
     /// Sorts static and regular columns into Cassandra's order and numbers those with `UNNUMBERED`.
     pub fn arrange(&mut self) {
-        self.shapes = CachedShapes::default();
+        self.shapes = LazyCellShapes::default();
         self.statics.sort_by(column_order::storage_order);
         self.regulars.sort_by(column_order::storage_order);
         for column in self.statics.iter_mut().chain(self.regulars.iter_mut()) {
@@ -138,11 +138,11 @@ impl Table {
     pub fn column(&self, name: &str) -> Option<&Column> {
         let count =
             self.partition_key.len() + self.clustering.len() + self.statics.len() + self.regulars.len();
-        if count > SCANNED_MAX {
+        if count > LINEAR_SEARCH_COLUMNS_MAX {
             let kinds =
                 [ColumnKind::PartitionKey, ColumnKind::Clustering, ColumnKind::Static, ColumnKind::Regular];
             let columns = kinds.into_iter().map(|kind| (kind, self.columns_of(kind)));
-            let found = self.places.place(name, columns);
+            let found = self.column_index.position_by_name(name, columns);
             let column = found.and_then(|(kind, at)| self.columns_of(kind).get(at));
             if let Some(column) = column.filter(|column| &*column.name == name) {
                 return Some(column);
@@ -153,8 +153,8 @@ impl Table {
 
     /// A static or regular column by number.
     pub fn column_by_id(&self, id: ColumnId) -> Option<&Column> {
-        if self.statics.len() + self.regulars.len() > SCANNED_MAX {
-            let found = self.places.place_of_id(id, (&self.statics, &self.regulars));
+        if self.statics.len() + self.regulars.len() > LINEAR_SEARCH_COLUMNS_MAX {
+            let found = self.column_index.position_by_id(id, (&self.statics, &self.regulars));
             let column = found.and_then(|(kind, at)| self.columns_of(kind).get(at));
             if let Some(column) = column.filter(|column| column.id == id) {
                 return Some(column);

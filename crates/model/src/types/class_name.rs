@@ -67,7 +67,7 @@ impl CqlType {
 
 impl CqlType {
     /// Whether this is `DateType`, the timestamp of old tables.
-    pub fn is_old_timestamp(&self) -> bool {
+    pub fn is_date_type(&self) -> bool {
         matches!(self, CqlType::Custom(class) if &**class == DATE_CLASS)
     }
 

@@ -12,12 +12,12 @@ use super::{CqlType, TYPE_DEPTH_MAX, TypeError, UserType};
 const DEPTH_MAX: usize = 2 * TYPE_DEPTH_MAX + 2;
 
 /// Classes that Cassandra has but this server represents as custom types.
-const FOREIGN: [&str; 4] =
+const UNMODELLED_CLASSES: [&str; 4] =
     ["LexicalUUIDType", "DateType", "PartitionerDefinedOrder", "ColumnToCollectionType"];
 
 /// Classes that Cassandra creates by their own factory methods. For any error in their parameters it reports only that
 /// the definition is invalid (`TypeParser.getAbstractType`).
-const MADE: [&str; 11] = [
+const FACTORY_CLASSES: [&str; 11] = [
     "ListType",
     "SetType",
     "MapType",
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
         self.skip_blank();
         let parsed = match name.strip_prefix(PACKAGE).or((!name.contains('.')).then_some(name)) {
             Some(class) => match self.known(class, start) {
-                Err(cause) if MADE.contains(&class) => {
+                Err(cause) if FACTORY_CLASSES.contains(&class) => {
                     let class = format!("{PACKAGE}{class}");
                     return Err(TypeError::ClassDefinition { class, cause: cause.into() });
                 }
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
                 return Ok(ParsedClass::Composite(types.into_iter().map(component).collect()));
             }
             "DynamicCompositeType" => CqlType::Custom(dynamic_class_name(&self.aliases()?).into()),
-            _ if FOREIGN.contains(&class) => {
+            _ if UNMODELLED_CLASSES.contains(&class) => {
                 let reversed = self.reversed_parameter_or_skip()?;
                 let parameters = self.text.get(start..self.position).unwrap_or_default();
                 let parameters = parameters.find('(').map_or("", |open| &parameters[open..]);

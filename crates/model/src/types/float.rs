@@ -55,7 +55,7 @@ fn write_short(value: f64, out: &mut String) -> bool {
 }
 
 /// A number with few digits.
-pub(super) struct Short {
+pub(super) struct FewDigits {
     pub(super) is_negative: bool,
     pub(super) whole: u64,
     /// The digits after the point as a number; `digits` of them, one to six.
@@ -66,7 +66,7 @@ pub(super) struct Short {
 /// Splits a number of at most six digits after the point, from 10^-3 to below 10^7, as most measured values are. It has
 /// fewer than 15 digits, and no other number with so few digits parses to the same double, so Java prints exactly these
 /// digits.
-pub(super) fn short(value: f64) -> Option<Short> {
+pub(super) fn short(value: f64) -> Option<FewDigits> {
     const SCALE: f64 = 1e6;
     let magnitude = value.abs();
     if !(1e-3..1e7).contains(&magnitude) {
@@ -85,7 +85,7 @@ pub(super) fn short(value: f64) -> Option<Short> {
         fraction /= 10;
         digits -= 1;
     }
-    Some(Short { is_negative: value < 0.0, whole: scaled / 1_000_000, fraction, digits })
+    Some(FewDigits { is_negative: value < 0.0, whole: scaled / 1_000_000, fraction, digits })
 }
 
 /// Prints in Java's form: plain from 10^-3 to below 10^7, otherwise `d.dE±n`; always with a digit after the point.

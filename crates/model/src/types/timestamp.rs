@@ -56,24 +56,24 @@ fn read(text: &str) -> Option<i64> {
     if let Some((date, rest)) = read_date_of_time(text)
         && let Some(rest) = rest.strip_prefix(['T', ' '])
         && let Some((of_day, rest)) = read_time_of_day(rest)
-        && let Some(place) = Place::read(rest)
+        && let Some(place) = ZoneOrOffset::read(rest)
     {
         return at(date, of_day, place);
     }
     let (date, zone) = read_iso_date(text)?;
     // Dates before year 1 match another pattern, without zone names.
-    let place = if date.year > 0 { Place::read(zone) } else { None };
+    let place = if date.year > 0 { ZoneOrOffset::read(zone) } else { None };
     at(date, 0, place.or_else(|| iso_offset(zone))?)
 }
 
 /// Milliseconds since the epoch of `date` at `of_day` milliseconds after midnight in a zone. A day after the end of its
 /// month becomes the month's last day, as in Java's smart resolver.
-fn at(date: CivilDate, of_day: i64, place: Place) -> Option<i64> {
+fn at(date: CivilDate, of_day: i64, place: ZoneOrOffset) -> Option<i64> {
     let date = CivilDate { day: date.day.min(date.month_length()), ..date };
     let day = date.to_epoch_day()?;
     let offset_s = match place {
-        Place::Offset(seconds) => seconds,
-        Place::Zone(zone) => {
+        ZoneOrOffset::Offset(seconds) => seconds,
+        ZoneOrOffset::Zone(zone) => {
             zone.offset_at(day.checked_mul(MS_PER_DAY / 1_000)?.checked_add(of_day / 1_000)?)
         }
     };
@@ -110,46 +110,46 @@ fn read_time_of_day(text: &str) -> Option<(i64, &str)> {
 }
 
 /// The offset or zone of a local time.
-enum Place {
+enum ZoneOrOffset {
     /// Seconds east of UTC.
     Offset(i64),
     Zone(Zone),
 }
 
-impl Place {
+impl ZoneOrOffset {
     /// Parses nothing, `Z`, `+hh`, `+hhmm` or `+hh:mm`; after a space also a zone name, or an offset with seconds after
     /// a colon. These are the patterns `X` with one to three letters, ` X`, ` z` and ` zzzz`.
-    fn read(text: &str) -> Option<Place> {
+    fn read(text: &str) -> Option<ZoneOrOffset> {
         let Some(zone) = text.strip_prefix(' ') else {
             return if text.is_empty() {
-                Some(Place::Offset(0))
+                Some(ZoneOrOffset::Offset(0))
             } else {
                 short_offset(text).or_else(|| long_offset(text, false))
             };
         };
         match ["UTC", "UT", "GMT"].into_iter().find_map(|name| zone.strip_prefix(name)) {
-            Some("") => Some(Place::Offset(0)),
-            Some("0") if zone.starts_with("GMT") => Some(Place::Offset(0)),
+            Some("") => Some(ZoneOrOffset::Offset(0)),
+            Some("0") if zone.starts_with("GMT") => Some(ZoneOrOffset::Offset(0)),
             Some(offset) => long_offset(offset, true),
             None => short_offset(zone)
                 .or_else(|| long_offset(zone, true))
-                .or_else(|| Zone::named(zone).map(Place::Zone)),
+                .or_else(|| Zone::named(zone).map(ZoneOrOffset::Zone)),
         }
     }
 }
 
 /// Parses the offsets that are allowed after any ISO 8601 date.
-fn iso_offset(text: &str) -> Option<Place> {
+fn iso_offset(text: &str) -> Option<ZoneOrOffset> {
     match text {
-        "" | "Z" => Some(Place::Offset(0)),
+        "" | "Z" => Some(ZoneOrOffset::Offset(0)),
         offset => long_offset(offset, true),
     }
 }
 
 /// `Z`, `+hh` or `+hhmm`.
-fn short_offset(text: &str) -> Option<Place> {
+fn short_offset(text: &str) -> Option<ZoneOrOffset> {
     if text == "Z" {
-        return Some(Place::Offset(0));
+        return Some(ZoneOrOffset::Offset(0));
     }
     let (sign, digits) = read_sign(text)?;
     let (hours, _, rest) = read_number(digits, 2, 2)?;
@@ -158,7 +158,7 @@ fn short_offset(text: &str) -> Option<Place> {
 }
 
 /// `+hh:mm`, or `+hh:mm:ss`.
-fn long_offset(text: &str, with_seconds: bool) -> Option<Place> {
+fn long_offset(text: &str, with_seconds: bool) -> Option<ZoneOrOffset> {
     let (sign, digits) = read_sign(text)?;
     let (hours, _, rest) = read_number(digits, 2, 2)?;
     let (minutes, _, rest) = read_number(rest.strip_prefix(':')?, 2, 2)?;
@@ -174,11 +174,11 @@ fn read_sign(text: &str) -> Option<(i64, &str)> {
     plus.or_else(|| text.strip_prefix('-').map(|digits| (-1, digits)))
 }
 
-fn offset(sign: i64, (hours, minutes, seconds): (i64, i64, i64), rest: &str) -> Option<Place> {
+fn offset(sign: i64, (hours, minutes, seconds): (i64, i64, i64), rest: &str) -> Option<ZoneOrOffset> {
     // Java's ZoneOffset ends at 18 hours.
     let offset = hours * 3_600 + minutes * 60 + seconds;
     let is_valid = rest.is_empty() && minutes < 60 && seconds < 60 && offset <= 18 * 3_600;
-    is_valid.then_some(Place::Offset(sign * offset))
+    is_valid.then_some(ZoneOrOffset::Offset(sign * offset))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Reads of rows by key: get, get_slice, get_count, their multi variants, get_multi_slice.
 
 use super::predicate::Wanted;
-use super::sink::{Envelope, Slicer};
-use crate::calls::{Left, Manner, Rpc, Work};
+use super::sink::{ColumnSink, Envelope};
+use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::{Family, Shape};
 use crate::validate::{check_key, check_name, check_parent, check_path, check_predicate, check_read_level};
@@ -51,8 +51,8 @@ impl Rpc {
     pub(crate) fn run_read(
         &self,
         command: &ReadCommand,
-        slicer: &mut Slicer<'_>,
-        manner: Manner<'_>,
+        slicer: &mut ColumnSink<'_>,
+        manner: CallOptions<'_>,
     ) -> Result<()> {
         manner.go_on()?;
         let view = self.database().view(&command.table)?;
@@ -66,7 +66,11 @@ impl Rpc {
         Ok(())
     }
 
-    pub(crate) fn get_slice(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get_slice(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::GetSlice::read(reader)?;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
@@ -75,22 +79,28 @@ impl Rpc {
     }
 
     /// Answers with the columns of one row.
-    fn slice_of(&self, family: &Family, key: &[u8], wanted: &Wanted, work: &mut Work<'_>) -> Result<Left> {
+    fn slice_of(
+        &self,
+        family: &Family,
+        key: &[u8],
+        wanted: &Wanted,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         work.reply.begin_success(Type::List, work.out);
         put_list(Type::Struct, 0, work.out);
         let count_at = work.out.len() - 4;
         if wanted.limit > 0 {
             let command = self.command(family, vec![PartitionKey::new(key.to_vec())], wanted);
-            let mut slicer = Slicer::new(family, wanted, command.now_s, Envelope::Columns, work.out);
+            let mut slicer = ColumnSink::new(family, wanted, command.now_s, Envelope::Columns, work.out);
             self.run_read(&command, &mut slicer, work.manner)?;
             let count = slicer.given as u32;
             work.out[count_at..count_at + 4].copy_from_slice(&count.to_be_bytes());
         }
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
-    pub(crate) fn get(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::Get::read(reader)?;
         let path = &asked.column_path;
         let family = self.family(work.session, path.column_family)?;
@@ -105,23 +115,31 @@ impl Rpc {
         let wanted = Wanted { limit: 1, ..wanted };
         work.reply.begin_success(Type::Struct, work.out);
         let command = self.command(&family, vec![PartitionKey::new(asked.key.to_vec())], &wanted);
-        let mut slicer = Slicer::new(&family, &wanted, command.now_s, Envelope::Columns, work.out);
+        let mut slicer = ColumnSink::new(&family, &wanted, command.now_s, Envelope::Columns, work.out);
         self.run_read(&command, &mut slicer, work.manner)?;
         if slicer.given == 0 {
             return Err(RpcError::Thrown(Exception::NotFound));
         }
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
-    pub(crate) fn multiget_slice(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn multiget_slice(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::MultigetSlice::read(reader)?;
         work.reply.begin_success(Type::Map, work.out);
         put_map(Type::String, Type::List, 0, work.out);
         self.multiget(&asked, Envelope::Entry, work)
     }
 
-    pub(crate) fn multiget_count(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn multiget_count(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::MultigetSlice::read(reader)?;
         work.reply.begin_success(Type::Map, work.out);
         put_map(Type::String, Type::I32, 0, work.out);
@@ -132,8 +150,8 @@ impl Rpc {
         &self,
         asked: &args::MultigetSlice<'_>,
         envelope: Envelope,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let count_at = work.out.len() - 4;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
@@ -152,7 +170,7 @@ impl Rpc {
         keys.sort_by(|a, b| a.decorated.cmp(&b.decorated));
         keys.dedup_by(|a, b| a.bytes == b.bytes);
         let command = self.command(&family, keys, &wanted);
-        let mut slicer = Slicer::new(&family, &wanted, command.now_s, envelope, work.out);
+        let mut slicer = ColumnSink::new(&family, &wanted, command.now_s, envelope, work.out);
         slicer.keys = Some(Vec::new());
         self.run_read(&command, &mut slicer, work.manner)?;
         let found = slicer.keys.take().unwrap_or_default();
@@ -168,10 +186,14 @@ impl Rpc {
         let count = slicer.rows as u32;
         work.out[count_at..count_at + 4].copy_from_slice(&count.to_be_bytes());
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
-    pub(crate) fn get_count(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get_count(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let mut asked = args::GetSlice::read(reader)?;
         if asked.predicate.column_names.is_none() && asked.predicate.slice_range.is_none() {
             let everything = SliceRange { start: &[], finish: &[], reversed: false, count: i32::MAX };
@@ -184,16 +206,20 @@ impl Rpc {
         let mut count = 0;
         if wanted.limit > 0 {
             let command = self.command(&family, vec![PartitionKey::new(asked.key.to_vec())], &wanted);
-            let mut slicer = Slicer::new(&family, &wanted, command.now_s, Envelope::Silent, work.out);
+            let mut slicer = ColumnSink::new(&family, &wanted, command.now_s, Envelope::Silent, work.out);
             self.run_read(&command, &mut slicer, work.manner)?;
             count = slicer.given as i32;
         }
         put_i32(count, work.out);
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
-    pub(crate) fn get_multi_slice(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get_multi_slice(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::GetMultiSlice::read(reader)?.request;
         let Some(parent) = &asked.column_parent else { return invalid("column_parent is required") };
         let family = self.family(work.session, parent.column_family)?;

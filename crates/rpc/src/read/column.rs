@@ -5,7 +5,7 @@ use crate::name::{COMPONENT_BYTES, put_component};
 use helenus_model::cell::Cell;
 use helenus_model::counter_context;
 use helenus_model::row::RowView;
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_wire::append;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_i64};
 
@@ -91,7 +91,7 @@ fn behind_value(timestamp_us: i64) -> [u8; 13] {
 }
 
 /// Appends the columns of a row batch in the same form as `put_row`. `place` is the index of their value.
-pub(crate) fn put_run(family: &Family, run: &RowRun<'_>, place: usize, out: &mut Vec<u8>) {
+pub(crate) fn put_batch(family: &Family, run: &RowBatch<'_>, place: usize, out: &mut Vec<u8>) {
     let is_composite = family.shape == Shape::Composite;
     // A component has its length before it and one byte after it.
     let around = COLUMN_BYTES + if is_composite { COMPONENT_BYTES * run.clustering } else { 0 };

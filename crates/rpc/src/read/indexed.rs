@@ -5,13 +5,13 @@
 
 use super::predicate::Wanted;
 use super::ranges::{RowRange, from_key};
-use crate::calls::{Left, Manner, Rpc, Work};
+use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use helenus_engine::Result as EngineResult;
-use helenus_engine::read::{Partitions, ReadCommand, RowSink, Taken};
+use helenus_engine::read::{Partitions, ReadCommand, RowOutcome, RowSink};
 use helenus_model::filter::Limits;
-use helenus_model::index::{IndexLookup, IndexSearch, IndexShape};
+use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::row::RowView;
 use helenus_wire::thrift::{Field, IndexExpression, IndexOperator, Reader, args};
 use parking_lot::Mutex;
@@ -22,7 +22,11 @@ use std::sync::Arc;
 const EXPRESSION_BYTES_MAX: usize = 0xFFFF;
 
 impl Rpc {
-    pub(crate) fn get_indexed_slices(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get_indexed_slices(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::GetIndexedSlices::read(reader)?;
         let family = self.family_that(work.session, asked.column_parent.column_family, false)?;
         let wanted =
@@ -45,7 +49,7 @@ impl Rpc {
         family: &Family,
         asked: RowRange<'_>,
         wanted: &Wanted,
-        (manner, out): (Manner<'_>, &mut Vec<u8>),
+        (manner, out): (CallOptions<'_>, &mut Vec<u8>),
     ) -> Result<u64> {
         let expressions = asked.expressions;
         check_expressions(family, expressions)?;
@@ -114,7 +118,7 @@ fn search_of(family: &Family, expressions: &[IndexExpression<'_>]) -> Result<Opt
         let Some(declared) = family.declared(expression.column_name) else { continue };
         for index in family.table.indexes.values() {
             let is_of_it = index.column(&family.table).is_some_and(|column| column.id == declared.column);
-            if let Some(shape) = IndexShape::new(&family.table, index).filter(|_| is_of_it) {
+            if let Some(shape) = IndexLayout::new(&family.table, index).filter(|_| is_of_it) {
                 let lookup = IndexLookup::Equal(shape.term(None, expression.value)?);
                 return Ok(Some(IndexSearch { shape: Arc::new(shape), lookup }));
             }
@@ -167,21 +171,21 @@ impl RowSink for Matching<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> EngineResult<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> EngineResult<RowOutcome> {
         let cell = row.cells_of(self.family.value).first().filter(|cell| cell.is_live(self.now_s));
         if let Some(cell) = cell {
             let mut name = Vec::new();
             super::column::put_row_name(self.family, row, &mut name);
             self.look(|expression| name.get(4..) == Some(expression.column_name), row.value(cell));
         }
-        Ok(Taken::Skipped)
+        Ok(RowOutcome::Skipped)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> EngineResult<Taken> {
+    fn partition_end(&mut self, _rows: u64) -> EngineResult<RowOutcome> {
         if !self.held.iter().all(|held| *held) {
-            return Ok(Taken::Skipped);
+            return Ok(RowOutcome::Skipped);
         }
         self.keys.push(self.key.clone());
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 }

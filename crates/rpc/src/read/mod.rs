@@ -9,4 +9,4 @@ mod sink;
 
 pub(crate) use predicate::Wanted;
 pub(crate) use ranges::{RowRange, key_position};
-pub(crate) use sink::{Envelope, Slicer};
+pub(crate) use sink::{ColumnSink, Envelope};

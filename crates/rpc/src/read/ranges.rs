@@ -1,8 +1,8 @@
 //! Reads over ranges of rows: get_range_slices and get_paged_slice, in token order.
 
 use super::predicate::Wanted;
-use super::sink::{Envelope, Slicer};
-use crate::calls::{Left, Manner, Rpc, Work};
+use super::sink::{ColumnSink, Envelope};
+use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::check_read_level;
@@ -21,7 +21,11 @@ pub(crate) struct RowRange<'a> {
 }
 
 impl Rpc {
-    pub(crate) fn get_range_slices(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get_range_slices(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::GetRangeSlices::read(reader)?;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
@@ -33,7 +37,11 @@ impl Rpc {
         self.rows_of(&family, spans(&asked.range)?, (filter, asked.range.count), &wanted, work)
     }
 
-    pub(crate) fn get_paged_slice(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn get_paged_slice(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::GetPagedSlice::read(reader)?;
         let family = self.family(work.session, asked.column_family)?;
         check_key_range(&asked.range)?;
@@ -54,8 +62,8 @@ impl Rpc {
         spans: Vec<Positions>,
         (expressions, count): (&[IndexExpression<'_>], i32),
         wanted: &Wanted,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         work.reply.begin_success(Type::List, work.out);
         put_list(Type::Struct, 0, work.out);
         let count_at = work.out.len() - 4;
@@ -70,7 +78,7 @@ impl Rpc {
         }
         work.out[count_at..count_at + 4].copy_from_slice(&rows.to_be_bytes());
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
     /// Writes rows of a token range as `KeySlice`s. Returns their number.
@@ -79,7 +87,7 @@ impl Rpc {
         family: &Family,
         asked: RowRange<'_>,
         wanted: &Wanted,
-        (manner, out): (Manner<'_>, &mut Vec<u8>),
+        (manner, out): (CallOptions<'_>, &mut Vec<u8>),
     ) -> Result<u64> {
         if !asked.expressions.is_empty() {
             return self.filtered(family, asked, wanted, (manner, out));
@@ -89,7 +97,7 @@ impl Rpc {
             limits: Limits { rows: u64::try_from(asked.count).unwrap_or(0), per_partition: u64::MAX },
             ..self.command(family, Vec::new(), wanted)
         };
-        let mut slicer = Slicer::new(family, wanted, command.now_s, Envelope::KeySlice, out);
+        let mut slicer = ColumnSink::new(family, wanted, command.now_s, Envelope::KeySlice, out);
         self.run_read(&command, &mut slicer, manner)?;
         Ok(slicer.rows)
     }
@@ -100,11 +108,11 @@ impl Rpc {
         family: &Family,
         keys: &[Vec<u8>],
         wanted: &Wanted,
-        (manner, out): (Manner<'_>, &mut Vec<u8>),
+        (manner, out): (CallOptions<'_>, &mut Vec<u8>),
     ) -> Result<()> {
         for key in keys {
             let command = self.command(family, vec![PartitionKey::new(key.clone())], wanted);
-            let mut slicer = Slicer::new(family, wanted, command.now_s, Envelope::KeySlice, out);
+            let mut slicer = ColumnSink::new(family, wanted, command.now_s, Envelope::KeySlice, out);
             self.run_read(&command, &mut slicer, manner)?;
             if slicer.rows == 0 {
                 slicer.put_empty(key);
@@ -114,7 +122,12 @@ impl Rpc {
     }
 
     /// Answers with `asked.range.count` columns from consecutive rows; in the first row from `start_column` on.
-    fn pages(&self, family: &Family, asked: &args::GetPagedSlice<'_>, work: &mut Work<'_>) -> Result<Left> {
+    fn pages(
+        &self,
+        family: &Family,
+        asked: &args::GetPagedSlice<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         work.reply.begin_success(Type::List, work.out);
         put_list(Type::Struct, 0, work.out);
         let count_at = work.out.len() - 4;
@@ -131,7 +144,8 @@ impl Rpc {
                     ..self.command(family, Vec::new(), &wanted)
                 };
                 let at = work.out.len();
-                let mut slicer = Slicer::new(family, &wanted, command.now_s, Envelope::KeySlice, work.out);
+                let mut slicer =
+                    ColumnSink::new(family, &wanted, command.now_s, Envelope::KeySlice, work.out);
                 slicer.keys = Some(Vec::new());
                 self.run_read(&command, &mut slicer, work.manner)?;
                 let (given, keys) = (slicer.given, slicer.keys.take().unwrap_or_default());
@@ -147,7 +161,7 @@ impl Rpc {
         }
         work.out[count_at..count_at + 4].copy_from_slice(&(rows as u32).to_be_bytes());
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 }
 

@@ -3,16 +3,16 @@
 //! The declared columns of a static family come from the static row, but belong between the other columns in the order
 //! of names (`ThriftResultsMerger`). They wait until a row after them arrives.
 
-use super::column::{Found, put_column, put_named_column, put_row, put_run};
+use super::column::{Found, put_batch, put_column, put_named_column, put_row};
 use super::predicate::Wanted;
 use crate::family::{Family, Shape};
 use helenus_engine::Result as EngineResult;
 use helenus_engine::account;
-use helenus_engine::read::{RowSink, RunSink, Taken};
+use helenus_engine::read::{BatchSink, RowOutcome, RowSink};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::row::RowView;
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list};
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub(crate) enum Envelope {
 }
 
 /// Writes the columns of rows into an answer.
-pub(crate) struct Slicer<'a> {
+pub(crate) struct ColumnSink<'a> {
     family: &'a Family,
     wanted: &'a Wanted,
     now_s: i64,
@@ -68,15 +68,15 @@ struct Waiting {
     value: Range<usize>,
 }
 
-impl<'a> Slicer<'a> {
+impl<'a> ColumnSink<'a> {
     pub(crate) fn new(
         family: &'a Family,
         wanted: &'a Wanted,
         now_s: i64,
         envelope: Envelope,
         out: &'a mut Vec<u8>,
-    ) -> Slicer<'a> {
-        Slicer {
+    ) -> ColumnSink<'a> {
+        ColumnSink {
             family,
             wanted,
             now_s,
@@ -194,10 +194,10 @@ impl<'a> Slicer<'a> {
 
     /// Writes a row of a dynamic, composite or static family, which is one column.
     #[inline]
-    fn column(&mut self, row: RowView<'_>) -> Taken {
+    fn column(&mut self, row: RowView<'_>) -> RowOutcome {
         let family = self.family;
         let cell = row.cells_of(family.value).first().filter(|cell| cell.is_live(self.now_s));
-        let Some(cell) = cell else { return Taken::Skipped };
+        let Some(cell) = cell else { return RowOutcome::Skipped };
         let mut found = Found::new(cell, row.value(cell));
         let twin;
         if !self.waiting.is_empty() {
@@ -215,18 +215,18 @@ impl<'a> Slicer<'a> {
                 }
             }
             if self.given >= self.wanted.limit {
-                return Taken::EndPartition;
+                return RowOutcome::EndPartition;
             }
         }
         if !matches!(self.envelope, Envelope::Count | Envelope::Silent) {
             put_row(family, row, &found, self.out);
         }
         self.given += 1;
-        Taken::Counted
+        RowOutcome::Counted
     }
 
     /// Writes a row of a super family, which is a super column.
-    fn super_column(&mut self, row: RowView<'_>) -> Taken {
+    fn super_column(&mut self, row: RowView<'_>) -> RowOutcome {
         let family = self.family;
         let mut columns: Vec<(&[u8], Found<'_>)> = Vec::new();
         for cell in row.cells_of(family.value).iter().filter(|cell| cell.is_live(self.now_s)) {
@@ -252,7 +252,7 @@ impl<'a> Slicer<'a> {
             }
         }
         if columns.is_empty() {
-            return Taken::Skipped;
+            return RowOutcome::Skipped;
         }
         if self.wanted.reversed {
             columns.reverse();
@@ -260,14 +260,14 @@ impl<'a> Slicer<'a> {
         if self.wanted.within.is_some() {
             for (name, found) in columns {
                 if self.is_full() {
-                    return Taken::EndPartition;
+                    return RowOutcome::EndPartition;
                 }
                 if self.writes() {
                     put_named_column(family.counts, name, &found, self.out);
                 }
                 self.given += 1;
             }
-            return Taken::Counted;
+            return RowOutcome::Counted;
         }
         if self.writes() {
             let name = row.clustering(0).unwrap_or_default();
@@ -282,11 +282,11 @@ impl<'a> Slicer<'a> {
             self.out.extend_from_slice(&[Type::Stop as u8; 2]);
         }
         self.given += 1;
-        Taken::Counted
+        RowOutcome::Counted
     }
 }
 
-impl Slicer<'_> {
+impl ColumnSink<'_> {
     /// Reserves memory for a large row, or in a long answer for the next small one, so that the buffer does not grow by
     /// doubling.
     #[inline]
@@ -307,7 +307,7 @@ fn position(family: &Family, name: &[u8]) -> Vec<u8> {
     position
 }
 
-impl RowSink for Slicer<'_> {
+impl RowSink for ColumnSink<'_> {
     fn partition(&mut self, key: &[u8], static_row: Option<RowView<'_>>) -> EngineResult<()> {
         self.begin(key);
         if let Some(keys) = &mut self.keys {
@@ -320,13 +320,13 @@ impl RowSink for Slicer<'_> {
     }
 
     #[inline]
-    fn row(&mut self, row: RowView<'_>) -> EngineResult<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> EngineResult<RowOutcome> {
         if self.out.len() > self.bytes_max {
             self.is_too_long = true;
             return Err(helenus_engine::Error::Cancelled);
         }
         if self.is_full() {
-            return Ok(Taken::EndPartition);
+            return Ok(RowOutcome::EndPartition);
         }
         self.make_room(row)?;
         let taken = match self.family.shape {
@@ -335,37 +335,37 @@ impl RowSink for Slicer<'_> {
         };
         Ok(match (taken, self.envelope) {
             // In a read over several rows, the engine's limit counts rows, which `partition_end` reports.
-            (Taken::Counted, _) if self.is_full() && self.envelope != Envelope::Columns => {
-                Taken::EndPartition
+            (RowOutcome::Counted, _) if self.is_full() && self.envelope != Envelope::Columns => {
+                RowOutcome::EndPartition
             }
-            (Taken::Counted, Envelope::KeySlice) => Taken::Skipped,
+            (RowOutcome::Counted, Envelope::KeySlice) => RowOutcome::Skipped,
             (taken, _) => taken,
         })
     }
 
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         // In a row batch the engine counts, so each row of the table must be a column of the answer, without declared
         // columns between them.
         let counts = !matches!(self.envelope, Envelope::KeySlice) && self.family.shape != Shape::Super;
         (counts && self.wanted.declared.is_empty() && !self.family.counts).then_some(self)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> EngineResult<Taken> {
+    fn partition_end(&mut self, _rows: u64) -> EngineResult<RowOutcome> {
         self.give_waiting(None);
         self.end();
-        Ok(if self.envelope == Envelope::KeySlice { Taken::Counted } else { Taken::Skipped })
+        Ok(if self.envelope == Envelope::KeySlice { RowOutcome::Counted } else { RowOutcome::Skipped })
     }
 }
 
-impl RunSink for Slicer<'_> {
-    fn rows(&mut self, run: &RowRun<'_>) -> EngineResult<bool> {
+impl BatchSink for ColumnSink<'_> {
+    fn batch(&mut self, run: &RowBatch<'_>) -> EngineResult<bool> {
         if self.out.len() > self.bytes_max {
             self.is_too_long = true;
             return Err(helenus_engine::Error::Cancelled);
         }
-        let Some(value) = run.place_of(self.family.value, 0) else { return Ok(false) };
+        let Some(value) = run.value_index_of(self.family.value, 0) else { return Ok(false) };
         if self.writes() {
-            put_run(self.family, run, value, self.out);
+            put_batch(self.family, run, value, self.out);
         }
         self.given += run.len() as u64;
         Ok(true)

@@ -2,7 +2,7 @@
 
 use super::define::{FamilyEdit, new_table, updated_table};
 use super::{describe, texts};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::validate::session_keyspace;
@@ -19,8 +19,8 @@ impl Rpc {
         &self,
         method: Method,
         reader: &mut Reader<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let schema = self.database().schema();
         if method == Method::DescribeKeyspace {
             let asked = args::OfKeyspace::read(reader)?;
@@ -33,15 +33,15 @@ impl Rpc {
                 schema.keyspaces.values().map(|keyspace| describe::keyspace(keyspace)).collect();
             work.reply.success(&all, work.out);
         }
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
     pub(crate) fn change_schema(
         &self,
         method: Method,
         reader: &mut Reader<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         match method {
             Method::SystemAddKeyspace => {
                 self.define_keyspace(&args::WithKsDef::read(reader)?.ks_def, work)?;
@@ -88,7 +88,7 @@ impl Rpc {
         }
         let version: Text<'_> = self.database().schema().version.to_string().into();
         work.reply.success(&version, work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
     fn check_keyspace(&self, definition: &CfDef<'_>) -> Result<()> {
@@ -102,7 +102,7 @@ impl Rpc {
     }
 
     /// Creates a keyspace with its column families.
-    pub(crate) fn define_keyspace(&self, definition: &KsDef<'_>, work: &Work<'_>) -> Result<()> {
+    pub(crate) fn define_keyspace(&self, definition: &KsDef<'_>, work: &CallContext<'_>) -> Result<()> {
         check_not_system(&definition.name)?;
         let schema = self.database().schema();
         let conflict = schema.keyspaces.keys().find(|known| known.eq_ignore_ascii_case(&definition.name));
@@ -134,7 +134,7 @@ impl Rpc {
     }
 
     /// Creates a column family.
-    pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
+    pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &CallContext<'_>) -> Result<()> {
         self.change(&[self.family_step(definition)?], work)
     }
 
@@ -174,7 +174,7 @@ impl Rpc {
     }
 
     /// Changes a column family to match a definition.
-    pub(crate) fn update_family(&self, definition: &CfDef<'_>, work: &Work<'_>) -> Result<()> {
+    pub(crate) fn update_family(&self, definition: &CfDef<'_>, work: &CallContext<'_>) -> Result<()> {
         let schema = self.database().schema();
         let Some(table) = schema.table(&definition.keyspace, &definition.name) else {
             return invalid(format!("unconfigured table {}", definition.name));
@@ -196,7 +196,7 @@ impl Rpc {
         self.change(&[step(text, definition, edit)], work)
     }
 
-    fn change(&self, steps: &[SchemaStep<'_>], work: &Work<'_>) -> Result<()> {
+    fn change(&self, steps: &[SchemaStep<'_>], work: &CallContext<'_>) -> Result<()> {
         let request =
             Request { may_block: work.manner.may_block, ..Request::plain(&work.session.identity, &[]) };
         let answer = self.backend().change_schema_in_steps(steps, &request)?;

@@ -2,7 +2,7 @@
 //!
 //! The only server owns the whole ring: a single range from the least token around to itself.
 
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::validate::session_keyspace;
 use helenus_cql::backend::tracing_id;
@@ -18,7 +18,12 @@ const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 const SNITCH: &str = "org.apache.cassandra.locator.SimpleSnitch";
 
 impl Rpc {
-    pub(crate) fn enter(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn enter(
+        &self,
+        method: Method,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         match method {
             Method::Login => {
                 // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
@@ -37,15 +42,15 @@ impl Rpc {
             }
         }
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
     pub(crate) fn describe_server(
         &self,
         method: Method,
         reader: &mut Reader<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let text = |text: &'static str| Text::from(text);
         let address: Text<'_> = self.node.address.to_string().into();
         match method {
@@ -79,7 +84,7 @@ impl Rpc {
             }
             _ => self.describe_splits(method, reader, work)?,
         }
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
     fn ring<'a>(&'a self, address: Text<'a>) -> TokenRange<'a> {
@@ -105,7 +110,12 @@ impl Rpc {
     }
 
     /// Splits a range of tokens into parts of equal length, by the estimated number of rows.
-    fn describe_splits(&self, method: Method, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<()> {
+    fn describe_splits(
+        &self,
+        method: Method,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<()> {
         let asked = args::DescribeSplits::read(reader)?;
         let _keyspace = session_keyspace(work.session)?;
         let family = self.family(work.session, asked.column_family)?;

@@ -2,7 +2,7 @@
 
 use super::rows::CqlRows;
 use super::text::text;
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
 use helenus_engine::Ticket;
@@ -11,7 +11,11 @@ use helenus_wire::thrift::{
 };
 
 impl Rpc {
-    pub(crate) fn execute_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn execute_cql3(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::Cql3Query::read(reader)?;
         let text = text(asked.query, asked.compression)?;
         let mut rows = CqlRows::new();
@@ -29,7 +33,11 @@ impl Rpc {
         self.answer(answer, &rows, work)
     }
 
-    pub(crate) fn prepare_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn prepare_cql3(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::CqlQuery::read(reader)?;
         let text = text(asked.query, asked.compression)?;
         work.manner.check_length(text.len())?;
@@ -45,13 +53,17 @@ impl Rpc {
             variable_names: Some(names.collect()),
         };
         work.reply.success(&result, work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
-    pub(crate) fn execute_prepared_cql3(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn execute_prepared_cql3(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::PreparedCql3::read(reader)?;
         let statement = match self.prepared.id_of(asked.item_id) {
-            Some(id) if !work.manner.may_block && !self.backend().has_at_hand(&id) => {
+            Some(id) if !work.manner.may_block && !self.backend().has_analysed(&id) => {
                 return Err(RpcError::WouldBlock);
             }
             Some(id) => self.backend().prepared(&id)?,
@@ -81,7 +93,7 @@ impl Rpc {
         self.answer(answer, &rows, work)
     }
 
-    fn answer(&self, answer: Answer, rows: &CqlRows, work: &mut Work<'_>) -> Result<Left> {
+    fn answer(&self, answer: Answer, rows: &CqlRows, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let void = CqlResult { kind: CqlResultType::Void, rows: None, num: None, schema: None };
         let ticket = match answer.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => {
@@ -100,7 +112,7 @@ impl Rpc {
                 ticket.unwrap_or_else(Ticket::ready)
             }
         };
-        Ok(Left::Promise(ticket))
+        Ok(ReplyState::Promise(ticket))
     }
 }
 

@@ -1,7 +1,7 @@
 //! CQL statements through Thrift RPC: CQL 3 and CQL 2.
 
+mod cql2;
 mod cql3;
-mod first;
 mod rows;
 mod text;
 

@@ -6,7 +6,7 @@
 //! disk.
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{Left, Rpc, Work};
+use crate::calls::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::validate::{
@@ -31,7 +31,7 @@ struct Batch {
 
 /// The times that all mutations of a call share.
 #[derive(Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct WriteTimes {
     pub(super) now_s: i64,
     /// The server's timestamp, used for counters.
     pub(super) timestamp_us: i64,
@@ -42,8 +42,8 @@ impl Rpc {
         &self,
         reader: &mut Reader<'_>,
         allows_counters: bool,
-        work: &mut Work<'_>,
-    ) -> Result<Left> {
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let mut batch = Batch::default();
         let (mut has_map, mut level) = (false, None);
         while let Some((ty, number)) = reader.field()? {
@@ -73,7 +73,7 @@ impl Rpc {
         self.write_all(&batch, work)
     }
 
-    fn write_all(&self, batch: &Batch, work: &mut Work<'_>) -> Result<Left> {
+    fn write_all(&self, batch: &Batch, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !batch.counting.updates.is_empty() {
             ticket = self.count_all(&batch.counting, manner)?;
@@ -85,12 +85,12 @@ impl Rpc {
             ticket = self.write_changes(&batch.plain, manner)?;
         }
         work.reply.end(work.out);
-        Ok(Left::Promise(ticket))
+        Ok(ReplyState::Promise(ticket))
     }
 
     /// Decodes the map from key to column family to mutations.
-    fn read_map(&self, reader: &mut Reader<'_>, work: &mut Work<'_>, batch: &mut Batch) -> Result<()> {
-        let mut moment = Moment { now_s: self.database().now_s(), timestamp_us: 0 };
+    fn read_map(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>, batch: &mut Batch) -> Result<()> {
+        let mut moment = WriteTimes { now_s: self.database().now_s(), timestamp_us: 0 };
         let (_, _, keys) = reader.map()?;
         for _ in 0..keys {
             let key = reader.binary()?;
@@ -133,7 +133,7 @@ impl Rpc {
 fn apply<'m>(
     family: &Family,
     mutation: &Mutation<'m>,
-    moment: Moment,
+    moment: WriteTimes,
     changes: &mut RowChanges<'m>,
 ) -> Result<()> {
     match (&mutation.column_or_supercolumn, &mutation.deletion) {
@@ -146,7 +146,7 @@ fn apply<'m>(
 fn insert<'m>(
     family: &Family,
     column: &ColumnOrSuperColumn<'m>,
-    moment: Moment,
+    moment: WriteTimes,
     changes: &mut RowChanges<'m>,
 ) -> Result<()> {
     match (&column.column, &column.super_column, &column.counter_column, &column.counter_super_column) {
@@ -183,7 +183,7 @@ fn insert<'m>(
 fn insert_column<'m>(
     family: &Family,
     column: &Column<'m>,
-    moment: Moment,
+    moment: WriteTimes,
     changes: &mut RowChanges<'m>,
 ) -> Result<()> {
     check_counts(family, false)?;
@@ -195,7 +195,7 @@ fn insert_column<'m>(
 fn delete<'m>(
     family: &Family,
     deletion: &Deletion<'m>,
-    moment: Moment,
+    moment: WriteTimes,
     changes: &mut RowChanges<'m>,
 ) -> Result<()> {
     let super_column = deletion.super_column;

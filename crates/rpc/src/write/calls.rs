@@ -1,7 +1,7 @@
 //! insert, add, remove, remove_counter, truncate.
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{Left, Manner, Rpc, Work};
+use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::{
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 impl Rpc {
-    pub(crate) fn insert(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn insert(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::Insert::read(reader)?;
         let (parent, column) = (&asked.column_parent, &asked.column);
         let family = self.family_that(work.session, parent.column_family, false)?;
@@ -32,7 +32,7 @@ impl Rpc {
         self.write(changes, work)
     }
 
-    pub(crate) fn add(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn add(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::Add::read(reader)?;
         let (parent, column) = (&asked.column_parent, &asked.column);
         let family = self.family_that(work.session, parent.column_family, true)?;
@@ -48,7 +48,7 @@ impl Rpc {
         self.count(changes, work)
     }
 
-    pub(crate) fn remove(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn remove(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::Remove::read(reader)?;
         let family = self.family_that(work.session, asked.column_path.column_family, false)?;
         check_write_level(asked.consistency_level.unwrap_or(ConsistencyLevel::One), None)?;
@@ -56,7 +56,11 @@ impl Rpc {
         self.write(changes, work)
     }
 
-    pub(crate) fn remove_counter(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn remove_counter(
+        &self,
+        reader: &mut Reader<'_>,
+        work: &mut CallContext<'_>,
+    ) -> Result<ReplyState> {
         let asked = args::RemoveCounter::read(reader)?;
         let family = self.family_that(work.session, asked.path.column_family, true)?;
         check_write_level(asked.consistency_level, Some(&family.table))?;
@@ -85,31 +89,31 @@ impl Rpc {
         Ok(changes)
     }
 
-    fn write(&self, changes: RowChanges<'_>, work: &mut Work<'_>) -> Result<Left> {
+    fn write(&self, changes: RowChanges<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let ticket = self.write_changes(&Mutation { updates: vec![changes.finish()] }, work.manner)?;
         work.reply.end(work.out);
-        Ok(Left::Promise(ticket))
+        Ok(ReplyState::Promise(ticket))
     }
 
-    fn count(&self, changes: RowChanges<'_>, work: &mut Work<'_>) -> Result<Left> {
+    fn count(&self, changes: RowChanges<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let mutation = Mutation { updates: vec![changes.finish()] };
         let ticket = self.count_all(&mutation, work.manner)?;
         work.reply.end(work.out);
-        Ok(Left::Promise(ticket))
+        Ok(ReplyState::Promise(ticket))
     }
 
     /// Writes plain changes.
     ///
     /// # Errors
     /// `WouldBlock` if another call holds the lock of a partition and this call may not wait.
-    pub(crate) fn write_changes(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
+    pub(crate) fn write_changes(&self, mutation: &Mutation, manner: CallOptions<'_>) -> Result<Ticket> {
         let ticket = self.database().write_stamped_by_clients(mutation, manner.may_block)?;
         manner.wrote(mutation);
         Ok(ticket)
     }
 
     /// Adds to counters.
-    pub(crate) fn count_all(&self, mutation: &Mutation, manner: Manner<'_>) -> Result<Ticket> {
+    pub(crate) fn count_all(&self, mutation: &Mutation, manner: CallOptions<'_>) -> Result<Ticket> {
         let mut probe = manner.probe.map(Mutex::lock);
         let ticket = self.database().count(mutation, manner.read(), probe.as_deref_mut())?;
         drop(probe);
@@ -117,7 +121,7 @@ impl Rpc {
         Ok(ticket)
     }
 
-    pub(crate) fn truncate(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn truncate(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::OfColumnFamily::read(reader)?;
         let family = self.family_that(work.session, asked.column_family, false)?;
         let keyspace = session_keyspace(work.session)?;
@@ -125,11 +129,11 @@ impl Rpc {
             format!("TRUNCATE {}.{}", quote_identifier(&keyspace), quote_identifier(&family.table.name));
         self.run_statement(&text, work)?;
         work.reply.end(work.out);
-        Ok(Left::Result)
+        Ok(ReplyState::Result)
     }
 
     /// Runs a CQL 3 statement without rows, and waits until it is durable in the configured way.
-    pub(crate) fn run_statement(&self, text: &str, work: &Work<'_>) -> Result<()> {
+    pub(crate) fn run_statement(&self, text: &str, work: &CallContext<'_>) -> Result<()> {
         let none: &[BoundValue<'_>] = &[];
         let request = Request {
             may_block: work.manner.may_block,

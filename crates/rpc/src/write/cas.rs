@@ -4,10 +4,10 @@
 //! the server's timestamp, which is later than all that were read (`StorageProxy.cas`).
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{Left, Manner, Rpc, Work};
+use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
-use crate::read::{Envelope, Slicer, Wanted};
+use crate::read::{ColumnSink, Envelope, Wanted};
 use crate::validate::{check_column, check_key, check_name};
 use helenus_engine::read::PartitionKey;
 use helenus_model::filter::Slice;
@@ -17,7 +17,7 @@ use helenus_wire::thrift::{CASResult, Column, ColumnOrSuperColumn, ConsistencyLe
 use std::sync::Arc;
 
 impl Rpc {
-    pub(crate) fn cas(&self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<Left> {
+    pub(crate) fn cas(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::Cas::read(reader)?;
         let family = self.family_that(work.session, asked.column_family, false)?;
         check_key(&family.table, asked.key)?;
@@ -35,7 +35,7 @@ impl Rpc {
         }
         check_levels(asked.serial_consistency_level, asked.commit_consistency_level)?;
         let partition = (family.table.id, Token::of_key(asked.key));
-        let locked = self.database().turn([partition].into_iter(), work.manner.may_block)?;
+        let locked = self.database().lock_partition([partition].into_iter(), work.manner.may_block)?;
         let bytes = self.present(&family, asked.key, &expected, work.manner)?;
         let present = columns(&bytes)?;
         let holds = match &expected[..] {
@@ -47,7 +47,7 @@ impl Rpc {
         if !holds {
             let result = CASResult { success: false, current_values: Some(present) };
             work.reply.success(&result, work.out);
-            return Ok(Left::Promise(self.database().written_so_far()));
+            return Ok(ReplyState::Promise(self.database().written_so_far()));
         }
         let newest_us = present.iter().filter_map(|column| column.timestamp).max().unwrap_or(i64::MIN);
         let timestamp_us = self.database().next_timestamp()?.max(newest_us.saturating_add(1));
@@ -60,7 +60,7 @@ impl Rpc {
         let ticket = self.database().write_locked(&mutation, &locked)?;
         work.manner.wrote(&mutation);
         work.reply.success(&CASResult { success: true, current_values: None }, work.out);
-        Ok(Left::Promise(ticket))
+        Ok(ReplyState::Promise(ticket))
     }
 
     /// The columns of a row that decide the condition: the expected ones, or any one if none is expected.
@@ -69,7 +69,7 @@ impl Rpc {
         family: &Arc<Family>,
         key: &[u8],
         expected: &[Column<'_>],
-        manner: Manner<'_>,
+        manner: CallOptions<'_>,
     ) -> Result<Vec<u8>> {
         let wanted = match expected {
             [] => Wanted { limit: 1, ..Wanted::slices(family, vec![Slice::all()]) },
@@ -85,7 +85,7 @@ impl Rpc {
         };
         let mut bytes = Vec::new();
         let command = self.command(family, vec![PartitionKey::new(key.to_vec())], &wanted);
-        let mut slicer = Slicer::new(family, &wanted, command.now_s, Envelope::Columns, &mut bytes);
+        let mut slicer = ColumnSink::new(family, &wanted, command.now_s, Envelope::Columns, &mut bytes);
         self.run_read(&command, &mut slicer, manner)?;
         Ok(bytes)
     }

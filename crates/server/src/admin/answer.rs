@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{
-    ClockFigures, CompactionFigures, MemoryFigures, NodeFigures, PastCompactionLine, Pool, TableFigures,
+use super::metrics::{
+    ClockMetrics, CompactionMetrics, MemoryMetrics, NodeMetrics, PastCompactionLine, Pool, TableMetrics,
     TopPartitionLine,
 };
 
@@ -20,25 +20,27 @@ pub enum AdminAnswer {
     /// The server's main metrics.
     Status(ServerStatus),
     /// The server as a node of a ring.
-    Node(NodeFigures),
+    Node(NodeMetrics),
     /// The metrics of tables.
-    Tables(Vec<TableFigures>),
+    Tables(Vec<TableMetrics>),
     /// Threads and queues.
     Pools(Vec<Pool>),
     /// Memory use.
-    Memory(MemoryFigures),
+    Memory(MemoryMetrics),
     /// A flush is done.
     Flushed(Flushed),
     /// The progress of a requested compaction.
     Compaction(Compaction),
     /// The state of all compactions.
-    Compactions(CompactionFigures),
+    Compactions(CompactionMetrics),
     /// Finished compactions, the last first.
     History(Vec<PastCompactionLine>),
     /// Keyspace, table, and whether it is compacted automatically.
     AutoCompaction(Vec<(String, String, bool)>),
     /// The progress of a job.
-    Errand(Errand),
+    #[serde(alias = "job")]
+    #[serde(alias = "errand")]
+    Job(Job),
     /// The location of the files to be exported.
     Exported(ExportedFiles),
     /// Snapshots that exist, were taken or were removed.
@@ -60,7 +62,7 @@ pub enum AdminAnswer {
     /// The result of reading the configuration again.
     Reloaded(Reloaded),
     /// The state of the clocks before they were reset.
-    Clock(ClockFigures),
+    Clock(ClockMetrics),
     /// The request failed; the text gives the reason.
     Error(String),
 }
@@ -132,7 +134,7 @@ pub struct Compaction {
 
 /// The progress of a job, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     /// The number by which tools ask for it again.
     pub number: u64,
     /// The present step.

@@ -8,14 +8,14 @@ use helenus_model::schema::{Table, TableId};
 use parking_lot::Mutex;
 
 use super::answer::Compaction;
-use super::telling::running;
+use super::collect_metrics::running;
 
 /// When there are more requests than this, finished ones are forgotten.
 const KEPT_MAX: usize = 64;
 
 /// The compaction requests of this server.
 #[derive(Default)]
-pub(super) struct AskedCompactions {
+pub(super) struct CompactionRequests {
     asked: Mutex<BTreeMap<u64, Asked>>,
 }
 
@@ -28,7 +28,7 @@ struct Asked {
     before: (u64, u64),
 }
 
-impl AskedCompactions {
+impl CompactionRequests {
     /// Requests compactions of these tables; returns the number of the request.
     pub(super) fn ask(
         &self,

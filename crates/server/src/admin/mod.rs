@@ -1,36 +1,36 @@
 //! The admin socket: a Unix socket beside the data, for the owner's tools on the same machine.
 //!
 //! A request is one line of JSON, and so is an answer; a connection carries any number of them. `request`, `answer` and
-//! `figures` define the lines. `socket` decides where the socket is and who may use it, `serve` reads and writes it,
-//! `desk` runs the requests, and `client` is the tools' side. `telling` collects metrics and `snapshots` manages
-//! snapshots. `compactions`, `errands` and `exports` hold what takes longer than an answer may.
+//! `metrics` define the lines. `socket` decides where the socket is and who may use it, `serve` reads and writes it,
+//! `dispatcher` runs the requests, and `client` is the tools' side. `collect_metrics` collects metrics and `snapshots` manages
+//! snapshots. `compactions`, `jobs` and `exports` hold what takes longer than an answer may.
 
 mod answer;
 mod client;
+mod collect_metrics;
 mod compactions;
-mod desk;
-mod errands;
+mod dispatcher;
 mod exports;
-mod figures;
+mod jobs;
+mod metrics;
 mod request;
 mod serve;
 mod snapshots;
 mod socket;
-mod telling;
 
 pub use answer::{
-    AdminAnswer, ClientLine, ClientsSeen, Compaction, Errand, ExportedFiles, Flushed, Import, Outcome,
+    AdminAnswer, ClientLine, ClientsSeen, Compaction, ExportedFiles, Flushed, Import, Job, Outcome,
     ProtocolClient, Reloaded, Restored, RestoredTable, RunningCompaction, ServerStatus, SnapshotLine,
     TableLine, VerifiedTable,
 };
 pub use client::ask;
-pub use errands::{imported, request_of};
+pub(crate) use collect_metrics::{failures_of, shares};
 pub use exports::export;
-pub use figures::{
-    ClockFigures, CompactionFigures, MemoryFigures, MemoryShare, NodeFigures, PastCompactionLine, Pool,
-    RunningTask, Spread, TableFigures, TopPartitionLine,
+pub use jobs::{imported, request_of};
+pub use metrics::{
+    ClockMetrics, CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool,
+    RunningTask, Spread, TableMetrics, TopPartitionLine,
 };
-pub use request::{AdminRequest, ImportOrder, LogLevelChoice, RestoreOrder, TimeoutKind, Which};
-pub use serve::{AdminServer, Doors, Facts};
+pub use request::{AdminRequest, ImportOrder, LogLevelChoice, RestoreOrder, TableSelection, TimeoutKind};
+pub use serve::{AdminServer, ServerControl, ServerInfo};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};
-pub(crate) use telling::{failures_of, shares};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A selection of tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Which {
+pub struct TableSelection {
     /// The keyspace; all if `None`.
     #[serde(default)]
     pub keyspace: Option<String>,
@@ -15,15 +15,15 @@ pub struct Which {
     pub tables: Vec<String>,
 }
 
-impl Which {
+impl TableSelection {
     /// All tables of a keyspace.
-    pub fn keyspace(name: &str) -> Which {
-        Which { keyspace: Some(name.to_owned()), tables: Vec::new() }
+    pub fn keyspace(name: &str) -> TableSelection {
+        TableSelection { keyspace: Some(name.to_owned()), tables: Vec::new() }
     }
 
     /// One table.
-    pub fn table(keyspace: &str, table: &str) -> Which {
-        Which { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] }
+    pub fn table(keyspace: &str, table: &str) -> TableSelection {
+        TableSelection { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] }
     }
 }
 
@@ -38,7 +38,7 @@ pub enum AdminRequest {
     /// The metrics of tables.
     Tables {
         /// Which tables; their indexes are included.
-        which: Which,
+        which: TableSelection,
     },
     /// Thread pools.
     Pools,
@@ -47,17 +47,17 @@ pub enum AdminRequest {
     /// Write memtables to SSTables.
     Flush {
         /// Which tables.
-        which: Which,
+        which: TableSelection,
     },
     /// Start a major compaction of tables. Answered at once with a number, by which `Compaction` asks for its progress.
     Compact {
         /// Which tables.
-        which: Which,
+        which: TableSelection,
     },
     /// Rewrite each SSTable of tables by itself. Answered like `Compact`.
     Rewrite {
         /// Which tables.
-        which: Which,
+        which: TableSelection,
         /// Also those that are in the present format version.
         current: bool,
     },
@@ -88,14 +88,14 @@ pub enum AdminRequest {
     /// Get or set whether tables are compacted automatically.
     AutoCompaction {
         /// Which tables.
-        which: Which,
+        which: TableSelection,
         /// The new state; `None` only reads it.
         set: Option<bool>,
     },
     /// Read and check all SSTables of tables. Starts a job.
     Verify {
         /// Which tables.
-        which: Which,
+        which: TableSelection,
     },
     /// Import SSTables of other servers. Starts a job.
     Import(ImportOrder),
@@ -109,7 +109,9 @@ pub enum AdminRequest {
     /// Restore a backup. Starts a job.
     Restore(RestoreOrder),
     /// The progress of a job; answered when it is over, or after a while.
-    Errand {
+    #[serde(alias = "job")]
+    #[serde(alias = "errand")]
+    Job {
         /// Its number.
         number: u64,
     },
@@ -125,7 +127,7 @@ pub enum AdminRequest {
         /// Its name.
         name: String,
         /// Which tables, keyspace by keyspace; all if empty.
-        of: Vec<Which>,
+        of: Vec<TableSelection>,
         /// Write memtables first.
         flush: bool,
         /// Remove it after this many seconds; `None` keeps it until it is removed by request.
@@ -157,7 +159,7 @@ pub enum AdminRequest {
     /// The most frequently used partitions.
     TopPartitions {
         /// Which tables.
-        which: Which,
+        which: TableSelection,
     },
     /// Rebuild the indexes of a table.
     RebuildIndexes {

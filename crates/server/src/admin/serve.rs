@@ -19,8 +19,8 @@ use tokio::task::{AbortHandle, JoinSet, LocalSet};
 use tokio::time::timeout;
 
 use super::answer::{AdminAnswer, ClientsSeen, Reloaded};
-use super::desk::Desk;
-use super::figures::Pool;
+use super::dispatcher::Dispatcher;
+use super::metrics::Pool;
 use super::socket::{AdminError, bind, may_use};
 
 /// The longest request, bytes.
@@ -36,7 +36,7 @@ const EXPIRY_LOOK: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the admin socket reports besides the engine's metrics, and what it may do to the whole server.
-pub struct Facts {
+pub struct ServerInfo {
     /// Version of the program.
     pub version: &'static str,
     /// Address of the native protocol.
@@ -50,11 +50,11 @@ pub struct Facts {
     /// Warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
     /// The listeners of the server.
-    pub doors: Box<dyn Doors>,
+    pub control: Box<dyn ServerControl>,
 }
 
 /// What the admin socket may ask of the server's listeners and settings.
-pub trait Doors: Send + Sync {
+pub trait ServerControl: Send + Sync {
     /// Clients connected at this moment.
     fn connections(&self) -> usize;
     /// The thread pools of the listeners.
@@ -112,15 +112,15 @@ impl AdminServer {
         host: &Host,
         backend: &Arc<LocalBackend>,
         path: &Path,
-        facts: Facts,
+        facts: ServerInfo,
     ) -> Result<AdminServer, AdminError> {
         let listener = bind(path)?;
         listener.set_nonblocking(true).map_err(AdminError::io("open", path))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(AdminError::io("serve", path))?;
         let (stop, stopped) = watch::channel(false);
-        let desk = Desk::new(backend, facts, host.clock.monotonic_ns());
-        let work = Work { runtime, listener, desk, stopped };
+        let dispatcher = Dispatcher::new(backend, facts, host.clock.monotonic_ns());
+        let work = Work { runtime, listener, dispatcher, stopped };
         let thread = host.tasks.start("admin", Box::new(AdminThread { work: Some(work) }));
         Ok(AdminServer { path: path.to_owned(), stop, thread })
     }
@@ -147,7 +147,7 @@ impl Drop for AdminServer {
 struct Work {
     runtime: tokio::runtime::Runtime,
     listener: std::os::unix::net::UnixListener,
-    desk: Desk,
+    dispatcher: Dispatcher,
     stopped: watch::Receiver<bool>,
 }
 
@@ -157,16 +157,20 @@ struct AdminThread {
 
 impl Worker for AdminThread {
     fn step(&mut self) -> Next {
-        if let Some(Work { runtime, listener, desk, stopped }) = self.work.take() {
-            runtime.block_on(LocalSet::new().run_until(accept(listener, desk, stopped)));
+        if let Some(Work { runtime, listener, dispatcher, stopped }) = self.work.take() {
+            runtime.block_on(LocalSet::new().run_until(accept(listener, dispatcher, stopped)));
         }
         Next::Done
     }
 }
 
-async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: std::os::unix::net::UnixListener,
+    dispatcher: Dispatcher,
+    mut stopped: watch::Receiver<bool>,
+) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
-    let desk = Rc::new(desk);
+    let dispatcher = Rc::new(dispatcher);
     // One request is answered at a time.
     let turn = Rc::<Mutex<()>>::default();
     let mut connections = JoinSet::new();
@@ -178,7 +182,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stop
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             _ = expiring.tick() => {
                 let _turn = turn.lock().await;
-                desk.remove_expired_snapshots();
+                dispatcher.remove_expired_snapshots();
                 continue;
             }
             _ = stopped.changed() => return,
@@ -199,13 +203,17 @@ async fn accept(listener: std::os::unix::net::UnixListener, desk: Desk, mut stop
             }
         }
         let is_answered = Rc::<Cell<bool>>::default();
-        let serving = serve(Rc::clone(&desk), stream, (Rc::clone(&turn), Rc::clone(&is_answered)));
+        let serving = serve(Rc::clone(&dispatcher), stream, (Rc::clone(&turn), Rc::clone(&is_answered)));
         waiting.push_back((is_answered, connections.spawn_local(serving)));
     }
 }
 
 /// Answers line by line until the tool leaves or is silent for too long.
-async fn serve(desk: Rc<Desk>, stream: UnixStream, (turn, is_answered): (Rc<Mutex<()>>, Rc<Cell<bool>>)) {
+async fn serve(
+    dispatcher: Rc<Dispatcher>,
+    stream: UnixStream,
+    (turn, is_answered): (Rc<Mutex<()>>, Rc<Cell<bool>>),
+) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     loop {
@@ -219,7 +227,7 @@ async fn serve(desk: Rc<Desk>, stream: UnixStream, (turn, is_answered): (Rc<Mute
         let answer = match serde_json::from_slice(&line) {
             Ok(request) => {
                 let _turn = turn.lock().await;
-                desk.answer(&request).await
+                dispatcher.answer(&request).await
             }
             Err(error) => AdminAnswer::Error(format!("not a request: {error}")),
         };

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::answer::SnapshotLine;
-use super::desk::Desk;
-use super::request::Which;
+use super::dispatcher::Dispatcher;
+use super::request::TableSelection;
 use crate::backup::hex;
 
 /// The shortest lifetime of a snapshot (`cassandra.snapshot.min_allowed_ttl_seconds`).
@@ -57,8 +57,8 @@ impl Manifest {
 
 /// Takes a snapshot of the given tables, or of all.
 pub(super) fn take(
-    desk: &Desk,
-    (name, of): (&str, &[Which]),
+    dispatcher: &Dispatcher,
+    (name, of): (&str, &[TableSelection]),
     flush: bool,
     ttl_s: Option<u32>,
 ) -> Result<Vec<SnapshotLine>, String> {
@@ -68,14 +68,14 @@ pub(super) fn take(
     let checked = CheckedName::new("a snapshot", name).map_err(|error| error.to_string())?;
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for which in of {
-        tables.extend(desk.tables(which)?);
+        tables.extend(dispatcher.tables(which)?);
     }
     if of.is_empty() {
         // The system tables contain nothing that a restore could use: `schema.cql` has the schema.
-        tables = desk.tables(&Which::default())?;
+        tables = dispatcher.tables(&TableSelection::default())?;
         tables.retain(|table| !is_system_keyspace(&table.keyspace));
     }
-    let database = &desk.database;
+    let database = &dispatcher.database;
     let taken = database.snapshot(&tables, &checked, flush).map_err(|error| error.to_string())?;
     let now_us = database.host().clock.wall_us();
     let expires = ttl_s.map(|ttl_s| instant(now_us.saturating_add(i64::from(ttl_s) * 1_000_000)));

@@ -219,7 +219,7 @@ impl Archive {
         let wanted: Vec<&Entry> = self.entries.iter().filter(is_wanted).collect();
         progress.begin(wanted.iter().map(|entry| entry.size).sum());
         for entry in wanted {
-            progress.doing(format!("unpack {}", entry.path));
+            progress.describe(format!("unpack {}", entry.path));
             self.unpack_one(disk, entry, &entry.path.below(to), progress)
                 .map_err(|error| format!("{}: {}: {error}", self.path.display(), entry.path))?;
         }

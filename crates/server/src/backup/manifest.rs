@@ -189,7 +189,7 @@ impl BackupManifest {
         let mut problems = Vec::new();
         for file in self.files_of(keyspace, table) {
             let path = file.path.below(directory);
-            progress.doing(format!("compare {}", file.path));
+            progress.describe(format!("compare {}", file.path));
             if disk.is_link(&path) {
                 problems.push(format!(
                     "{}: a symbolic link is no file of a backup; put the file there",

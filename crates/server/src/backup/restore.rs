@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use helenus_cql::{LocalBackend, NewNames, RestoreRequest};
+use helenus_cql::{LocalBackend, Renames, RestoreRequest};
 use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress, SourceDisk};
 use helenus_host::Disk;
@@ -99,7 +99,7 @@ fn restore_directory(
     let request = RestoreRequest {
         directory: order.directory.clone(),
         find: FindOptions { snapshot: None, keyspace: order.keyspace.clone(), table: order.table.clone() },
-        names: NewNames { keyspace: order.as_keyspace.clone(), table: order.as_table.clone() },
+        names: Renames { keyspace: order.as_keyspace.clone(), table: order.as_table.clone() },
         options: ImportOptions { link: !order.copy, verify: !order.no_verify, keep_level: true },
         dry_run: order.dry_run,
     };

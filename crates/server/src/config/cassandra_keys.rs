@@ -1,11 +1,11 @@
 //! How each key of Cassandra 5.0.9's `cassandra.yaml` is treated (`org.apache.cassandra.config.Config`, all 409 keys).
 //!
 //! A key is an option of Helenus (`options`), or is refused because ignoring it would reduce safety or widen access
-//! (`GUARDED`), or has no effect. Keys without effect are reported once when a file contains them: either they can have
-//! no effect on one machine (`NOTHING_HERE`), or Helenus does not implement them yet (`NOT_BUILT`).
+//! (`REFUSED_KEYS`), or has no effect. Keys without effect are reported once when a file contains them: either they can have
+//! no effect on one machine (`NOT_APPLICABLE`), or Helenus does not implement them yet (`NOT_BUILT`).
 
 /// Keys about other nodes, the JVM, or parts of Cassandra that have no counterpart here.
-const NOTHING_HERE: &str = "\
+const NOT_APPLICABLE: &str = "\
     permissions_validity permissions_cache_max_entries permissions_update_interval \
     permissions_cache_active_update roles_validity roles_cache_max_entries roles_update_interval \
     roles_cache_active_update credentials_validity credentials_cache_max_entries credentials_update_interval \
@@ -167,7 +167,7 @@ const fn guarded(key: &'static str, harmless: &'static [&'static str], reason: &
 }
 
 /// The guarded keys.
-pub const GUARDED: &[Guarded] = &[
+pub const REFUSED_KEYS: &[Guarded] = &[
     guarded("authenticator", &["allowallauthenticator"], "logins are not built yet: anyone could connect"),
     guarded("authorizer", &["allowallauthorizer"], "permissions are not built yet: anyone could do anything"),
     guarded("network_authorizer", &["allowallnetworkauthorizer"], "permissions are not built yet"),
@@ -194,7 +194,7 @@ pub const GUARDED: &[Guarded] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEffect {
     /// It has no meaning on one machine.
-    NothingHere,
+    NotApplicable,
     /// It is not implemented yet.
     NotBuilt,
 }
@@ -202,8 +202,8 @@ pub enum NoEffect {
 /// Why a key of Cassandra has no effect here, if it is such a key.
 pub fn without_effect(key: &str) -> Option<NoEffect> {
     let is_in = |keys: &str| keys.split_whitespace().any(|known| known == key);
-    if is_in(NOTHING_HERE) || is_in(OLD_NAMES) {
-        Some(NoEffect::NothingHere)
+    if is_in(NOT_APPLICABLE) || is_in(OLD_NAMES) {
+        Some(NoEffect::NotApplicable)
     } else {
         is_in(NOT_BUILT).then_some(NoEffect::NotBuilt)
     }
@@ -211,7 +211,7 @@ pub fn without_effect(key: &str) -> Option<NoEffect> {
 
 /// All names without effect, for suggestions and the page of options.
 pub fn names_without_effect() -> impl Iterator<Item = (&'static str, NoEffect)> {
-    let nothing = NOTHING_HERE.split_whitespace().chain(OLD_NAMES.split_whitespace());
+    let nothing = NOT_APPLICABLE.split_whitespace().chain(OLD_NAMES.split_whitespace());
     let not_built = NOT_BUILT.split_whitespace().map(|key| (key, NoEffect::NotBuilt));
-    nothing.map(|key| (key, NoEffect::NothingHere)).chain(not_built)
+    nothing.map(|key| (key, NoEffect::NotApplicable)).chain(not_built)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use helenus_cql::guardrails::{Feature, Guardrails, Threshold, Words};
+use helenus_cql::guardrails::{Feature, Guardrails, ListedValues, Threshold};
 
 use super::options::OPTIONS;
 use super::settings::Settings;
@@ -14,7 +14,7 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         warn: number(settings, &format!("{name}_warn_threshold")),
         fail: number(settings, &format!("{name}_fail_threshold")),
     };
-    let words = |name: &str| Words {
+    let words = |name: &str| ListedValues {
         warned: listed(settings, &format!("{name}_warned")),
         ignored: BTreeSet::new(),
         disallowed: listed(settings, &format!("{name}_disallowed")),
@@ -38,7 +38,7 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         maximum_timestamp_us: threshold("maximum_timestamp"),
         minimum_replication_factor: threshold("minimum_replication_factor"),
         maximum_replication_factor: threshold("maximum_replication_factor"),
-        table_properties: Words {
+        table_properties: ListedValues {
             ignored: listed(settings, "table_properties_ignored"),
             ..words("table_properties")
         },

@@ -14,7 +14,7 @@ mod settings;
 mod settings_table;
 mod value;
 
-pub use cassandra_keys::{GUARDED, Guarded, NoEffect};
+pub use cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS};
 pub use guardrails::judges_statements;
 pub use options::{OPTIONS, OptionSpec};
 pub use page::options_page;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cassandra_keys::{GUARDED, NoEffect, names_without_effect};
+use super::cassandra_keys::{NoEffect, REFUSED_KEYS, names_without_effect};
 use super::options::OPTIONS;
 
 /// Returns the page as Markdown.
@@ -35,12 +35,12 @@ pub fn options_page() -> String {
         "\n## Keys that are refused\n\nWithout what they ask for the server would be less safe, or open to more, than its owner \
          thinks.\n\n"
     ));
-    for guarded in GUARDED {
+    for guarded in REFUSED_KEYS {
         line(format_args!("- `{}`: {}\n", guarded.key, guarded.reason));
     }
     for (kind, title) in [
         (NoEffect::NotBuilt, "Keys of Cassandra's that are not built yet"),
-        (NoEffect::NothingHere, "Keys of Cassandra's that mean nothing on one machine"),
+        (NoEffect::NotApplicable, "Keys of Cassandra's that mean nothing on one machine"),
     ] {
         let names: Vec<_> = names_without_effect()
             .filter(|(_, why)| *why == kind)

@@ -378,7 +378,7 @@ impl<'a> Read<'a> {
     fn rpc_limits(&self, limits: &Limits) -> RpcLimits {
         let default = thrift::Limits::default();
         RpcLimits {
-            threads: limits.doors,
+            threads: limits.event_loops,
             messages: thrift::Limits {
                 frame: self.size("thrift_framed_transport_size").unwrap_or(default.frame),
                 message: self.size("thrift_max_message_length").unwrap_or(default.message),

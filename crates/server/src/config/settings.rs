@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cassandra_keys::{GUARDED, Guarded, NoEffect, names_without_effect, without_effect};
+use super::cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect, without_effect};
 use super::file::Yaml;
 use super::options::{OPTIONS, OptionSpec, option};
 use super::value::{Kind, Value};
@@ -215,7 +215,7 @@ fn wrong(option: &OptionSpec, name: String, value: String) -> ConfigError {
 /// Refuses a guarded key with a value that is not harmless; returns whether the key is guarded.
 fn refuse_guarded(key: &str, value: &Yaml) -> Result<bool, ConfigError> {
     let mut is_guarded = false;
-    for guarded in GUARDED {
+    for guarded in REFUSED_KEYS {
         let (name, field) = guarded.key.split_once('.').map_or((guarded.key, None), |(k, f)| (k, Some(f)));
         if name != key {
             continue;
@@ -247,7 +247,7 @@ fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigEr
 
 /// The known key with the smallest edit distance, if that is small.
 fn nearest(key: &str) -> Option<&'static str> {
-    let guarded = GUARDED.iter().map(|guarded| guarded.key.split('.').next().unwrap_or_default());
+    let guarded = REFUSED_KEYS.iter().map(|guarded| guarded.key.split('.').next().unwrap_or_default());
     let known = OPTIONS.iter().map(|option| option.key).chain(guarded);
     let known = known.chain(names_without_effect().map(|(name, _)| name));
     let (distance, found) = known.map(|name| (distance(key, name), name)).min()?;

@@ -51,7 +51,7 @@ fn computed(key: &str, config: &ServerConfig) -> Option<String> {
         "concurrent_reads" => return Some(limits.disk_threads_max.to_string()),
         "concurrent_compactors" => return Some(config.compactors.to_string()),
         "busy_poll_us" => return Some(limits.busy_poll.as_micros().to_string()),
-        "available_processors" => return Some(limits.doors.to_string()),
+        "available_processors" => return Some(limits.event_loops.to_string()),
         _ => return None,
     };
     Some(size_text(bytes))

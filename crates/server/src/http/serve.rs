@@ -88,7 +88,7 @@ impl HttpServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
         let (stop, stopped) = watch::channel(false);
-        let asked = Arc::new(Asked { hosts: KnownHosts::new(address, &limits.hosts), state });
+        let asked = Arc::new(RequestContext { hosts: KnownHosts::new(address, &limits.hosts), state });
         let worker = HttpThread { work: Some((runtime, listener, (limits, asked), stopped)) };
         let thread = host.tasks.start("http", Box::new(worker));
         Ok(HttpServer { address, stop, thread })
@@ -113,12 +113,17 @@ impl Drop for HttpServer {
 }
 
 /// What is needed to answer requests.
-struct Asked {
+struct RequestContext {
     hosts: KnownHosts,
     state: Arc<HttpState>,
 }
 
-type Work = (tokio::runtime::Runtime, std::net::TcpListener, (HttpLimits, Arc<Asked>), watch::Receiver<bool>);
+type Work = (
+    tokio::runtime::Runtime,
+    std::net::TcpListener,
+    (HttpLimits, Arc<RequestContext>),
+    watch::Receiver<bool>,
+);
 
 struct HttpThread {
     work: Option<Work>,
@@ -136,7 +141,7 @@ impl Worker for HttpThread {
 async fn accept(
     listener: std::net::TcpListener,
     limits: HttpLimits,
-    asked: Arc<Asked>,
+    asked: Arc<RequestContext>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
@@ -179,7 +184,7 @@ async fn accept(
     }
 }
 
-async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<Asked>) {
+async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<RequestContext>) {
     let service = service_fn(move |request| {
         let answer = answer(&request, &asked);
         async move { Ok::<_, Infallible>(answer) }
@@ -191,7 +196,7 @@ async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<Asked>) 
     let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
 }
 
-fn answer(request: &Request<Incoming>, asked: &Asked) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, asked: &RequestContext) -> Response<Full<Bytes>> {
     let state = &asked.state;
     if let Err(text) = asked.hosts.check(request) {
         return response(StatusCode::MISDIRECTED_REQUEST, TEXT, text);

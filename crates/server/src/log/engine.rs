@@ -28,7 +28,7 @@ impl EngineJournal {
         if let Some(table) = table {
             entry = of_table(entry, table);
         }
-        self.log.write_seldom(Level::Error, &error.to_string(), with_place(entry, error));
+        self.log.write_rate_limited(Level::Error, &error.to_string(), with_place(entry, error));
     }
 }
 
@@ -96,7 +96,7 @@ impl Journal for EngineJournal {
             Event::LogFull { error } => {
                 let text = format!("writes are refused until there is room: {error}");
                 let entry = Entry::new("commit_log_full", text).with("error", error.to_string());
-                self.log.write_seldom(Level::Error, "", with_place(entry, error));
+                self.log.write_rate_limited(Level::Error, "", with_place(entry, error));
                 self.policies.log_failed(&error.to_string());
             }
         }

@@ -5,7 +5,7 @@
 use helenus_model::types::write_instant;
 use serde_json::{Map, Value};
 
-use super::shown::{TEXT_BYTES_MAX, bounded, on_one_line};
+use super::sanitize::{TEXT_BYTES_MAX, bounded, on_one_line};
 
 /// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,13 @@
 //! The server's log: text lines or JSON on standard error, and messages about the start on standard output.
 //!
 //! `sink` takes lines and writes them from its own thread, so that no caller waits for a terminal or a full pipe.
-//! `line` is their format, and `shown` makes foreign texts safe for it. `engine` logs the engine's events, `slow` slow
+//! `line` is their format, and `sanitize` makes foreign texts safe for it. `engine` logs the engine's events, `slow` slow
 //! and failed statements. A `Log` is passed through constructors; nothing here is global, and an embedded database has
 //! none.
 
 mod engine;
 mod line;
-mod shown;
+mod sanitize;
 mod sink;
 mod slow;
 

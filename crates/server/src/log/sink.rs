@@ -13,16 +13,16 @@ use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use parking_lot::{Condvar, Mutex};
 
 use super::line::{Entry, Format, Level, line};
-use super::shown::{TEXT_BYTES_MAX, on_one_line};
+use super::sanitize::{TEXT_BYTES_MAX, on_one_line};
 
 /// Most lines that wait for the thread.
 const LINES_MAX: usize = 10_000;
 /// The least interval between repetitions of the same message.
-const SELDOM_NS: u64 = 10_000_000_000;
+const RATE_LIMIT_NS: u64 = 10_000_000_000;
 /// Bytes of a key that are compared.
 const KEY_BYTES_MAX: usize = 256;
 /// Most different messages whose repetitions are counted.
-const SELDOM_MAX: usize = 256;
+const RATE_LIMITED_KEYS_MAX: usize = 256;
 /// How long a stopping server waits until its last lines are written.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 
@@ -36,12 +36,12 @@ pub struct Log {
     task: Arc<dyn TaskHandle>,
     /// Lines written, by level.
     lines: [AtomicU64; Level::ALL.len()],
-    seldom: Mutex<HashMap<String, Seldom>>,
+    seldom: Mutex<HashMap<String, RateLimited>>,
     panics: AtomicU64,
 }
 
 /// A message that was written, and the number of its repetitions since.
-struct Seldom {
+struct RateLimited {
     written_ns: u64,
     more: u64,
 }
@@ -113,7 +113,7 @@ impl Log {
 
     /// Writes an entry that may occur thousands of times a second: the same event with the same `key` at most once in
     /// ten seconds, with the number of repetitions.
-    pub fn write_seldom(&self, level: Level, key: &str, mut entry: Entry) {
+    pub fn write_rate_limited(&self, level: Level, key: &str, mut entry: Entry) {
         if !self.takes(level) {
             return;
         }
@@ -121,14 +121,14 @@ impl Log {
         {
             let mut seldom = self.seldom.lock();
             let name = format!("{} {}", entry.event, on_one_line(key, KEY_BYTES_MAX));
-            if seldom.len() >= SELDOM_MAX && !seldom.contains_key(&name) {
-                seldom.retain(|_, known| now_ns.saturating_sub(known.written_ns) < SELDOM_NS);
-                if seldom.len() >= SELDOM_MAX {
+            if seldom.len() >= RATE_LIMITED_KEYS_MAX && !seldom.contains_key(&name) {
+                seldom.retain(|_, known| now_ns.saturating_sub(known.written_ns) < RATE_LIMIT_NS);
+                if seldom.len() >= RATE_LIMITED_KEYS_MAX {
                     seldom.clear();
                 }
             }
             if let Some(known) = seldom.get_mut(&name) {
-                if now_ns.saturating_sub(known.written_ns) < SELDOM_NS {
+                if now_ns.saturating_sub(known.written_ns) < RATE_LIMIT_NS {
                     known.more += 1;
                     return;
                 }
@@ -137,13 +137,13 @@ impl Log {
                     entry = entry.with("more", known.more);
                 }
             }
-            seldom.insert(name, Seldom { written_ns: now_ns, more: 0 });
+            seldom.insert(name, RateLimited { written_ns: now_ns, more: 0 });
         }
         self.write(level, &entry);
     }
 
     /// Writes a message about the start or end to standard output: `word` and a text, which people and tools wait for.
-    pub fn say(&self, entry: &Entry) {
+    pub fn print_status(&self, entry: &Entry) {
         let text = match self.format {
             Format::Text { .. } => {
                 let message = on_one_line(&entry.message, TEXT_BYTES_MAX);
@@ -252,15 +252,15 @@ mod tests {
         let machine = Machine::new(1);
         let log = Log::start(&machine.host(), Format::Json, Some(Level::Info));
         for _ in 0..5 {
-            log.write_seldom(Level::Warn, "a", Entry::new("overloaded", "too much"));
+            log.write_rate_limited(Level::Warn, "a", Entry::new("overloaded", "too much"));
         }
-        log.write_seldom(Level::Warn, "b", Entry::new("overloaded", "too much"));
+        log.write_rate_limited(Level::Warn, "b", Entry::new("overloaded", "too much"));
         log.write(Level::Debug, &Entry::new("detail", "not at this level"));
         let warned =
             |log: &Log| log.counts().iter().find(|(level, _)| *level == Level::Warn).map(|(_, lines)| *lines);
         assert_eq!(warned(&log), Some(2));
-        machine.advance(SELDOM_NS);
-        log.write_seldom(Level::Warn, "a", Entry::new("overloaded", "too much"));
+        machine.advance(RATE_LIMIT_NS);
+        log.write_rate_limited(Level::Warn, "a", Entry::new("overloaded", "too much"));
         let last = log.queue.state.lock().lines.back().cloned().unwrap_or_default();
         assert!(last.contains("(4 more since it was last written)"), "{last}");
     }

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::engine::time;
 use super::line::{Entry, Level};
-use super::shown::on_one_line;
+use super::sanitize::on_one_line;
 use super::sink::Log;
 
 /// Slow statements that are logged in `WINDOW_NS`; of further ones only the number. Cassandra logs as many in the same
@@ -183,7 +183,7 @@ impl SlowStatements {
         self.count.fetch_add(1, Ordering::Relaxed);
         let text = format!("answers to writes waited {waited_ms} ms for the commit log to reach the disk");
         let entry = Entry::new("slow_commit_log", text).with("took_ms", waited_ms);
-        self.log.write_seldom(Level::Warn, "", entry);
+        self.log.write_rate_limited(Level::Warn, "", entry);
     }
 
     /// Logs a statement that was answered with an error. `code`: the protocol's name of the error. `is_ours`: the
@@ -215,19 +215,19 @@ impl SlowStatements {
         if let Some(client) = client {
             entry = entry.with("client", client.to_string());
         }
-        self.log.write_seldom(level, &format!("{code} {reason}"), entry);
+        self.log.write_rate_limited(level, &format!("{code} {reason}"), entry);
     }
 
     /// Logs an overload.
     pub fn overloaded(&self, reason: &str) {
-        self.log.write_seldom(Level::Warn, "", Entry::new("overloaded", reason));
+        self.log.write_rate_limited(Level::Warn, "", Entry::new("overloaded", reason));
     }
 
     /// Logs a connection that was refused.
     pub fn refused(&self, client: SocketAddr, reason: &str) {
         let entry = Entry::new("connection_refused", format!("{client}: {reason}"));
         let entry = entry.with("client", client.to_string()).with("reason", reason);
-        self.log.write_seldom(Level::Warn, reason, entry);
+        self.log.write_rate_limited(Level::Warn, reason, entry);
     }
 
     /// Logs that the system failed to accept a connection, such as for lack of descriptors.
@@ -236,7 +236,7 @@ impl SlowStatements {
             "not_accepted",
             format!("no connection of {server} is accepted for a moment: {error}"),
         );
-        self.log.write_seldom(Level::Warn, server, entry.with("error", error.to_string()));
+        self.log.write_rate_limited(Level::Warn, server, entry.with("error", error.to_string()));
     }
 
     /// The number of statements left out before this one; `None` if this one must be left out.
@@ -298,8 +298,8 @@ fn probe_json(probe: &Probe) -> Value {
         "memtables": probe.memtables,
         "sstables": probe.sstables,
         "sstables_skipped": probe.sstables_skipped,
-        "places_remembered": touched.places_remembered,
-        "index_blocks_remembered": touched.index_blocks_remembered,
+        "places_remembered": touched.keys_cached,
+        "index_blocks_remembered": touched.index_blocks_cached,
         "index_nodes": touched.index_nodes,
         "index_pages_read": touched.index_pages_read,
         "index_pages_cached": touched.index_pages_cached,

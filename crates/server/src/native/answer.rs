@@ -25,10 +25,10 @@ use uuid::Uuid;
 
 use super::columns::{ColumnsCache, specs};
 use super::errors::{error_message, schema_change};
-use super::recent::{OfBatch, Recent};
 use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
-use super::shown::statement_text;
-use super::traced::traced_request;
+use super::statement_cache::{BatchStatements, StatementCache};
+use super::statement_text::statement_text;
+use super::trace_parameters::traced_request;
 use crate::log::SlowStatements;
 
 /// The number of values of a request that are kept on the stack; with more, all go to the heap.
@@ -66,7 +66,7 @@ pub(super) struct Caller<'a> {
 #[derive(Default)]
 pub(super) struct Tools {
     columns: ColumnsCache,
-    statements: Recent,
+    statements: StatementCache,
     /// The coarse clock when the last request of this poll was answered, which is when the next one begins.
     answered_ns: Option<u64>,
     lz4: Option<BodyCodec>,
@@ -159,8 +159,8 @@ pub(super) fn answer(
     let is_watched = caller.may_block && caller.began_ns.is_some();
     let new = if began.is_some() { Probe::default } else { Probe::of_disk };
     let probe = (began.is_some() || is_watched).then(|| Mutex::new(new()));
-    let mut desk = Desk { caller, head, consistency, tools, out, probe: probe.as_ref() };
-    let reply = answer_untraced(&mut desk, request);
+    let mut in_progress = RequestInProgress { caller, head, consistency, tools, out, probe: probe.as_ref() };
+    let reply = answer_untraced(&mut in_progress, request);
     if let (Some(slow), Some(began_ns)) = (caller.slow, caller.began_ns) {
         let now_ns = caller.clock.coarse_ns();
         tools.answered_ns = Some(now_ns);
@@ -189,13 +189,13 @@ pub(super) fn answer(
     reply
 }
 
-fn answer_untraced(desk: &mut Desk<'_>, request: &Request<'_>) -> Reply {
-    let caller = desk.caller;
+fn answer_untraced(in_progress: &mut RequestInProgress<'_>, request: &Request<'_>) -> Reply {
+    let caller = in_progress.caller;
     let result = match request {
-        Request::Query(query) => desk.query(query),
-        Request::Prepare(prepare) => desk.prepare(prepare),
-        Request::Execute(execute) => desk.execute(execute),
-        Request::Batch(batch) => desk.batch(batch),
+        Request::Query(query) => in_progress.query(query),
+        Request::Prepare(prepare) => in_progress.prepare(prepare),
+        Request::Execute(execute) => in_progress.execute(execute),
+        Request::Batch(batch) => in_progress.batch(batch),
         Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
             Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, "not a request for the backend")))
         }
@@ -204,9 +204,9 @@ fn answer_untraced(desk: &mut Desk<'_>, request: &Request<'_>) -> Reply {
         Ok(reply) => reply,
         Err(Failure::Cql(CqlError::WouldBlock)) if !caller.may_block => Reply::WouldBlock,
         Err(Failure::Cql(CqlError::Cancelled)) => Reply::Cancelled,
-        Err(Failure::Cql(error)) => desk.refuse(&error_message(&error), request),
-        Err(Failure::Wire(error)) => desk.refuse(&ErrorMessage::from(&error), request),
-        Err(Failure::Message(message)) => desk.refuse(&message, request),
+        Err(Failure::Cql(error)) => in_progress.refuse(&error_message(&error), request),
+        Err(Failure::Wire(error)) => in_progress.refuse(&ErrorMessage::from(&error), request),
+        Err(Failure::Message(message)) => in_progress.refuse(&message, request),
     }
 }
 
@@ -229,7 +229,7 @@ impl From<WireError> for Failure {
 }
 
 /// One request being answered.
-struct Desk<'a> {
+struct RequestInProgress<'a> {
     caller: &'a Caller<'a>,
     head: ResponseHead<'static>,
     consistency: Consistency,
@@ -239,7 +239,7 @@ struct Desk<'a> {
     probe: Option<&'a Mutex<Probe>>,
 }
 
-impl Desk<'_> {
+impl RequestInProgress<'_> {
     fn query(&mut self, query: &wire::Query<'_>) -> Result<Reply, Failure> {
         query.parameters.check_page_size()?;
         let known = if query.parameters.skip_metadata { Known::Skip } else { Known::Nothing };
@@ -285,14 +285,14 @@ impl Desk<'_> {
     }
 
     fn batch(&mut self, batch: &wire::Batch<'_>) -> Result<Reply, Failure> {
-        let mut known = OfBatch::default();
+        let mut known = BatchStatements::default();
         let reply = self.run_batch(batch, &mut known);
         known.taken.into_iter().for_each(|taken| self.tools.statements.give_back(taken));
         reply
     }
 
     /// Runs a batch. `known` gets its prepared statements.
-    fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut OfBatch) -> Result<Reply, Failure> {
+    fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut BatchStatements) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
         // All values of all statements are in one vector; each statement gets a range of it.
         let mut values = Vec::with_capacity(2 * batch.statements.len());
@@ -304,7 +304,7 @@ impl Desk<'_> {
                 let of = match statement {
                     wire::StatementRef::Query(query) => Of::Text(query),
                     wire::StatementRef::Prepared(id) => {
-                        Of::Known(place.place(backend, id, may_block, known)?)
+                        Of::Known(place.index_of(backend, id, may_block, known)?)
                     }
                 };
                 statements.push((of, count));

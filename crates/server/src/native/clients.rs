@@ -7,7 +7,7 @@ use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virt
 use helenus_model::schema::Table;
 use helenus_model::types::{CqlType, pack};
 
-use super::doors::Shared;
+use super::event_loops::Shared;
 
 /// What is known of a connection's client, besides its counters.
 #[derive(Clone, Debug, Default)]

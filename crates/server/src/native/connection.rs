@@ -23,7 +23,8 @@ use std::time::Duration;
 use helenus_host::account;
 use helenus_wire::WireError;
 use helenus_wire::native::{
-    Direction, EnvelopeReader, HEADER_LENGTH, Refusal, SegmentFormat, SegmentReader, Step, Then, Version,
+    AfterRefusal, Direction, EnvelopeReader, HEADER_LENGTH, Refusal, SegmentFormat, SegmentReader, Step,
+    Version,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
@@ -31,8 +32,8 @@ use tokio::time::Sleep;
 use super::answer::Tools;
 use super::deadlines::{Deadlines, Late};
 use super::disk_pool::LARGE_BODY_BYTES;
-use super::doors::{Door, Shared};
-use super::ledger::{Reservation, Seat};
+use super::event_loops::{EventLoop, Shared};
+use super::in_flight::{ConnectionShare, Reservation};
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
 use super::session::{Session, Stage};
@@ -66,7 +67,7 @@ pub(super) struct Scratch {
     write: Vec<u8>,
     pub tools: Tools,
     /// Codecs for the bodies of requests; those for answers are in use at the same time.
-    pub unfold: Tools,
+    pub decompress: Tools,
 }
 
 /// How input is divided into frames.
@@ -78,7 +79,7 @@ enum Framing {
 /// A client's connection.
 pub(super) struct Connection<S> {
     stream: S,
-    door: Arc<Door>,
+    event_loop: Arc<EventLoop>,
     framing: Framing,
     /// Input that is not a complete frame yet, or not served yet.
     kept: Vec<u8>,
@@ -104,19 +105,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub fn new(
         stream: S,
         client: Option<SocketAddr>,
-        seat: Seat,
-        door: Arc<Door>,
+        share: ConnectionShare,
+        event_loop: Arc<EventLoop>,
         mailbox: Arc<Mailbox>,
     ) -> Self {
-        let shared: &Arc<Shared> = &door.shared;
+        let shared: &Arc<Shared> = &event_loop.shared;
         let max_frame = shared.limits.frame_bytes_max;
         let reader = EnvelopeReader { from: Direction::Request, connection: None, max_frame };
         let session = Session::new(shared.limits.throws_on_overload);
         let deadlines = Deadlines::new(shared.limits.handshake_timeout, shared.limits.idle_timeout);
-        let requests = Requests::new(Arc::clone(shared), mailbox, session, client, seat);
+        let requests = Requests::new(Arc::clone(shared), mailbox, session, client, share);
         Connection {
             stream,
-            door,
+            event_loop,
             framing: Framing::Bare(reader),
             kept: Vec::new(),
             unserved: Vec::new(),
@@ -133,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn drive(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         for _ in 0..READS_PER_POLL {
             scratch.tools.forget_time();
-            self.requests.take_letters(scratch);
+            self.requests.take_messages(scratch);
             if self.stalled && self.has_room() {
                 self.serve_stalled(scratch);
             }
@@ -219,15 +220,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.drop_frame_under_way();
             return true;
         }
-        self.requests.seat.account.wait(&self.requests.mailbox);
+        self.requests.share.account.wait(&self.requests.mailbox);
         self.gets_room()
     }
 
     fn gets_room(&mut self) -> bool {
         match self.reservation_wanted() {
-            None => self.requests.seat.account.has_room(0),
+            None => self.requests.share.account.has_room(0),
             Some(bytes) => {
-                self.reservation = self.requests.seat.account.try_take(bytes);
+                self.reservation = self.requests.share.account.try_take(bytes);
                 if self.reservation.is_some() {
                     // Reserved in one piece, not by doubling.
                     if matches!(self.framing, Framing::Bare(_)) {
@@ -252,7 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// that have arrived are freed, the rest is skipped, and then the error is sent.
     fn drop_frame_under_way(&mut self) {
         let is_v5 = matches!(self.framing, Framing::Segments(..));
-        let error = WireError::Overloaded { text: self.requests.seat.account.overloaded(is_v5) };
+        let error = WireError::Overloaded { text: self.requests.share.account.overloaded(is_v5) };
         if let Framing::Segments(reader, _) = &mut self.framing {
             reader.refuse_long(error);
             return;
@@ -260,7 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let stream =
             self.kept.get(2..4).and_then(|bytes| bytes.try_into().ok()).map_or(0, i16::from_be_bytes);
         let Some(bytes) = self.reservation_wanted() else { return };
-        let then = Then::Skip(bytes);
+        let then = AfterRefusal::Skip(bytes);
         self.skip = Some((
             bytes.saturating_sub(self.kept.len() as u64),
             Refusal { error, stream, answer_in: None, then },
@@ -446,20 +447,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Acts on a refusal of the framing; returns how many of the `received` bytes it consumes.
     fn refuse(&mut self, refusal: Refusal, received: usize) -> usize {
         match refusal.then {
-            Then::Skip(bytes) => {
+            AfterRefusal::Skip(bytes) => {
                 self.skip = Some((bytes, refusal));
                 0
             }
-            Then::DiscardReceived => {
+            AfterRefusal::DiscardReceived => {
                 self.requests.refuse(&refusal);
                 received
             }
-            Then::Close => {
+            AfterRefusal::Close => {
                 self.requests.refuse(&refusal);
                 self.requests.closing = true;
                 received
             }
-            Then::CloseUnanswered => {
+            AfterRefusal::CloseUnanswered => {
                 self.requests.closing = true;
                 received
             }
@@ -560,11 +561,11 @@ fn serve_payload(
                 errors += 1;
                 requests.refuse(&refusal);
                 match refusal.then {
-                    Then::Skip(bytes) => {
+                    AfterRefusal::Skip(bytes) => {
                         used = used.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
                     }
-                    Then::DiscardReceived => used = payload.len(),
-                    Then::Close | Then::CloseUnanswered => requests.closing = true,
+                    AfterRefusal::DiscardReceived => used = payload.len(),
+                    AfterRefusal::Close | AfterRefusal::CloseUnanswered => requests.closing = true,
                 }
             }
         }
@@ -579,15 +580,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.requests.mailbox.register(context.waker());
-        let mut scratch = this.door.lend();
+        let mut scratch = this.event_loop.lend();
         let before = this.requests.mailbox.requests_count.load(Ordering::Relaxed);
         this.requests.output.borrow(&mut scratch.write);
         let polled = this.drive(context, &mut scratch);
         this.requests.output.give_back(&mut scratch.write);
         this.trim();
-        this.door.take_back(scratch);
+        this.event_loop.take_back(scratch);
         let requests = this.requests.mailbox.requests_count.load(Ordering::Relaxed) - before;
-        this.door.vigil.answered(requests);
+        this.event_loop.busy_poll.answered(requests);
         polled
     }
 }

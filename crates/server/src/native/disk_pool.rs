@@ -18,7 +18,7 @@ use helenus_wire::native::{
 use parking_lot::{Condvar, Mutex};
 
 use super::answer::{Caller, Held, Reply, Tools, answer};
-use super::ledger::Reservation;
+use super::in_flight::Reservation;
 use super::mailbox::Mailbox;
 use super::requests::PANICKED;
 use crate::admin::Pool;
@@ -260,7 +260,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     let (held, keyspace, failed) = loop {
         let done = serve(shared, (&job, &caller), tools, &mut envelope);
         tools.trim();
-        if !scope.begins_again() {
+        if !scope.should_retry() {
             break done;
         }
         envelope = Vec::new();
@@ -286,7 +286,7 @@ fn serve(
 ) -> Served {
     let mut unfolding = job.is_raw.then_some(job.compression).flatten().map(BodyCodec::new);
     let header = job.header;
-    let decoded = unfold(&mut unfolding, job, shared.frame_bytes_max).and_then(|body| {
+    let decoded = decompress(&mut unfolding, job, shared.frame_bytes_max).and_then(|body| {
         // A write copies its values into rows and again into its log record.
         let grown = if body.len() >= LARGE_BODY_BYTES { account::grow(2 * body.len()) } else { Ok(()) };
         grown.map_err(overloaded)?;
@@ -309,7 +309,7 @@ fn serve(
 }
 
 /// The body of a job, decompressed.
-fn unfold<'a>(
+fn decompress<'a>(
     codec: &'a mut Option<BodyCodec>,
     job: &'a Job,
     bytes_max: u64,
@@ -317,9 +317,9 @@ fn unfold<'a>(
     let body = job.body.get(job.body_from..).unwrap_or_default();
     let envelope = Envelope { header: job.header, body };
     let (Some(codec), Some(compression)) = (codec, job.compression) else { return Ok(body) };
-    let length = BodyCodec::unfolded_length(compression, &envelope).unwrap_or(0).min(bytes_max);
+    let length = BodyCodec::decompressed_length(compression, &envelope).unwrap_or(0).min(bytes_max);
     account::grow(usize::try_from(length).unwrap_or(usize::MAX)).map_err(overloaded)?;
-    codec.unfold(&envelope, bytes_max).map_err(|error| ErrorMessage::from(&error))
+    codec.decompress(&envelope, bytes_max).map_err(|error| ErrorMessage::from(&error))
 }
 
 fn overloaded(refusal: Refusal) -> ErrorMessage {

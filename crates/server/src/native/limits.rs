@@ -12,7 +12,7 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The number of event loops.
-    pub doors: usize,
+    pub event_loops: usize,
     /// `native_transport_max_frame_size`, v3 and v4.
     pub frame_bytes_max: u64,
     /// `native_transport_max_message_size`, v5.
@@ -58,10 +58,10 @@ const DISK_THREAD_BYTES: u64 = 16 << 20;
 impl Limits {
     /// Cassandra's defaults where there are any, with `memory_bytes` in place of the heap: a tenth of it for requests
     /// in flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than the largest frame.
-    pub fn for_memory(memory_bytes: u64, doors: usize) -> Limits {
+    pub fn for_memory(memory_bytes: u64, event_loops: usize) -> Limits {
         let frame_bytes_max = helenus_wire::native::DEFAULT_MAX_FRAME;
         Limits {
-            doors,
+            event_loops,
             frame_bytes_max,
             message_bytes_max: frame_bytes_max,
             in_flight_bytes_max: (memory_bytes / 10).max(frame_bytes_max),

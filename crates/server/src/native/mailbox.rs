@@ -19,7 +19,7 @@ const EVENTS_MAX: usize = 4096;
 
 /// The messages left for a connection.
 #[derive(Default)]
-pub(super) struct Letters {
+pub(super) struct Messages {
     /// Answers from disk threads.
     pub finished: Vec<Finished>,
     /// Schema changes, if the connection registered for them.
@@ -40,8 +40,8 @@ pub(super) struct Requested {
 #[derive(Default)]
 pub(super) struct Mailbox {
     waker: Mutex<Option<Waker>>,
-    letters: Mutex<Letters>,
-    has_letters: AtomicBool,
+    messages: Mutex<Messages>,
+    has_messages: AtomicBool,
     /// The client has gone, so its requests may be abandoned. The backend gets this as its cancel flag.
     pub gone: AtomicBool,
     /// Whether the client registered for schema changes.
@@ -106,8 +106,8 @@ impl Mailbox {
 
     /// Leaves an answer and wakes the connection.
     pub fn finish(&self, finished: Finished) {
-        self.letters.lock().finished.push(finished);
-        self.has_letters.store(true, Ordering::Release);
+        self.messages.lock().finished.push(finished);
+        self.has_messages.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -116,23 +116,23 @@ impl Mailbox {
         if !self.wants_schema.load(Ordering::Acquire) {
             return;
         }
-        let mut letters = self.letters.lock();
-        if letters.events.len() < EVENTS_MAX {
-            letters.events.push(Arc::clone(change));
+        let mut messages = self.messages.lock();
+        if messages.events.len() < EVENTS_MAX {
+            messages.events.push(Arc::clone(change));
         } else {
             self.overrun.store(true, Ordering::Release);
         }
-        drop(letters);
-        self.has_letters.store(true, Ordering::Release);
+        drop(messages);
+        self.has_messages.store(true, Ordering::Release);
         self.wake();
     }
 
     /// Takes the messages, if there are any.
-    pub fn take(&self) -> Option<Letters> {
-        if !self.has_letters.swap(false, Ordering::AcqRel) {
+    pub fn take(&self) -> Option<Messages> {
+        if !self.has_messages.swap(false, Ordering::AcqRel) {
             return None;
         }
-        Some(std::mem::take(&mut *self.letters.lock()))
+        Some(std::mem::take(&mut *self.messages.lock()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use helenus_wire::WireError;
-use helenus_wire::native::{Refusal, Then};
+use helenus_wire::native::{AfterRefusal, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
@@ -57,7 +57,7 @@ async fn tell(mut stream: TcpStream, reason: String) -> std::io::Result<()> {
     let version = (version & 0x7F).clamp(1, 5);
     let stream_id = if version < 3 { i16::from(high as i8) } else { i16::from_be_bytes([high, low]) };
     let error = WireError::Overloaded { text: format!("The connection is refused: {reason}") };
-    let refusal = Refusal { error, stream: stream_id, answer_in: Some(version), then: Then::Close };
+    let refusal = Refusal { error, stream: stream_id, answer_in: Some(version), then: AfterRefusal::Close };
     let mut out = Vec::new();
     refusal.encode(None, &mut out);
     timeout(PATIENCE, async {

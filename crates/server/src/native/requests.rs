@@ -15,9 +15,9 @@ use helenus_wire::native::{
 use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
 use super::connection::Scratch;
 use super::disk_pool::{Finished, Job, LARGE_BODY_BYTES};
-use super::doors::Shared;
 use super::errors::{log_failed, schema_change, timed_out};
-use super::ledger::{Reservation, Seat};
+use super::event_loops::Shared;
+use super::in_flight::{ConnectionShare, Reservation};
 use super::limits::TICK;
 use super::mailbox::Mailbox;
 use super::output::Output;
@@ -66,14 +66,14 @@ pub(super) struct Requests {
     pub shared: Arc<Shared>,
     pub mailbox: Arc<Mailbox>,
     pub session: Session,
-    pub seat: Seat,
+    pub share: ConnectionShare,
     pub output: Output,
     /// The connection ends after the answers it has.
     pub closing: bool,
     client: Option<SocketAddr>,
     held: Vec<Waiting>,
     /// Jobs in the disk pool.
-    away_count: usize,
+    disk_jobs_count: usize,
     /// Bytes of held requests that have no reservation yet.
     held_bytes: u64,
     /// An answer was held since the log was last told to write.
@@ -86,19 +86,19 @@ impl Requests {
         mailbox: Arc<Mailbox>,
         session: Session,
         client: Option<SocketAddr>,
-        seat: Seat,
+        share: ConnectionShare,
     ) -> Requests {
         mailbox.facts.lock().address = client;
         Requests {
             shared,
             mailbox,
             session,
-            seat,
+            share,
             output: Output::default(),
             closing: false,
             client,
             held: Vec::new(),
-            away_count: 0,
+            disk_jobs_count: 0,
             held_bytes: 0,
             fresh: false,
         }
@@ -106,7 +106,7 @@ impl Requests {
 
     /// Requests that are not answered yet.
     pub fn in_flight_count(&self) -> usize {
-        self.held.len() + self.away_count
+        self.held.len() + self.disk_jobs_count
     }
 
     /// Whether the connection is to end and has nothing left to answer.
@@ -147,21 +147,21 @@ impl Requests {
                 return Handled::Answered;
             }
         } else if self.session.throws_on_overload
-            && !self.seat.account.has_room(self.held_bytes + u64::from(header.length))
+            && !self.share.account.has_room(self.held_bytes + u64::from(header.length))
         {
-            let text = self.seat.account.overloaded(header.version >= Version::V5);
+            let text = self.share.account.overloaded(header.version >= Version::V5);
             self.note_overload(&text);
             let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
             self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
             return Handled::Answered;
         }
-        let Scratch { tools, unfold, .. } = scratch;
+        let Scratch { tools, decompress: unfold, .. } = scratch;
         if self.is_large(envelope) {
-            self.send_away((header, head), (envelope.body.to_vec(), 0), tools);
+            self.send_to_disk_pool((header, head), (envelope.body.to_vec(), 0), tools);
             return Handled::Answered;
         }
         let body = match unfold.codec(self.session.body_compression()) {
-            Some(codec) => codec.unfold(envelope, self.shared.limits.frame_bytes_max),
+            Some(codec) => codec.decompress(envelope, self.shared.limits.frame_bytes_max),
             None => Ok(envelope.body),
         };
         let decoded = body
@@ -217,7 +217,7 @@ impl Requests {
         );
         let length = || {
             let compression = self.session.body_compression()?;
-            BodyCodec::unfolded_length(compression, envelope)
+            BodyCodec::decompressed_length(compression, envelope)
         };
         of_backend
             && self.session.stage == Stage::Ready
@@ -239,13 +239,13 @@ impl Requests {
         }
         self.mailbox.count_request(header.opcode);
         let head = ResponseHead::new(header.version, header.stream);
-        self.send_away((header, head), (input, header_length), &mut scratch.tools);
+        self.send_to_disk_pool((header, head), (input, header_length), &mut scratch.tools);
         None
     }
 
     /// Sends a large request to the disk pool.
     #[cold]
-    fn send_away(
+    fn send_to_disk_pool(
         &mut self,
         (header, mut head): (Header, ResponseHead<'static>),
         (body, body_from): (Vec<u8>, usize),
@@ -261,7 +261,7 @@ impl Requests {
             mailbox: Arc::clone(&self.mailbox),
             head,
             header,
-            reservation: self.seat.account.take(body.len() as u64),
+            reservation: self.share.account.take(body.len() as u64),
             body,
             body_from,
             is_raw: true,
@@ -279,7 +279,7 @@ impl Requests {
     fn submit(&mut self, job: Job, tools: &mut Tools) {
         let head = job.head;
         if self.shared.disk_pool.submit(job) {
-            self.away_count += 1;
+            self.disk_jobs_count += 1;
             self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
         } else {
             let text = "Too many requests wait for the disk or for a thread; try again later";
@@ -341,7 +341,7 @@ impl Requests {
                     client: self.client,
                     drawn,
                     compression,
-                    reservation: self.seat.account.take(body.len() as u64),
+                    reservation: self.share.account.take(body.len() as u64),
                     began_ns,
                 };
                 self.submit(job, tools);
@@ -366,10 +366,10 @@ impl Requests {
     }
 
     /// Takes the messages of other threads: answers of the disk pool, and events.
-    pub fn take_letters(&mut self, scratch: &mut Scratch) {
-        let Some(letters) = self.mailbox.take() else { return };
-        for Finished { envelope, held, charge, keyspace, reservation, error } in letters.finished {
-            self.away_count -= 1;
+    pub fn take_messages(&mut self, scratch: &mut Scratch) {
+        let Some(messages) = self.mailbox.take() else { return };
+        for Finished { envelope, held, charge, keyspace, reservation, error } in messages.finished {
+            self.disk_jobs_count -= 1;
             if let Some(code) = error {
                 self.shared.counts.error(code);
             }
@@ -384,7 +384,7 @@ impl Requests {
             }
         }
         let Some(version) = self.session.version else { return };
-        for change in letters.events {
+        for change in messages.events {
             let event = Event::Schema(schema_change(&change));
             let head = ResponseHead::new(version, EVENT_STREAM);
             self.put(&Outgoing::Event(&event), &head, &mut scratch.tools);
@@ -414,7 +414,7 @@ impl Requests {
     fn account_for_held(&mut self) {
         for waiting in &mut self.held {
             if waiting.reservation.is_none() && waiting.bytes > 0 {
-                waiting.reservation = Some(self.seat.account.take(waiting.bytes));
+                waiting.reservation = Some(self.share.account.take(waiting.bytes));
             }
         }
     }

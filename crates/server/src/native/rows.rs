@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helenus_cql::backend::{ResultColumns, RowsOut};
 use helenus_host::account::{self, Refusal};
-use helenus_model::run::{RowRun, RunColumn};
+use helenus_model::row_batch::{BatchColumn, RowBatch};
 use helenus_wire::WireError;
 use helenus_wire::native::{
     BodyCodec, ColumnSource, Flags, HEADER_LENGTH, Opcode, ResponseHead, RowsMetadata, RowsWriter, Version,
@@ -122,9 +122,9 @@ impl RowsOut for RowsAnswer<'_> {
         }
     }
 
-    fn rows(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
+    fn rows(&mut self, run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
         if let Some((writer, _)) = &mut self.writer {
-            writer.run(run, columns);
+            writer.row_batch(run, columns);
         }
     }
 

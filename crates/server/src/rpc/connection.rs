@@ -15,7 +15,7 @@ use std::time::Duration;
 use helenus_engine::Ticket;
 use helenus_engine::read::Probe;
 use helenus_host::account::{Charge, Scope, Share, Waits};
-use helenus_rpc::{Done, Manner, RefusedKind, Session};
+use helenus_rpc::{CallOptions, CallOutcome, RefusedKind, Session};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
 use parking_lot::Mutex;
 use tokio::io::Interest;
@@ -24,9 +24,9 @@ use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at};
 
 use super::server::Shared;
-use super::watch::{Served, Watched};
-use crate::native::{Reservation, Seat};
-use crate::vigil::Vigil;
+use super::watch::{LoopCounters, Watched};
+use crate::busy_poll::BusyPoll;
+use crate::native::{ConnectionShare, Reservation};
 
 /// Bytes of a read, and of an input buffer that is kept while a client is busy.
 const READ_BYTES: usize = 64 << 10;
@@ -80,7 +80,7 @@ struct Connection<'a> {
     stream: TcpStream,
     client: Option<SocketAddr>,
     shared: &'a Arc<Shared>,
-    served: &'a Served,
+    served: &'a LoopCounters,
     session: Box<Session>,
     framing: Option<Framing>,
     input: Vec<u8>,
@@ -97,8 +97,8 @@ struct Connection<'a> {
 /// Serves one client until it leaves, sends garbage, or the server stops.
 pub(super) async fn serve(
     stream: TcpStream,
-    seat: Seat,
-    (shared, served, vigil): (&Arc<Shared>, &Served, &Vigil),
+    share: ConnectionShare,
+    (shared, served, busy_poll): (&Arc<Shared>, &LoopCounters, &BusyPoll),
     mut stopped: watch::Receiver<bool>,
 ) {
     let client = stream.peer_addr().ok();
@@ -120,7 +120,7 @@ pub(super) async fn serve(
     loop {
         let read = tokio::select! {
             biased;
-            read = connection.read(&seat) => read,
+            read = connection.read(&share) => read,
             _ = stopped.changed() => return,
         };
         if read.is_err() {
@@ -134,7 +134,7 @@ pub(super) async fn serve(
             return;
         }
         let Ok(calls) = answered else { return };
-        vigil.answered(calls);
+        busy_poll.answered(calls);
     }
 }
 
@@ -142,7 +142,7 @@ impl Connection<'_> {
     /// Reads until a message is complete. A client that sends nothing holds no buffer. After its first message it may
     /// be idle for any time. But once a message begins, it must arrive at some speed, so that nobody occupies memory by
     /// sending single bytes.
-    async fn read(&mut self, seat: &Seat) -> Result<(), Ended> {
+    async fn read(&mut self, share: &ConnectionShare) -> Result<(), Ended> {
         if self.input.is_empty() {
             (self.input, self.output) = (Vec::new(), Vec::new());
             self.wait_for_client().await?;
@@ -183,7 +183,7 @@ impl Connection<'_> {
                 // The old reservation is part of the new one.
                 self.reservation = None;
                 while self.reservation.is_none() {
-                    self.reservation = seat.account.try_take(wanted as u64);
+                    self.reservation = share.account.try_take(wanted as u64);
                     if self.reservation.is_none() {
                         tokio::time::sleep(ROOM_PAUSE).await;
                     }
@@ -226,19 +226,19 @@ impl Connection<'_> {
             let start = self.output.len();
             let size = message.size;
             let watched = self.shared.watch.begin(self.client);
-            let (rpc, manner) = (&self.shared.rpc, Manner::default());
+            let (rpc, manner) = (&self.shared.rpc, CallOptions::default());
             let scope = Scope::begin(Share::Requests, Waits::Never);
             let done = rpc.call(&message, &mut self.session, manner, &mut self.output)?;
             drop(scope);
-            if !matches!(done, Done::WouldBlock) {
+            if !matches!(done, CallOutcome::WouldBlock) {
                 self.served.calls.fetch_add(1, Ordering::Relaxed);
-                let words = || rpc.words(&message, &self.session);
+                let words = || rpc.describe(&message, &self.session);
                 self.shared.watch.ended(watched, &done, &words, None);
             }
             match done {
-                Done::Answered | Done::Refused(_) | Done::Cancelled => {}
-                Done::Held(call, ticket) => self.hold(start, call, ticket),
-                Done::WouldBlock => {
+                CallOutcome::Answered | CallOutcome::Refused(_) | CallOutcome::Cancelled => {}
+                CallOutcome::Held(call, ticket) => self.hold(start, call, ticket),
+                CallOutcome::WouldBlock => {
                     let framing = message.framing;
                     let before = size - message.bytes.len();
                     let is_all = used == 0 && size == self.input.len();
@@ -289,16 +289,16 @@ impl Connection<'_> {
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
             let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
-            let manner = Manner { may_block: true, probe: probe.as_ref(), cancelled: Some(&cancelled) };
+            let manner = CallOptions { may_block: true, probe: probe.as_ref(), cancelled: Some(&cancelled) };
             let done = loop {
                 let done = shared.rpc.call(&message, &mut session, manner, &mut out);
-                if !scope.begins_again() {
+                if !scope.should_retry() {
                     break done;
                 }
                 out = Vec::new();
             };
             if let Ok(done) = &done {
-                let words = || shared.rpc.words(&message, &session);
+                let words = || shared.rpc.describe(&message, &session);
                 let probe = probe.map(Mutex::into_inner);
                 shared.watch.ended(watched, done, &words, probe.as_ref());
             }
@@ -328,9 +328,12 @@ impl Connection<'_> {
         }
         self.charge = charge;
         match done? {
-            Done::Held(call, ticket) => self.hold(start, call, ticket),
+            CallOutcome::Held(call, ticket) => self.hold(start, call, ticket),
             // A call that may block is answered by its deadline. It is cancelled only where the select above returns.
-            Done::Answered | Done::Refused(_) | Done::WouldBlock | Done::Cancelled => {}
+            CallOutcome::Answered
+            | CallOutcome::Refused(_)
+            | CallOutcome::WouldBlock
+            | CallOutcome::Cancelled => {}
         }
         Ok(())
     }

@@ -9,4 +9,4 @@ mod server;
 mod watch;
 
 pub use server::{RpcLimits, RpcServer};
-pub use watch::RpcFigures;
+pub use watch::RpcMetrics;

@@ -13,12 +13,12 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::connection::serve;
-use super::watch::{CallWatch, RpcFigures, Served};
+use super::watch::{CallWatch, LoopCounters, RpcMetrics};
 use crate::ServerError;
+use crate::busy_poll::BusyPoll;
 use crate::connection_budget::{Admitted, ConnectionBudget};
 use crate::log::SlowStatements;
-use crate::native::{Ledger, Seat, bind};
-use crate::vigil::Vigil;
+use crate::native::{ConnectionShare, InFlightBytes, bind};
 
 /// Accepted connections on their way to an event loop. A connection that finds this queue full is closed.
 const ACCEPTED_MAX: usize = 1024;
@@ -63,7 +63,7 @@ pub(super) struct Shared {
     pub watch: CallWatch,
     /// `write_timeout` in milliseconds. It starts as in `limits` and can be changed at run time.
     pub write_timeout_ms: AtomicU64,
-    ledger: Arc<Ledger>,
+    in_flight: Arc<InFlightBytes>,
     clock: Arc<dyn Clock>,
 }
 
@@ -73,7 +73,7 @@ pub struct RpcServer {
     stop: watch::Sender<bool>,
     threads: Vec<Arc<dyn TaskHandle>>,
     shared: Arc<Shared>,
-    served: Vec<Arc<Served>>,
+    served: Vec<Arc<LoopCounters>>,
 }
 
 impl RpcServer {
@@ -91,12 +91,12 @@ impl RpcServer {
         let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
         let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
         let (in_all, per_address) = limits.in_flight_bytes_max;
-        let ledger = Ledger::new(in_all, per_address);
+        let in_flight = InFlightBytes::new(in_all, per_address);
         let watch = CallWatch::new(slow, &host.clock);
         let write_timeout_ms = AtomicU64::new(ms(limits.write_timeout));
         let written = Notify::new();
         let clock = host.clock.clone();
-        let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, ledger, clock });
+        let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, in_flight, clock });
         // Weak: the database outlives the server and must not keep it alive.
         let weak = Arc::downgrade(&shared);
         shared.rpc.database().on_written(Box::new(move || {
@@ -108,14 +108,14 @@ impl RpcServer {
         let (mut ways, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..shared.limits.threads.max(1) {
             let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
-            let served = Arc::<Served>::default();
+            let served = Arc::<LoopCounters>::default();
             ways.push((way, Arc::clone(&served)));
             let (shared, stopped) = (Arc::clone(&shared), stopped.clone());
             workers
                 .push(Serving { work: Some((runtime(&shared.limits)?, shared, arriving, served, stopped)) });
         }
         let served = ways.iter().map(|(_, served)| Arc::clone(served)).collect();
-        let accepting = Accepting {
+        let accepting = AcceptThread {
             work: Some((runtime(&shared.limits)?, listener, Arc::clone(&shared), ways, stopped)),
         };
         let mut threads = vec![host.tasks.start("rpc-accept", Box::new(accepting))];
@@ -131,7 +131,7 @@ impl RpcServer {
     }
 
     /// The metrics of the server.
-    pub fn figures(&self) -> RpcFigures {
+    pub fn figures(&self) -> RpcMetrics {
         self.shared.watch.figures(&self.served)
     }
 
@@ -166,32 +166,33 @@ fn runtime(limits: &RpcLimits) -> Result<tokio::runtime::Runtime, ServerError> {
 }
 
 /// An accepted connection.
-pub(super) struct Arrival {
+pub(super) struct Accepted {
     stream: std::net::TcpStream,
-    pub(super) seat: Seat,
-    load: Load,
+    pub(super) share: ConnectionShare,
+    load: OpenConnection,
 }
 
 /// Counts a connection among those of its event loop, until dropped.
-pub(super) struct Load {
-    served: Arc<Served>,
+pub(super) struct OpenConnection {
+    served: Arc<LoopCounters>,
     _admitted: Admitted,
 }
 
-impl Drop for Load {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.served.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-type Way = (mpsc::Sender<Arrival>, Arc<Served>);
-type Accept = (tokio::runtime::Runtime, std::net::TcpListener, Arc<Shared>, Vec<Way>, watch::Receiver<bool>);
+type LoopChannel = (mpsc::Sender<Accepted>, Arc<LoopCounters>);
+type Accept =
+    (tokio::runtime::Runtime, std::net::TcpListener, Arc<Shared>, Vec<LoopChannel>, watch::Receiver<bool>);
 
-struct Accepting {
+struct AcceptThread {
     work: Option<Accept>,
 }
 
-impl Worker for Accepting {
+impl Worker for AcceptThread {
     fn step(&mut self) -> Next {
         if let Some((runtime, listener, shared, ways, stopped)) = self.work.take() {
             runtime.block_on(accept(listener, &shared, ways, stopped));
@@ -203,7 +204,7 @@ impl Worker for Accepting {
 async fn accept(
     listener: std::net::TcpListener,
     shared: &Shared,
-    ways: Vec<Way>,
+    ways: Vec<LoopChannel>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
@@ -224,13 +225,13 @@ async fn accept(
 
 /// Checks the limits on connections and gives a connection to an event loop. The protocol has no message for a refusal:
 /// a refused connection is closed and logged.
-fn take(shared: &Shared, ways: &[Way], stream: TcpStream, client: SocketAddr) {
+fn take(shared: &Shared, ways: &[LoopChannel], stream: TcpStream, client: SocketAddr) {
     let address: IpAddr = client.ip().to_canonical();
     let admitted = match shared.limits.budget.enter(address) {
         Ok(admitted) => admitted,
         Err(no_room) => return shared.watch.connection_refused(client, &no_room.to_string()),
     };
-    let Some(seat) = shared.ledger.enter(address, None) else { return };
+    let Some(share) = shared.in_flight.enter(address, None) else { return };
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -244,13 +245,18 @@ fn take(shared: &Shared, ways: &[Way], stream: TcpStream, client: SocketAddr) {
         return;
     };
     served.connections.fetch_add(1, Ordering::Relaxed);
-    let load = Load { served: Arc::clone(served), _admitted: admitted };
+    let load = OpenConnection { served: Arc::clone(served), _admitted: admitted };
     // If the event loop's queue is full, the connection is closed.
-    let _taken = way.try_send(Arrival { stream, seat, load });
+    let _taken = way.try_send(Accepted { stream, share, load });
 }
 
-type Serve =
-    (tokio::runtime::Runtime, Arc<Shared>, mpsc::Receiver<Arrival>, Arc<Served>, watch::Receiver<bool>);
+type Serve = (
+    tokio::runtime::Runtime,
+    Arc<Shared>,
+    mpsc::Receiver<Accepted>,
+    Arc<LoopCounters>,
+    watch::Receiver<bool>,
+);
 
 struct Serving {
     work: Option<Serve>,
@@ -268,22 +274,22 @@ impl Worker for Serving {
 /// Serves connections until told to stop and its connections have ended.
 async fn keep(
     shared: Arc<Shared>,
-    mut arriving: mpsc::Receiver<Arrival>,
-    served: Arc<Served>,
+    mut arriving: mpsc::Receiver<Accepted>,
+    served: Arc<LoopCounters>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
-    let vigil = Vigil::new(&shared.clock, shared.limits.busy_poll);
-    let awake = tokio::spawn(Arc::clone(&vigil).keep());
+    let busy_poll = BusyPoll::new(&shared.clock, shared.limits.busy_poll);
+    let awake = tokio::spawn(Arc::clone(&busy_poll).run());
     loop {
         tokio::select! {
             arrival = arriving.recv() => {
-                let Some(Arrival { stream, seat, load }) = arrival else { break };
+                let Some(Accepted { stream, share, load }) = arrival else { break };
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
-                let (shared, served, vigil) = (Arc::clone(&shared), Arc::clone(&served), Arc::clone(&vigil));
+                let (shared, served, busy_poll) = (Arc::clone(&shared), Arc::clone(&served), Arc::clone(&busy_poll));
                 let stopped = stopped.clone();
                 connections.spawn(async move {
-                    serve(stream, seat, (&shared, &served, &vigil), stopped).await;
+                    serve(stream, share, (&shared, &served, &busy_poll), stopped).await;
                     drop(load);
                 });
             }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use helenus_engine::read::Probe;
 use helenus_host::Clock;
-use helenus_rpc::{CallWords, Done, Refused, RefusedKind};
+use helenus_rpc::{CallDescription, CallOutcome, Refused, RefusedKind};
 
 use crate::log::{SlowStatements, StatementText};
 
@@ -19,14 +19,14 @@ const KEY_DIGITS_MAX: usize = 128;
 /// The counters of one event loop, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
-pub(super) struct Served {
+pub(super) struct LoopCounters {
     pub connections: AtomicUsize,
     pub calls: AtomicU64,
 }
 
 /// The metrics of the RPC server at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct RpcFigures {
+pub struct RpcMetrics {
     /// Clients connected.
     pub connections: u64,
     /// Calls answered since the start.
@@ -64,20 +64,26 @@ impl CallWatch {
 
     /// Called when a call has been answered. `words` describes the call, for the log.
     #[inline]
-    pub fn ended(&self, watched: Watched, done: &Done, words: &dyn Fn() -> CallWords, probe: Option<&Probe>) {
+    pub fn ended(
+        &self,
+        watched: Watched,
+        done: &CallOutcome,
+        words: &dyn Fn() -> CallDescription,
+        probe: Option<&Probe>,
+    ) {
         if let (Some(slow), Some(began_ns)) = (&self.slow, watched.began_ns) {
             let took_ns = self.clock.coarse_ns().saturating_sub(began_ns);
             if slow.threshold_ns().is_some_and(|threshold| took_ns >= threshold) {
                 slow.slow(&statement(slow, words()), took_ns, watched.client, probe);
             }
         }
-        if let Done::Refused(refused) = done {
+        if let CallOutcome::Refused(refused) = done {
             self.refused(watched, refused, words);
         }
     }
 
     #[cold]
-    fn refused(&self, watched: Watched, refused: &Refused, words: &dyn Fn() -> CallWords) {
+    fn refused(&self, watched: Watched, refused: &Refused, words: &dyn Fn() -> CallDescription) {
         self.count(refused.kind);
         if let Some(slow) = &self.slow {
             let text = || statement(slow, words());
@@ -126,9 +132,9 @@ impl CallWatch {
     }
 
     /// The metrics, summed over the event loops.
-    pub fn figures(&self, served: &[Arc<Served>]) -> RpcFigures {
+    pub fn figures(&self, served: &[Arc<LoopCounters>]) -> RpcMetrics {
         let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));
-        RpcFigures {
+        RpcMetrics {
             connections: served.iter().map(|one| one.connections.load(Ordering::Relaxed) as u64).sum(),
             calls: served.iter().map(|one| one.calls.load(Ordering::Relaxed)).sum(),
             errors: RefusedKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect(),
@@ -137,7 +143,7 @@ impl CallWatch {
 }
 
 /// Describes a call for the log: a statement without its literals, or a call with its key if values are shown.
-fn statement(slow: &SlowStatements, words: CallWords) -> StatementText {
+fn statement(slow: &SlowStatements, words: CallDescription) -> StatementText {
     let kind = if words.is_statement { "rpc_query" } else { "rpc_call" };
     let values = words.key.filter(|_| slow.shows_values()).map(|key| {
         let shown: String = key.chars().take(KEY_DIGITS_MAX).collect();

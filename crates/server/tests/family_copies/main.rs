@@ -7,12 +7,11 @@
 //!     FAMILIES=2000 FAMILY_SEED=7 cargo test --release -p helenus-server --test family_copies -- --nocapture
 #![expect(clippy::unwrap_used, reason = "what fails here fails the run")]
 
-mod doors;
+mod interfaces;
 mod shapes;
 
 use std::path::Path;
 
-use doors::{Doors, KEYSPACE};
 use helenus_cql::{ImportRequest, syntax::split_statements};
 use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportProgress, SourceDisk};
@@ -20,6 +19,7 @@ use helenus_host::sim::Machine;
 use helenus_host::{Host, memory};
 use helenus_server::admin::{RestoreOrder, export};
 use helenus_server::backup::{BackedUpFile, BackedUpTable, BackupManifest, digest_of, restore};
+use interfaces::{KEYSPACE, TestDatabase};
 use shapes::{Draw, family, table};
 
 const TABLES: usize = 7;
@@ -28,15 +28,15 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-fn make_keyspace(doors: &Doors) {
+fn make_keyspace(doors: &TestDatabase) {
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
     doors.cql(&format!("CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")).unwrap();
     doors.cql(&format!("CREATE TYPE {KEYSPACE}.pair (a int)")).unwrap();
 }
 
 /// A database with random tables; returns also the number of tables.
-fn drawn(host: Host, draw: &mut Draw) -> (Doors, usize) {
-    let mut doors = Doors::open(host);
+fn drawn(host: Host, draw: &mut Draw) -> (TestDatabase, usize) {
+    let mut doors = TestDatabase::open(host);
     make_keyspace(&doors);
     doors.use_keyspace();
     let mut made = 0;
@@ -58,9 +58,9 @@ fn assert_same(found: &[(String, String)], expected: &[(String, String)], what: 
 }
 
 /// Runs the statements of DESCRIBE KEYSPACE in another database.
-fn replayed(doors: &Doors, internals: &str) -> Doors {
+fn replayed(doors: &TestDatabase, internals: &str) -> TestDatabase {
     let cells = doors.cql(&format!("DESCRIBE KEYSPACE {KEYSPACE}{internals}")).unwrap();
-    let other = Doors::open(memory::host());
+    let other = TestDatabase::open(memory::host());
     for described in cells.chunks(4) {
         for statement in split_statements(&described[3]) {
             other.cql(statement).unwrap_or_else(|error| panic!("{error}"));
@@ -69,8 +69,8 @@ fn replayed(doors: &Doors, internals: &str) -> Doors {
     other
 }
 
-fn imported(disk: &SourceDisk, folders: &[&Path]) -> Doors {
-    let other = Doors::open(memory::host());
+fn imported(disk: &SourceDisk, folders: &[&Path]) -> TestDatabase {
+    let other = TestDatabase::open(memory::host());
     make_keyspace(&other);
     for folder in folders {
         let find = FindOptions { keyspace: None, ..FindOptions::default() };
@@ -82,7 +82,7 @@ fn imported(disk: &SourceDisk, folders: &[&Path]) -> Doors {
 }
 
 /// Takes snapshots of all tables, each with its schema as the server writes it.
-fn snapshots(doors: &Doors, name: &str) -> Vec<std::path::PathBuf> {
+fn snapshots(doors: &TestDatabase, name: &str) -> Vec<std::path::PathBuf> {
     let database = doors.backend.database();
     let schema = database.schema();
     let keyspace = &schema.keyspaces[KEYSPACE];
@@ -97,7 +97,7 @@ fn snapshots(doors: &Doors, name: &str) -> Vec<std::path::PathBuf> {
     described.collect()
 }
 
-fn restored(machine: &Machine, exported: &Path, tables: &[String], to: &Path) -> Doors {
+fn restored(machine: &Machine, exported: &Path, tables: &[String], to: &Path) -> TestDatabase {
     let disk = machine.host().disk;
     let mut manifest = BackupManifest::new("1f0c".to_owned(), "2026-11-26T00:00:00Z".to_owned(), "1.0.0");
     for table in tables {
@@ -113,7 +113,7 @@ fn restored(machine: &Machine, exported: &Path, tables: &[String], to: &Path) ->
         manifest.files.push(BackedUpFile { path, bytes, sha256 });
     }
     manifest.write(&*disk, to).unwrap();
-    let other = Doors::open(memory::host());
+    let other = TestDatabase::open(memory::host());
     let order = RestoreOrder { directory: to.to_owned(), ..RestoreOrder::default() };
     restore(&other.backend, (&disk, Some(Path::new("/db"))), &order, &ImportProgress::default()).unwrap();
     other.backend.database().wait_for_indexes();
@@ -121,7 +121,7 @@ fn restored(machine: &Machine, exported: &Path, tables: &[String], to: &Path) ->
 }
 
 /// Makes every kind of copy of a database and compares it.
-fn copy_all(machine: &Machine, doors: &mut Doors, (what, name): (&str, &str)) {
+fn copy_all(machine: &Machine, doors: &mut TestDatabase, (what, name): (&str, &str)) {
     let what = format!("{what}, {name}");
     let disk: SourceDisk = machine.host().disk;
     // A flush drops the cells of dropped columns that are older than the drop, although they were written later.
@@ -131,7 +131,7 @@ fn copy_all(machine: &Machine, doors: &mut Doors, (what, name): (&str, &str)) {
     let undropped: Vec<_> = schema.iter().filter(is_kept).cloned().collect();
     assert_same(&replayed(doors, "").schema(), &undropped, &format!("{what}, described"));
     assert_same(&replayed(doors, " WITH INTERNALS").schema(), &schema, &format!("{what}, described wholly"));
-    let compare = |mut other: Doors, how: &str| {
+    let compare = |mut other: TestDatabase, how: &str| {
         assert_same(&other.schema(), &schema, &format!("{what}, {how}"));
         assert_same(&other.rows(), &rows, &format!("{what}, {how}"));
     };
@@ -161,7 +161,7 @@ fn a_table_of_any_shape_comes_back_from_every_copy_as_both_doors_see_it() {
         drop(doors);
         let again = machine.crash();
         machine.end_tasks();
-        let mut doors = Doors::open(again.host());
+        let mut doors = TestDatabase::open(again.host());
         assert_same(&doors.schema(), &schema, &format!("{what}, opened again"));
         assert_same(&doors.rows(), &rows, &format!("{what}, opened again"));
         for table in doors.tables() {

@@ -5,7 +5,7 @@ use helenus_wire::thrift::{
     CfDef, Column, ColumnDef, ColumnParent, ConsistencyLevel, CounterColumn, IndexType, Method, args,
 };
 
-use super::doors::{Doors, KEYSPACE};
+use super::interfaces::{KEYSPACE, TestDatabase};
 
 /// A source of random numbers (SplitMix64).
 pub struct Draw(pub u64);
@@ -186,7 +186,7 @@ fn declare(definition: &mut CfDef<'static>, names: &str, draw: &mut Draw) {
 }
 
 /// Makes a column family and sometimes alters it. Returns its definition, or `None` if it was refused.
-pub fn family(name: &str, draw: &mut Draw, doors: &mut Doors) -> Option<CfDef<'static>> {
+pub fn family(name: &str, draw: &mut Draw, doors: &mut TestDatabase) -> Option<CfDef<'static>> {
     let mut definition = CfDef::named(KEYSPACE, "");
     definition.name = name.to_owned().into();
     let is_super = draw.chance(4);
@@ -229,7 +229,7 @@ pub fn family(name: &str, draw: &mut Draw, doors: &mut Doors) -> Option<CfDef<'s
 }
 
 /// Writes columns with declared and undeclared names.
-fn fill(definition: &CfDef<'static>, draw: &mut Draw, doors: &mut Doors) {
+fn fill(definition: &CfDef<'static>, draw: &mut Draw, doors: &mut TestDatabase) {
     let is_super = definition.column_type.as_deref() == Some("Super");
     let of = |class: &Option<std::borrow::Cow<'static, str>>| class.as_deref().unwrap_or_default().to_owned();
     let (comparator, values) = (of(&definition.comparator_type), of(&definition.default_validation_class));
@@ -283,7 +283,7 @@ fn literal(ty: &str, draw: &mut Draw) -> String {
 }
 
 /// Makes a table by a statement, mostly a compact one, and sometimes alters it. Returns whether it was made.
-pub fn table(name: &str, draw: &mut Draw, doors: &Doors) -> bool {
+pub fn table(name: &str, draw: &mut Draw, doors: &TestDatabase) -> bool {
     let mut names: Vec<&str> = NAMES.to_vec();
     let mut next = |draw: &mut Draw| quoted(names.remove(draw.below(names.len())));
     let mut typed = |draw: &mut Draw| {
@@ -338,7 +338,7 @@ pub fn table(name: &str, draw: &mut Draw, doors: &Doors) -> bool {
     true
 }
 
-fn write(name: &str, columns: &[(String, &str)], draw: &mut Draw, doors: &Doors) {
+fn write(name: &str, columns: &[(String, &str)], draw: &mut Draw, doors: &TestDatabase) {
     let counted: Vec<_> = columns.iter().filter(|(_, ty)| *ty == "counter").collect();
     for _ in 0..8 {
         let values: Vec<(String, String)> = columns

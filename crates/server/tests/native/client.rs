@@ -141,7 +141,9 @@ impl Client {
             let envelope = reader.read(&self.input).expect("bytes of a server")?;
             let size = envelope.size();
             let body = match &mut self.codec {
-                Some(codec) => codec.unfold(&envelope, 1 << 31).expect("compressed by the server").to_vec(),
+                Some(codec) => {
+                    codec.decompress(&envelope, 1 << 31).expect("compressed by the server").to_vec()
+                }
                 None => envelope.body.to_vec(),
             };
             let answer = Answer { header: envelope.header, body };

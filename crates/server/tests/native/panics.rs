@@ -28,7 +28,7 @@ const SELECT: &str = "SELECT v FROM k.t WHERE k = 1";
 /// A server in which one admin request panics.
 struct Failing;
 
-impl Doors for Failing {
+impl ServerControl for Failing {
     fn connections(&self) -> usize {
         0
     }
@@ -119,18 +119,18 @@ fn a_panic_costs_one_request_of_the_native_protocol_and_one_admin_verb() {
     let native = NativeServer::start(&host, of_native, any_port(), limits).expect("a free port");
     let directory = tempfile::tempdir().expect("a directory");
     let socket = socket_for_data(directory.path());
-    let facts = Facts {
+    let facts = ServerInfo {
         version: "1",
         listening: native.address(),
         rpc: None,
         directory: Some("/db".into()),
         sync: None,
         warnings: Vec::new(),
-        doors: Box::new(Failing),
+        control: Box::new(Failing),
     };
     let _admin = AdminServer::start(&host, &backend, &socket, facts).expect("a socket");
     let admin = |request: AdminRequest| ask(&socket, &request).expect("an answer");
-    let flush = || admin(AdminRequest::Flush { which: Which::keyspace("k") });
+    let flush = || admin(AdminRequest::Flush { which: TableSelection::keyspace("k") });
     let failures = || {
         let AdminAnswer::Status(status) = admin(AdminRequest::Status) else { panic!("a status") };
         let line = status.tables.into_iter().find(|line| line.keyspace == "k").expect("the table");

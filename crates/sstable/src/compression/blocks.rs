@@ -1,9 +1,9 @@
 //! Reads a chunk of Data.db: from the cache, or from the file with CRC check and decompression.
 //!
-//! If a read states how far it goes, only that much of the chunk is decompressed and cached (see `fronts`).
+//! If a read states how far it goes, only that much of the chunk is decompressed and cached (see `partial`).
 
-use super::fronts::Fronts;
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
+use super::partial::PartialDecompression;
 use crate::block::{Block, BlockFile, ReadContext};
 use crate::checksum::crc32;
 use crate::error::Result;
@@ -23,14 +23,14 @@ thread_local! {
 pub struct CompressedBlocks {
     file: BlockFile,
     info: CompressionInfo,
-    fronts: Fronts,
+    partial: PartialDecompression,
 }
 
 impl CompressedBlocks {
     /// Combines an open Data.db with its CompressionInfo.
     pub fn new(file: BlockFile, info: CompressionInfo) -> CompressedBlocks {
         let file = file.with_blocks(info.chunk_count());
-        CompressedBlocks { file, info, fronts: Fronts::default() }
+        CompressedBlocks { file, info, partial: PartialDecompression::default() }
     }
 
     /// The file.
@@ -59,7 +59,7 @@ impl CompressedBlocks {
             Some(short) => {
                 // A scan, which does not fill the cache, found the block here by chance.
                 if cx.fill_cache {
-                    self.fronts.fell_short(short.len());
+                    self.partial.extent_too_short(short.len());
                 }
                 usize::MAX
             }
@@ -78,10 +78,10 @@ impl CompressedBlocks {
         Ok(block)
     }
 
-    /// See `DataBlocks::fell_short`. A cached block is counted when `block` finds it too short.
+    /// See `DataBlocks::extent_too_short`. A cached block is counted when `block` finds it too short.
     pub(super) fn fell_short(&self, number: u64, bytes: usize) {
         if self.file.kept(number, usize::MAX).is_none() {
-            self.fronts.fell_short(bytes);
+            self.partial.extent_too_short(bytes);
         }
     }
 
@@ -111,8 +111,8 @@ impl CompressedBlocks {
             return Err(self.file.corrupt(chunk.offset, "the chunk's checksum does not match"));
         }
         let is_plain = self.info.is_stored_plain(chunk.stored_bytes);
-        let has_front = !is_plain && self.info.compressor.has_fronts();
-        let bytes = if has_front { self.fronts.bytes(wanted, chunk.data_bytes) } else { chunk.data_bytes };
+        let has_front = !is_plain && self.info.compressor.decompresses_partially();
+        let bytes = if has_front { self.partial.bytes(wanted, chunk.data_bytes) } else { chunk.data_bytes };
         let mut block = self.file.cache().room(bytes);
         let out = &mut *block;
         if is_plain {
@@ -122,7 +122,7 @@ impl CompressedBlocks {
             out.copy_from_slice(plain);
         } else {
             self.info
-                .decompress_front(content, chunk.data_bytes, out)
+                .decompress_partial(content, chunk.data_bytes, out)
                 .map_err(|source| self.file.corrupt(chunk.offset, source.to_string()))?;
             cx.touched.blocks_decompressed += 1;
             cx.touched.bytes_decompressed += out.len() as u64;

@@ -111,21 +111,21 @@ impl Compressor {
         }
     }
 
-    /// Whether `decompress_front` does less than `decompress`.
-    pub fn has_fronts(self) -> bool {
+    /// Whether `decompress_partial` does less than `decompress`.
+    pub fn decompresses_partially(self) -> bool {
         matches!(self, Compressor::Lz4)
     }
 
     /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. Without partial decompression
-    /// (`has_fronts`) `out` must take the whole chunk.
-    pub fn decompress_front(
+    /// (`decompresses_partially`) `out` must take the whole chunk.
+    pub fn decompress_partial(
         self,
         input: &[u8],
         whole: usize,
         out: &mut [u8],
     ) -> std::result::Result<(), CodecError> {
         match self {
-            Compressor::Lz4 if out.len() < whole => lz4::decompress_front(input, whole, out),
+            Compressor::Lz4 if out.len() < whole => lz4::decompress_partial(input, whole, out),
             _ => self.decompress(input, out),
         }
     }
@@ -176,10 +176,10 @@ mod tests {
                 let mut out = vec![0; sample.len()];
                 compressor.decompress(&packed[..len], &mut out).unwrap();
                 assert_eq!(out, sample, "{compressor:?}");
-                let fronts = (1..=sample.len()).step_by(97).filter(|_| compressor.has_fronts());
+                let fronts = (1..=sample.len()).step_by(97).filter(|_| compressor.decompresses_partially());
                 for front in fronts.chain([sample.len()]) {
                     let mut out = vec![0; front];
-                    compressor.decompress_front(&packed[..len], sample.len(), &mut out).unwrap();
+                    compressor.decompress_partial(&packed[..len], sample.len(), &mut out).unwrap();
                     assert_eq!(out, sample[..front], "{compressor:?}");
                 }
             }
@@ -200,10 +200,10 @@ mod tests {
             }
             assert!(compressor.decompress(&packed[..len / 2], &mut vec![0; 1000]).is_err());
             assert!(compressor.decompress(&[], &mut vec![0; 1000]).is_err());
-            if compressor.has_fronts() {
-                assert!(compressor.decompress_front(&packed[..len], 1001, &mut [0; 10]).is_err());
-                assert!(compressor.decompress_front(&[], 1000, &mut [0; 10]).is_err());
-                assert!(compressor.decompress_front(&packed[..len - 6], 1000, &mut vec![0; 999]).is_err());
+            if compressor.decompresses_partially() {
+                assert!(compressor.decompress_partial(&packed[..len], 1001, &mut [0; 10]).is_err());
+                assert!(compressor.decompress_partial(&[], 1000, &mut [0; 10]).is_err());
+                assert!(compressor.decompress_partial(&packed[..len - 6], 1000, &mut vec![0; 999]).is_err());
             }
         }
     }

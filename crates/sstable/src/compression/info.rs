@@ -120,7 +120,7 @@ impl CompressionInfo {
 
     /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. `out` must take the whole chunk if the
     /// compressor has no partial decompression or there is a dictionary.
-    pub(super) fn decompress_front(
+    pub(super) fn decompress_partial(
         &self,
         input: &[u8],
         whole: usize,
@@ -128,7 +128,7 @@ impl CompressionInfo {
     ) -> std::result::Result<(), CodecError> {
         match &self.dictionary {
             Some(dictionary) => dictionary.decompress(input, out),
-            None => self.compressor.decompress_front(input, whole, out),
+            None => self.compressor.decompress_partial(input, whole, out),
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError>
 }
 
 /// Decompresses the first `out.len()` bytes of a chunk of `whole` bytes. The rest of the chunk is not checked.
-pub(super) fn decompress_front(input: &[u8], whole: usize, out: &mut [u8]) -> Result<(), CodecError> {
+pub(super) fn decompress_partial(input: &[u8], whole: usize, out: &mut [u8]) -> Result<(), CodecError> {
     let block = declaring(input, whole)?;
     let wanted = out.len();
     let found = lzzzz::lz4::decompress_partial(block, out, wanted).map_err(|_| CodecError::Malformed)?;

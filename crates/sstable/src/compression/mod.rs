@@ -5,7 +5,7 @@
 //! compressed. Each compressor has its own file. A new one needs a file, a variant of `Compressor` and five lines
 //! there.
 //!
-//! Partial decompression: `fronts` stops after the bytes that a read needs.
+//! Partial decompression: `partial` stops after the bytes that a read needs.
 
 mod blocks;
 mod chunk_writer;
@@ -15,11 +15,11 @@ mod data_writer;
 mod deflate;
 mod dictionary;
 mod effort;
-mod fronts;
 mod info;
 mod lz4;
 mod noop;
 mod offsets;
+mod partial;
 mod plain;
 mod snappy;
 mod zstd;

@@ -8,7 +8,7 @@
 
 use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows};
 use super::decode::HeadKind;
-use super::run::RunRows;
+use super::row_batch::BatchRows;
 use super::skip::BoundValues;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
@@ -119,7 +119,7 @@ impl Backward {
             return Ok(None);
         }
         closing(&range.end, open, made);
-        Ok(Some(Step::Made))
+        Ok(Some(Step::Synthetic))
     }
 
     /// Continues in the block before the current one.
@@ -174,8 +174,8 @@ impl Backward {
         self.reached_start = true;
     }
 
-    /// Reads a row batch of up to `most` rows, against clustering order; see `Forward::run`.
-    pub(super) fn run(
+    /// Reads a row batch of up to `most` rows, against clustering order; see `Forward::batch`.
+    pub(super) fn batch(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         most: usize,
@@ -184,7 +184,7 @@ impl Backward {
         if range.with_keys {
             return Ok(false);
         }
-        let (Some(run), Some(first)) = (RunRows::of(rows.layout), self.next_at()) else { return Ok(false) };
+        let (Some(run), Some(first)) = (BatchRows::of(rows.layout), self.next_at()) else { return Ok(false) };
         cursor.hold(rows.data, first, cx)?;
         for _ in 0..cursor.begin_rows(&run, most) {
             let Some(at) = self.next_at() else { break };
@@ -272,7 +272,7 @@ impl Backward {
             return Ok(BackwardStep::Done);
         }
         opening(&range.start, self.open_at_start, made);
-        Ok(BackwardStep::Element(Step::Made))
+        Ok(BackwardStep::Element(Step::Synthetic))
     }
 
     /// Decodes the element at `place`, and moves to the one before it. `None` if the element is not returned, or if the

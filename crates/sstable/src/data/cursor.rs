@@ -5,7 +5,7 @@ use super::decode::{Head, HeadKind};
 use super::input::{Fault, Input};
 use super::layout::RowLayout;
 use super::plain::{PlainRow, PlainRows};
-use super::run::{RunRow, RunRows};
+use super::row_batch::{BatchRow, BatchRows};
 use super::skip::BoundValues;
 use super::window::Window;
 use crate::block::ReadContext;
@@ -16,7 +16,7 @@ use helenus_model::cell::Span;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
 use helenus_model::row::{RowBuf, RowView};
-use helenus_model::run::{RowRun, RunBuf};
+use helenus_model::row_batch::{RowBatch, RowBatchBuf};
 use std::cmp::Ordering;
 
 /// The number of bytes that are joined first if a head crosses a block boundary: more than most heads have.
@@ -41,7 +41,7 @@ pub(super) struct Cursor {
     window: Window,
     pub(super) row: RowBuf,
     pub(super) marker: MarkerBuf,
-    run: RunBuf,
+    batch: RowBatchBuf,
 }
 
 /// A head, and the position of the next element.
@@ -78,10 +78,10 @@ pub(super) struct PartitionFront {
 const ASKED_BYTES_MAX: usize = 2048;
 
 impl Cursor {
-    /// See `Window::foresee`.
+    /// See `Window::set_read_extent`.
     #[inline]
-    pub(super) fn foresee(&mut self, end: u64) {
-        self.window.foresee(end);
+    pub(super) fn set_read_extent(&mut self, end: u64) {
+        self.window.set_read_extent(end);
     }
 
     /// See `Window::set_comes_back`.
@@ -161,28 +161,28 @@ impl Cursor {
     }
 
     /// Begins a row batch of up to `most` rows. Returns the number of rows that fit.
-    pub(super) fn begin_rows(&mut self, rows: &RunRows<'_>, most: usize) -> usize {
-        self.run.begin(rows.stride(), most)
+    pub(super) fn begin_rows(&mut self, rows: &BatchRows<'_>, most: usize) -> usize {
+        self.batch.begin(rows.stride(), most)
     }
 
     /// Decodes the row at `position` as the next of the row batch, if it can belong to one and lies in the current
     /// block. Returns the position of its end. `keep_row` must be called to add it.
     #[inline(always)]
-    pub(super) fn next_row(&mut self, rows: &RunRows<'_>, position: u64) -> Option<(u64, RunRow)> {
+    pub(super) fn next_row(&mut self, rows: &BatchRows<'_>, position: u64) -> Option<(u64, BatchRow)> {
         let (bytes, at) = self.window.at(position)?;
-        let row = rows.decode(bytes, at, self.run.room()?)?;
+        let row = rows.decode(bytes, at, self.batch.next_row()?)?;
         Some((position + (row.end - at) as u64, row))
     }
 
     /// Adds the row that `next_row` decoded to the row batch.
     #[inline(always)]
     pub(super) fn keep_row(&mut self) {
-        self.run.push();
+        self.batch.push();
     }
 
     /// Counts the rows of the row batch in the context. Returns whether there are any.
-    pub(super) fn count_rows(&self, rows: &RunRows<'_>, cx: &mut ReadContext) -> bool {
-        let count = self.run.len() as u64;
+    pub(super) fn count_rows(&self, rows: &BatchRows<'_>, cx: &mut ReadContext) -> bool {
+        let count = self.batch.len() as u64;
         cx.touched.rows_decoded += count;
         cx.touched.cells_decoded += count * rows.cells() as u64;
         count > 0
@@ -211,7 +211,7 @@ impl Cursor {
     /// the batch.
     pub(super) fn cut_rows(
         &mut self,
-        rows: &RunRows<'_>,
+        rows: &BatchRows<'_>,
         bound: &BoundValues,
         from: u64,
     ) -> Option<(u64, bool)> {
@@ -220,7 +220,7 @@ impl Cursor {
         }
         let bytes = self.window.bytes();
         let order = |values| rows.compare(bound, bytes, values);
-        let mut decoded = self.run.values().chunks_exact(rows.stride());
+        let mut decoded = self.batch.values().chunks_exact(rows.stride());
         if decoded.clone().next_back().is_none_or(|last| order(last) == Some(Ordering::Less)) {
             return None;
         }
@@ -229,7 +229,7 @@ impl Cursor {
         for values in decoded.by_ref() {
             let order = order(values);
             if order != Some(Ordering::Less) {
-                self.run.truncate(kept);
+                self.batch.truncate(kept);
                 return Some((end, order.is_some()));
             }
             kept += 1;
@@ -240,9 +240,9 @@ impl Cursor {
     }
 
     /// The row batch that was decoded last.
-    pub(super) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowRun<'a> {
-        RowRun {
-            values: self.run.values(),
+    pub(super) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowBatch<'a> {
+        RowBatch {
+            values: self.batch.values(),
             data: self.window.bytes(),
             clustering: layout.clustering.len(),
             columns: &layout.regulars.plain_ids,

@@ -234,14 +234,14 @@ impl RowLayout {
         (row, tombstones): (&mut RowBuf, &mut u64),
         set: &ColumnSet,
     ) -> Result<(), Fault> {
-        if self.quick_columns(bytes, head, (&mut *row, &mut *tombstones), set).is_some() {
+        if self.fast_columns(bytes, head, (&mut *row, &mut *tombstones), set).is_some() {
             return Ok(());
         }
-        self.careful_columns(bytes, head, (row, tombstones), set)
+        self.full_columns(bytes, head, (row, tombstones), set)
     }
 
     /// Decodes the body of any row. The error describes what is wrong with it.
-    pub(super) fn careful_columns(
+    pub(super) fn full_columns(
         &self,
         bytes: &[u8],
         head: &Head,

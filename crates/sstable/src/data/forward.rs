@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, Found, Plain, Rows};
 use super::decode::HeadKind;
-use super::run::RunRows;
+use super::row_batch::BatchRows;
 use super::slice::{Range, Step, closing, opening};
 use crate::block::ReadContext;
 use crate::error::Result;
@@ -83,7 +83,7 @@ impl Forward {
 
     /// Reads a row batch of up to `most` rows into the cursor, if rows need no keys. Returns whether it has any rows.
     /// The row that ends the batch is left to `plain_rows` and `step`.
-    pub(super) fn run(
+    pub(super) fn batch(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         most: usize,
@@ -92,7 +92,7 @@ impl Forward {
         if !matches!(self.phase, Phase::Within) || range.with_keys || range.with_hidden || range.is_name {
             return Ok(false);
         }
-        let Some(run) = RunRows::of(rows.layout) else { return Ok(false) };
+        let Some(run) = BatchRows::of(rows.layout) else { return Ok(false) };
         let mut most = most;
         if !range.end_values.is_after_all() {
             most = most.min(self.run_rows);
@@ -197,7 +197,7 @@ impl Forward {
                     self.phase = Phase::Peeked(found);
                     if !self.open.is_live() {
                         opening(&range.start, self.open, made);
-                        return Ok(Some(Step::Made));
+                        return Ok(Some(Step::Synthetic));
                     }
                     found
                 }
@@ -207,7 +207,7 @@ impl Forward {
                         return Ok(None);
                     }
                     closing(&range.end, self.open, made);
-                    return Ok(Some(Step::Made));
+                    return Ok(Some(Step::Synthetic));
                 }
                 Phase::Done => return Ok(None),
             };

@@ -8,29 +8,29 @@
 mod backward;
 mod cursor;
 mod decode;
+mod element_reader;
 mod encode;
 mod encode_plain;
+mod fast_path;
 mod forward;
 mod input;
 mod layout;
 mod partition;
 mod plain;
 mod position;
-mod quick;
-mod run;
+mod row_batch;
 mod scan;
 mod skip;
 mod slice;
 #[cfg(test)]
 pub(crate) mod test_random;
 mod validity;
-mod walk;
 mod window;
 
+pub(crate) use element_reader::ElementReader;
 pub use encode::Encoder;
 pub use helenus_model::partitions::KeyRange;
 pub use layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
 pub use partition::{PartitionReader, SpareReaders};
 pub use scan::Scan;
 pub(crate) use validity::Validity;
-pub(crate) use walk::Walk;

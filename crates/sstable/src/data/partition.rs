@@ -9,7 +9,7 @@ use super::layout::RowLayout;
 use super::slice::{Range, Step};
 use crate::block::ReadContext;
 use crate::error::{Error, Result};
-use crate::index_bti::KnownBlocks;
+use crate::index_bti::CachedBlocks;
 use crate::stopwatch::Stage;
 use crate::table::{Blocks, BlocksMemory, PartitionPosition, SsTable};
 use helenus_model::deletion::DeletionTime;
@@ -17,7 +17,7 @@ use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
 use helenus_model::partitions::PartitionKey;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -123,20 +123,20 @@ impl PartitionReader {
         with_static: bool,
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionReader>> {
-        if let Some(data) = table.places().get(&key.hash) {
+        if let Some(data) = table.key_cache().get(&key.hash) {
             let mut reader = PartitionReader::unopened(table.clone(), cx);
             reader.reopen((&PartitionPosition { data, index: None }, None), None, with_static, cx)?;
             if reader.state.key == key.bytes {
-                cx.touched.places_remembered += 1;
+                cx.touched.keys_cached += 1;
                 return Ok(Some(reader));
             }
             reader.close(cx);
         }
-        if let Some((position, slot)) = table.index().remembered(key) {
+        if let Some((position, slot)) = table.index().find_cached(key) {
             let mut reader = PartitionReader::unopened(table.clone(), cx);
             reader.reopen((&position, Some(slot)), Some(&key.bytes), with_static, cx)?;
             if reader.state.key == key.bytes {
-                cx.touched.places_remembered += 1;
+                cx.touched.keys_cached += 1;
                 return Ok(Some(reader));
             }
             reader.close(cx);
@@ -151,7 +151,7 @@ impl PartitionReader {
         reader.reopen((&position, None), known, with_static, cx)?;
         if reader.state.key == key.bytes {
             match &position.index {
-                None => table.places().put(&key.hash, position.data),
+                None => table.key_cache().put(&key.hash, position.data),
                 Some(entry) => watched(cx, |cx| {
                     table.index().see(key, entry, cx);
                     Ok(())
@@ -193,7 +193,7 @@ impl PartitionReader {
         state.static_row.clear();
         state.drop_index();
         if let Some(slot) = slot {
-            state.index = Some(Blocks::Known(KnownBlocks::new(slot)));
+            state.index = Some(Blocks::Known(CachedBlocks::new(slot)));
         } else if let Some(entry) = &position.index {
             let memory = &mut state.blocks_memory;
             state.index = Some(watched(cx, |cx| self.table.index().blocks(entry, memory, cx))?);
@@ -281,13 +281,13 @@ impl PartitionReader {
 
     /// Reads a row batch: up to `most` rows that contain only values and lie in one block. `None` if the next row is
     /// not such a row; then `plain_rows` or `advance` must read it. `current` is not valid until then.
-    pub fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
+    pub fn batch(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowBatch<'_>>> {
         let state = &mut *self.state;
         let layout = self.table.layout();
         let at = (&mut state.cursor, Rows { data: self.table.data(), layout }, &state.range);
         let is_there = match state.walk {
-            Walk::Forward => state.forward.run(at, most, cx)?,
-            Walk::Backward => state.backward.run(at, most, cx)?,
+            Walk::Forward => state.forward.batch(at, most, cx)?,
+            Walk::Backward => state.backward.batch(at, most, cx)?,
             Walk::Between => false,
         };
         Ok(is_there.then(|| state.cursor.row_run(layout)))
@@ -361,7 +361,7 @@ impl ReaderState {
     fn read_front(&mut self, table: &SsTable, with_static: bool, cx: &mut ReadContext) -> Result<()> {
         let rows = Rows { data: table.data(), layout: table.layout() };
         let end = if cx.fill_cache { self.start + NEAR_BYTES } else { 0 };
-        self.cursor.foresee(end);
+        self.cursor.set_read_extent(end);
         let front = self.cursor.partition_front(rows, self.start, &mut self.key, cx)?;
         self.deletion = front.deletion;
         self.rows_start = front.next;
@@ -404,7 +404,7 @@ impl ReaderState {
     }
 
     /// Sets the read extent of the slice in `range`, which is read forward from `from`.
-    fn foresee(&mut self, table: &SsTable, from: u64) {
+    fn set_read_extent(&mut self, table: &SsTable, from: u64) {
         if self.index.is_none() {
             return;
         }
@@ -414,7 +414,7 @@ impl ReaderState {
             None => None,
         };
         let end = likely_bytes.map_or(0, |bytes| from.saturating_add(bytes).saturating_add(NEAR_BYTES));
-        self.cursor.foresee(end);
+        self.cursor.set_read_extent(end);
     }
 
     /// Begins the slice in `range`; `Some` if it begins with a synthetic marker.
@@ -441,7 +441,7 @@ impl ReaderState {
             None => None,
         };
         self.forward.begin(block);
-        self.foresee(table, self.forward.position());
+        self.set_read_extent(table, self.forward.position());
         self.walk = Walk::Forward;
         Ok(None)
     }
@@ -457,7 +457,7 @@ impl ReaderState {
                     self.walk = Walk::Between;
                     return Ok(None);
                 };
-                self.cursor.foresee(self.start + block.end + ROW_BEHIND_BYTES);
+                self.cursor.set_read_extent(self.start + block.end + ROW_BEHIND_BYTES);
                 absolute(self.start, &block)
             }
             None => IndexBlock { start: self.rows_start, open: DeletionTime::LIVE },
@@ -550,13 +550,13 @@ impl Source<ReadContext> for PartitionReader {
     }
 
     #[inline]
-    fn park(&mut self) -> usize {
+    fn release_bytes(&mut self) -> usize {
         // A backward read may need other rows in the current bytes.
         let is_alone = self.state.walk == Walk::Forward && self.state.current == Step::Row;
         if is_alone { self.state.cursor.park() } else { 0 }
     }
 
-    fn unpark(&mut self, expected: usize, cx: &mut ReadContext) -> Result<()> {
+    fn reload(&mut self, expected: usize, cx: &mut ReadContext) -> Result<()> {
         let rows = Rows { data: self.table.data(), layout: self.table.layout() };
         self.state.cursor.unpark(rows, expected, cx)
     }
@@ -567,7 +567,7 @@ impl Source<ReadContext> for PartitionReader {
         match state.current {
             Step::Row => Unfiltered::Row(state.cursor.row_view()),
             Step::Marker => Unfiltered::Marker(state.cursor.marker_view()),
-            Step::Made => Unfiltered::Marker(state.made.view()),
+            Step::Synthetic => Unfiltered::Marker(state.made.view()),
         }
     }
 }

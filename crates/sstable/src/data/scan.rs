@@ -14,7 +14,7 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::partitions::KeyRange;
 use helenus_model::row::{RowBuf, RowView};
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::token::{KeyHash, Token};
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::ops::ControlFlow;
@@ -218,9 +218,9 @@ impl Scan {
         if self.next.is_some() { Ok(ControlFlow::Continue(())) } else { self.reader.plain_rows(cx, each) }
     }
 
-    /// As [`PartitionReader::run`].
-    pub fn run(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowRun<'_>>> {
-        if self.next.is_some() { Ok(None) } else { self.reader.run(most, cx) }
+    /// As [`PartitionReader::batch`].
+    pub fn batch(&mut self, most: usize, cx: &mut ReadContext) -> Result<Option<RowBatch<'_>>> {
+        if self.next.is_some() { Ok(None) } else { self.reader.batch(most, cx) }
     }
 }
 
@@ -233,12 +233,12 @@ impl Source<ReadContext> for Scan {
     }
 
     #[inline]
-    fn park(&mut self) -> usize {
-        self.reader.park()
+    fn release_bytes(&mut self) -> usize {
+        self.reader.release_bytes()
     }
 
-    fn unpark(&mut self, expected: usize, cx: &mut ReadContext) -> Result<()> {
-        self.reader.unpark(expected, cx)
+    fn reload(&mut self, expected: usize, cx: &mut ReadContext) -> Result<()> {
+        self.reader.reload(expected, cx)
     }
 
     #[inline]

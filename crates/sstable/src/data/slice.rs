@@ -18,7 +18,7 @@ pub(super) enum Step {
     /// The cursor's marker.
     Marker,
     /// The synthetic marker that the reader made.
-    Made,
+    Synthetic,
 }
 
 /// The current slice.

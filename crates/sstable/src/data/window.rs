@@ -34,7 +34,7 @@ pub(super) struct Window {
     /// Number of joined bytes that `park` released and `unpark` can read again.
     parked: usize,
     /// The read extent: the position at which the current read is expected to end; 0 if it is not known.
-    foreseen: u64,
+    read_extent: u64,
 }
 
 impl Window {
@@ -54,8 +54,8 @@ impl Window {
     /// Sets the read extent of the read that begins now: the position at which it is expected to end, or 0. Blocks may
     /// be loaded only as far as it reaches.
     #[inline]
-    pub(super) fn foresee(&mut self, end: u64) {
-        self.foreseen = end;
+    pub(super) fn set_read_extent(&mut self, end: u64) {
+        self.read_extent = end;
     }
 
     /// Sets whether the read that begins now returns to a block after a look into the next one, as backward reads do.
@@ -88,8 +88,8 @@ impl Window {
             }
         }
         self.block = None;
-        let end = match position < self.foreseen {
-            true => usize::try_from(self.foreseen - start).unwrap_or(usize::MAX).max(FRONT_BYTES_MIN),
+        let end = match position < self.read_extent {
+            true => usize::try_from(self.read_extent - start).unwrap_or(usize::MAX).max(FRONT_BYTES_MIN),
             false => usize::MAX,
         };
         self.block = Some(data.block(number, at..end, cx)?);
@@ -179,7 +179,7 @@ impl Window {
     pub(super) fn release(&mut self) {
         (self.block, self.before, self.comes_back) = (None, None, false);
         (self.in_joined, self.parked) = (false, 0);
-        self.foreseen = 0;
+        self.read_extent = 0;
         if self.joined.capacity() > super::cursor::RELEASED_BYTES_MAX {
             self.joined = Vec::new();
         }

@@ -3,23 +3,23 @@
 //! Both are tries of byte-comparable keys (`crate::trie`). Of each key they store only the prefix that distinguishes it
 //! from its neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
 
-mod known_blocks;
-mod landmarks;
+mod cached_blocks;
+mod cached_row_index;
 mod page_cursor;
 mod partition_index;
-mod remembered;
 mod row_index;
+mod row_index_cache;
 mod row_index_writer;
 
 #[cfg(test)]
 mod against_cassandra;
 #[cfg(test)]
-mod from_a_node;
+mod cassandra_files;
 
 pub use crate::deletion_time::{DeletionTimeBytes, read_deletion_time};
-pub(crate) use known_blocks::KnownBlocks;
+pub(crate) use cached_blocks::CachedBlocks;
 pub use page_cursor::PageCursor;
 pub use partition_index::{IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter};
-pub(crate) use remembered::Remembered;
 pub use row_index::{IndexBlock, RowIndexEntry, RowIndexReader, RowIndexStacks};
+pub(crate) use row_index_cache::RowIndexCache;
 pub use row_index_writer::{PartitionEnd, RowIndexWriter};

@@ -11,7 +11,7 @@ use super::row_index_writer::FLAG_OPEN;
 use super::{PageCursor, read_deletion_time};
 use crate::block::{BlockFile, ReadContext};
 use crate::error::Result;
-use crate::trie::{Backward, Forward, Trail, Walker, read_signed};
+use crate::trie::{Backward, Forward, SearchPath, Walker, read_signed};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::vint;
 use std::ops::Deref;
@@ -124,7 +124,7 @@ pub struct RowIndexReader<F> {
     /// The offset of the block returned last.
     behind: Option<u64>,
     /// The path of the last `floor_start`.
-    trail: Trail,
+    trail: SearchPath,
 }
 
 /// The memory of a reader's walks, for another reader to use again.
@@ -132,7 +132,7 @@ pub struct RowIndexReader<F> {
 pub struct RowIndexStacks {
     forward: Forward,
     backward: Backward,
-    trail: Trail,
+    trail: SearchPath,
 }
 
 impl<F: Deref<Target = BlockFile>> RowIndexReader<F> {

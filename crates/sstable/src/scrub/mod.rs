@@ -7,13 +7,13 @@
 //! values in descending columns), go into further SSTables, in order. Filter, summary, digest and checksums are made
 //! again.
 //!
-//! `places` reads the index, `output` writes, `run` decides. Source: Cassandra's `SortedTableScrubber`,
+//! `index_positions` reads the index, `output` writes, `run` decides. Source: Cassandra's `SortedTableScrubber`,
 //! `BigTableScrubber`, `BtiTableScrubber`, which drop a whole partition where Helenus drops only its unreadable rows.
 
+mod index_positions;
 mod order;
 mod output;
 mod overflowed;
-mod places;
 mod report;
 mod run;
 

@@ -23,7 +23,7 @@ impl Runs {
     }
 
     /// The number of the run to which an element at this ordered clustering position goes.
-    pub(super) fn deal(&mut self, key: &[u8]) -> usize {
+    pub(super) fn assign(&mut self, key: &[u8]) -> usize {
         let run = self.ends.iter().take_while(|end| end.as_slice() >= key).count();
         match self.ends.get_mut(run) {
             Some(end) => {
@@ -43,10 +43,10 @@ mod tests {
     #[test]
     fn every_run_ascends_and_order_needs_one_run() {
         let mut runs = Runs::default();
-        let dealt: Vec<usize> = [1, 2, 9, 3, 3, 4, 10].iter().map(|key| runs.deal(&[*key])).collect();
+        let dealt: Vec<usize> = [1, 2, 9, 3, 3, 4, 10].iter().map(|key| runs.assign(&[*key])).collect();
         assert_eq!(dealt, [0, 0, 0, 1, 2, 1, 0]);
         runs.clear();
-        assert!([1, 2, 3].iter().all(|key| runs.deal(&[*key]) == 0));
+        assert!([1, 2, 3].iter().all(|key| runs.assign(&[*key]) == 0));
         assert_eq!(runs.count(), 1);
     }
 }

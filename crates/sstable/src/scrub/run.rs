@@ -1,12 +1,12 @@
 //! Reads the data of a scrub, and decides what is kept, what is put in order, and what is lost.
 
+use super::index_positions::{IndexPositions, IndexedPartition};
 use super::order::Runs;
 use super::output::Output;
 use super::overflowed::{is_overflowed, reinsert};
-use super::places::{Place, Places};
 use super::report::{Loss, Lost, Scrubbed};
 use crate::block::ReadContext;
-use crate::data::{Validity, Walk};
+use crate::data::{ElementReader, Validity};
 use crate::error::{Error, Result};
 use crate::names::Descriptor;
 use crate::table::{BlocksMemory, Parts, compression_of};
@@ -73,14 +73,14 @@ pub fn scrub(
     // cannot store.
     options.beyond_2038 = Beyond2038::Cap;
     let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
-    let places = Places::new(parts.index.as_ref(), &mut cx);
+    let places = IndexPositions::new(parts.index.as_ref(), &mut cx);
     let mut run = Run {
         scrubbed: Scrubbed { notes: parts.notes.clone(), ..Scrubbed::default() },
         is_strict: parts.schema.is_counter() && !how.skip_corrupted,
         validity: how.validate.then(|| Validity::of(&parts.schema)),
         parts: &parts,
         places,
-        walk: Walk::default(),
+        walk: ElementReader::default(),
         cx,
         how,
         front: Front::default(),
@@ -118,7 +118,7 @@ struct Late {
     decorated: Vec<u8>,
     start: u64,
     end: u64,
-    place: Option<Place>,
+    place: Option<IndexedPartition>,
     run: usize,
 }
 
@@ -126,13 +126,13 @@ struct Late {
 struct Extent {
     start: u64,
     end: u64,
-    place: Option<Place>,
+    place: Option<IndexedPartition>,
 }
 
 struct Run<'a, 'h> {
     parts: &'a Parts,
-    places: Places<'a>,
-    walk: Walk,
+    places: IndexPositions<'a>,
+    walk: ElementReader,
     cx: ReadContext,
     how: Scrubbing<'h>,
     validity: Option<Validity>,
@@ -373,7 +373,7 @@ impl Run<'_, '_> {
         if !is_row && *wanted > 0 {
             return Ok(());
         }
-        let run = self.runs.deal(element.key());
+        let run = self.runs.assign(element.key());
         if run == *wanted {
             self.scrubbed.rows += u64::from(is_row);
             let element = match element {

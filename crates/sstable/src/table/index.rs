@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::filter::hash_byte;
 use crate::index_big::{BigIndex, PromotedIndex, PromotedMemory, PromotedReader, Summary};
 use crate::index_bti::{
-    IndexBlock, IndexPosition, KnownBlocks, PartitionIndex, Remembered, RowIndexEntry, RowIndexReader,
+    CachedBlocks, IndexBlock, IndexPosition, PartitionIndex, RowIndexCache, RowIndexEntry, RowIndexReader,
     RowIndexStacks,
 };
 use crate::partitioner::Partitioner;
@@ -31,7 +31,7 @@ pub(crate) enum Index {
         /// Rows.db.
         rows: Arc<BlockFile>,
         /// The row index cache.
-        remembered: Remembered,
+        row_index_cache: RowIndexCache,
     },
     /// Index.db.
     Big(BigIndex),
@@ -69,8 +69,8 @@ impl Index {
                 let partitions = opener.paged(Component::Partitions, partitions_number)?;
                 let partitions = PartitionIndex::open(partitions, cx)?;
                 let rows = Arc::new(opener.paged(Component::Rows, rows_number)?);
-                let remembered = Remembered::new(rows.cache().clone());
-                Ok(Index::Bti { partitions, rows, remembered })
+                let row_index_cache = RowIndexCache::new(rows.cache().clone());
+                Ok(Index::Bti { partitions, rows, row_index_cache })
             }
             Format::Big => {
                 let index = opener.paged(Component::Index, partitions_number)?;
@@ -157,15 +157,15 @@ impl Index {
 
     /// The position of a wide partition in the row index cache, and its slot there.
     #[inline]
-    pub(crate) fn remembered(&self, key: &PartitionKey) -> Option<(PartitionPosition, usize)> {
-        let Index::Bti { remembered, .. } = self else { return None };
-        remembered.find(key).map(|(slot, entry)| (wide(*entry), slot))
+    pub(crate) fn find_cached(&self, key: &PartitionKey) -> Option<(PartitionPosition, usize)> {
+        let Index::Bti { row_index_cache, .. } = self else { return None };
+        row_index_cache.find(key).map(|(slot, entry)| (wide(*entry), slot))
     }
 
     /// Counts a read of a wide partition, and may load a part of its row index into the cache.
     pub(crate) fn see(&self, key: &PartitionKey, entry: &RowIndex, cx: &ReadContext) {
-        if let (Index::Bti { rows, remembered, .. }, RowIndex::Bti(entry)) = (self, entry) {
-            remembered.see(key, (rows, entry), cx);
+        if let (Index::Bti { rows, row_index_cache, .. }, RowIndex::Bti(entry)) = (self, entry) {
+            row_index_cache.record_read(key, (rows, entry), cx);
         }
     }
 
@@ -190,9 +190,9 @@ impl Index {
     }
 
     /// The row index cache and Rows.db.
-    fn in_memory(&self) -> Result<(&Remembered, &Arc<BlockFile>)> {
+    fn in_memory(&self) -> Result<(&RowIndexCache, &Arc<BlockFile>)> {
         match self {
-            Index::Bti { rows, remembered, .. } => Ok((remembered, rows)),
+            Index::Bti { rows, row_index_cache, .. } => Ok((row_index_cache, rows)),
             Index::Big(_) => Err(self.corrupt("a place of a partition in a table of another format")),
         }
     }
@@ -233,7 +233,7 @@ pub(crate) enum Blocks {
     /// In its trie in Rows.db.
     Bti(RowIndexReader<Arc<BlockFile>>),
     /// In the row index cache.
-    Known(KnownBlocks),
+    Known(CachedBlocks),
     /// In its promoted index in Index.db.
     Big(PromotedReader),
 }

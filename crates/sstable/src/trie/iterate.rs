@@ -1,7 +1,7 @@
 //! Visits the entries of a trie in ascending or descending order, from a bound on.
 //!
 //! Both directions keep the path from the root as a stack of nodes. In these tries an entry may be only a prefix of its
-//! key. Then the entry to begin with is the last one that is not greater than the bound, which `Landing` finds. An
+//! key. Then the entry to begin with is the last one that is not greater than the bound, which `Neighbours` finds. An
 //! error leaves the stack unchanged, so a step that failed with `WouldBlock` can be repeated. Source: Cassandra's
 //! `ValueIterator`, `ReverseValueIterator` and `Walker.prefixAndNeighbours`.
 
@@ -16,7 +16,7 @@ use std::ops::Deref;
 /// a byte.
 const DEPTH_MAX: usize = 1 << 18;
 
-/// Number of steps that a `Trail` keeps. Further down the path is searched again.
+/// Number of steps that a `SearchPath` keeps. Further down the path is searched again.
 const TRAIL_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +29,13 @@ struct Frame {
 /// The neighbours of a bound that a search passed. They are kept as a node and an index in it, and looked up only when
 /// they are needed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Landing {
+pub(crate) struct Neighbours {
     prefix: Option<u64>,
     lesser: Option<(u64, usize)>,
     greater: Option<(u64, usize)>,
 }
 
-impl Landing {
+impl Neighbours {
     #[inline]
     fn pass<F>(&mut self, walker: &Walker<F>, found: Found)
     where
@@ -95,13 +95,13 @@ impl Landing {
 /// The path of the last search for a bound. The next search begins where the two bounds differ, because names that are
 /// looked up in order share most of their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Trail {
+pub(crate) struct SearchPath {
     bound: Vec<u8>,
     /// The position of each node on the path, and the neighbours found before it; the root first.
-    steps: Vec<(u64, Landing)>,
+    steps: Vec<(u64, Neighbours)>,
 }
 
-impl Trail {
+impl SearchPath {
     /// Forgets the path, because the next search is in another trie.
     pub(crate) fn clear(&mut self) {
         self.bound.clear();
@@ -114,7 +114,7 @@ impl Trail {
         walker: &mut Walker<F>,
         bound: &[u8],
         cx: &mut ReadContext,
-    ) -> Result<Landing> {
+    ) -> Result<Neighbours> {
         let common = self.bound.iter().zip(bound).take_while(|(old, new)| old == new).count();
         // Keep the path up to the last common byte. If this search fails half way, the steps are still valid, because
         // all of them are on the path of the new bound.
@@ -128,8 +128,8 @@ impl Trail {
             }
             None => {
                 walker.go_root(cx)?;
-                self.steps.push((walker.position(), Landing::default()));
-                Landing::default()
+                self.steps.push((walker.position(), Neighbours::default()));
+                Neighbours::default()
             }
         };
         let mut rest = bound.get(self.steps.len() - 1..).unwrap_or_default().iter();
@@ -151,10 +151,10 @@ fn land<F: Deref<Target = BlockFile>>(
     (bound, stack): (&[u8], &mut Vec<Frame>),
     index: fn(Found) -> usize,
     cx: &mut ReadContext,
-) -> Result<Landing> {
+) -> Result<Neighbours> {
     stack.clear();
     walker.go_root(cx)?;
-    let mut landing = Landing::default();
+    let mut landing = Neighbours::default();
     let mut rest = bound.iter();
     loop {
         let found = rest.next().map_or(Err(0), |byte| walker.search(*byte));
@@ -190,7 +190,7 @@ impl Forward {
         walker: &mut Walker<F>,
         bound: &[u8],
         cx: &mut ReadContext,
-    ) -> Result<Landing> {
+    ) -> Result<Neighbours> {
         let index = |found| match found {
             Ok(index) => index + 1,
             Err(index) => index,
@@ -243,7 +243,7 @@ impl Backward {
         walker: &mut Walker<F>,
         bound: &[u8],
         cx: &mut ReadContext,
-    ) -> Result<Landing> {
+    ) -> Result<Neighbours> {
         let index = |found| match found {
             Ok(index) | Err(index) => index,
         };

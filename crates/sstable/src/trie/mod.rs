@@ -16,7 +16,7 @@ mod writer;
 #[cfg(test)]
 pub(crate) mod test_file;
 
-pub(crate) use iterate::{Backward, Forward, Trail};
+pub(crate) use iterate::{Backward, Forward, SearchPath};
 pub(crate) use keyed::{Advanced, Keyed, last_key};
 pub(crate) use sized_int::{read_signed, signed_size, write_signed};
 pub(crate) use walker::Walker;

@@ -59,7 +59,7 @@ impl BodyCodec {
 
     /// The stated length of the envelope's body after decompression; `None` if it is not compressed.
     #[must_use]
-    pub fn unfolded_length(compression: Compression, envelope: &Envelope<'_>) -> Option<u64> {
+    pub fn decompressed_length(compression: Compression, envelope: &Envelope<'_>) -> Option<u64> {
         if !envelope.header.flags.has(Flags::COMPRESSED) || envelope.header.version >= Version::V5 {
             return None;
         }
@@ -81,17 +81,17 @@ impl BodyCodec {
     /// Returns the body of `envelope`, decompressed if its flag says so. `max` limits the decompressed length, in
     /// bytes. Before anything is allocated, the length is also compared with the most that the compressed bytes could
     /// give.
-    pub fn unfold<'a>(&'a mut self, envelope: &Envelope<'a>, max: u64) -> Result<&'a [u8], WireError> {
+    pub fn decompress<'a>(&'a mut self, envelope: &Envelope<'a>, max: u64) -> Result<&'a [u8], WireError> {
         if !envelope.header.flags.has(Flags::COMPRESSED) || envelope.header.version >= Version::V5 {
             return Ok(envelope.body);
         }
         match self.compression {
-            Compression::Lz4 => self.unfold_lz4(envelope.body, max),
-            Compression::Snappy => self.unfold_snappy(envelope.body, max),
+            Compression::Lz4 => self.decompress_lz4(envelope.body, max),
+            Compression::Snappy => self.decompress_snappy(envelope.body, max),
         }
     }
 
-    fn unfold_lz4(&mut self, body: &[u8], max: u64) -> Result<&[u8], WireError> {
+    fn decompress_lz4(&mut self, body: &[u8], max: u64) -> Result<&[u8], WireError> {
         let Some((prefix, compressed)) = body.split_first_chunk::<4>() else {
             return Err(WireError::NotLz4 { announced: 0, compressed: body.len() as u64 });
         };
@@ -110,7 +110,7 @@ impl BodyCodec {
         }
     }
 
-    fn unfold_snappy(&mut self, body: &[u8], max: u64) -> Result<&[u8], WireError> {
+    fn decompress_snappy(&mut self, body: &[u8], max: u64) -> Result<&[u8], WireError> {
         let announced = snap::raw::decompress_len(body).map_err(|_| WireError::NotSnappy)? as u64;
         if announced > max {
             return Err(WireError::UnfoldsTooBig { length: announced, max });
@@ -126,7 +126,7 @@ impl BodyCodec {
     }
 
     /// Replaces the bytes of `out` from `from` on by their compressed form.
-    pub(crate) fn fold_tail(&mut self, out: &mut Vec<u8>, from: usize) -> Result<(), WireError> {
+    pub(crate) fn compress_tail(&mut self, out: &mut Vec<u8>, from: usize) -> Result<(), WireError> {
         let body = out.get(from..).unwrap_or_default();
         let too_long = WireError::TooMany {
             count: body.len() as u64,

@@ -55,7 +55,7 @@ impl Envelope<'_> {
 
 /// What to do with the input after a refusal has been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum AfterRefusal {
     /// Drop this many bytes from the beginning of the refused envelope, including those that are yet to arrive, and
     /// continue. Cassandra answers an oversized request only once its bytes are dropped.
     Skip(u64),
@@ -78,13 +78,13 @@ pub struct Refusal {
     /// 2 and a beta version in the same version.
     pub answer_in: Option<u8>,
     /// What to do with the input.
-    pub then: Then,
+    pub then: AfterRefusal,
 }
 
 impl Refusal {
     /// A refusal on `stream` that closes the connection.
     pub fn fatal(error: WireError, stream: i16) -> Self {
-        Refusal { error, stream, answer_in: None, then: Then::Close }
+        Refusal { error, stream, answer_in: None, then: AfterRefusal::Close }
     }
 
     /// Appends the complete ERROR envelope. `connection` is the version agreed by STARTUP; without it, the answer has
@@ -133,25 +133,26 @@ impl EnvelopeReader {
         if first & 0x7F == 6 && raw.is_none() {
             return Ok(None); // the flag decides the text
         }
-        let (flags, then) =
-            raw.as_ref().map_or((0, Then::CloseUnanswered), |raw| (raw.flags, Then::DiscardReceived));
+        let (flags, then) = raw
+            .as_ref()
+            .map_or((0, AfterRefusal::CloseUnanswered), |raw| (raw.flags, AfterRefusal::DiscardReceived));
         let version = version_of(first, flags, then)
             .map_err(|refusal| Refusal { stream: stream_of_any_version(input), ..refusal })?;
         let Some(raw) = raw else { return Ok(None) };
-        let skip = |length: u64| Then::Skip(HEADER_LENGTH as u64 + length);
+        let skip = |length: u64| AfterRefusal::Skip(HEADER_LENGTH as u64 + length);
         let refuse = |error, then| Refusal { error, stream: raw.stream, answer_in: None, then };
 
         let Ok(length) = u32::try_from(raw.length) else {
-            return Err(refuse(WireError::NegativeBodyLength { length: raw.length }, Then::Close));
+            return Err(refuse(WireError::NegativeBodyLength { length: raw.length }, AfterRefusal::Close));
         };
         let opcode = self.opcode_of(&raw).map_err(|error| refuse(error, skip(u64::from(length))))?;
         let total = HEADER_LENGTH as u64 + u64::from(length);
         if total > self.max_frame {
             let error = WireError::RequestTooBig { length: total, max: self.max_frame };
-            return Err(refuse(error, Then::Skip(total)));
+            return Err(refuse(error, AfterRefusal::Skip(total)));
         }
         let Some(body) = body_of(input, length) else { return Ok(None) };
-        self.check_version(version).map_err(|error| refuse(error, Then::Skip(total)))?;
+        self.check_version(version).map_err(|error| refuse(error, AfterRefusal::Skip(total)))?;
         let header = Header { version, flags: Flags(raw.flags), stream: raw.stream, opcode, length };
         Ok(Some(Envelope { header, body }))
     }
@@ -166,7 +167,7 @@ impl EnvelopeReader {
         let Ok(length) = u32::try_from(raw.length) else {
             return Err(Refusal::fatal(WireError::NegativeBodyLength { length: raw.length }, raw.stream));
         };
-        let then = Then::Skip(HEADER_LENGTH as u64 + u64::from(length));
+        let then = AfterRefusal::Skip(HEADER_LENGTH as u64 + u64::from(length));
         let refuse = |error| Refusal { error, stream: raw.stream, answer_in: None, then };
         let version = version_of(raw.version, raw.flags, then)
             .map_err(|refusal| Refusal { stream: raw.stream, ..refusal })?;
@@ -207,7 +208,7 @@ impl EnvelopeReader {
     }
 }
 
-fn version_of(first: u8, flags: u8, then: Then) -> Result<Version, Refusal> {
+fn version_of(first: u8, flags: u8, then: AfterRefusal) -> Result<Version, Refusal> {
     let number = first & 0x7F;
     Version::from_number(number, Flags(flags).has(Flags::USE_BETA)).map_err(|error| {
         let answer_in = matches!(number, 1 | 2 | 6).then_some(number);
@@ -295,7 +296,7 @@ impl OpenEnvelope {
 
     /// Compresses the body in place, sets the flag, and then does the same as [`OpenEnvelope::finish`]. v3 and v4 only.
     pub fn finish_compressed(self, out: &mut Vec<u8>, codec: &mut BodyCodec) -> Result<(), WireError> {
-        codec.fold_tail(out, self.body_start())?;
+        codec.compress_tail(out, self.body_start())?;
         if let Some(flags) = out.get_mut(self.start + 1) {
             *flags |= Flags::COMPRESSED;
         }

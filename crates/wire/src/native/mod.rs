@@ -21,7 +21,7 @@ pub use compress::{BodyCodec, Compression};
 pub use consistency::Consistency;
 pub use error::{ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, Progress, WriteType};
 pub use frame::{
-    DEFAULT_MAX_FRAME, Envelope, EnvelopeReader, HEADER_LENGTH, Header, OpenEnvelope, Refusal, Then,
+    AfterRefusal, DEFAULT_MAX_FRAME, Envelope, EnvelopeReader, HEADER_LENGTH, Header, OpenEnvelope, Refusal,
 };
 pub use primitives::{BytesMap, Put, Reader, StringList, StringMap, StringMultimap, Value};
 pub use request::*;

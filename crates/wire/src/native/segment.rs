@@ -13,7 +13,7 @@
 use super::checksum::{crc24, crc32};
 use super::compress::sized;
 use super::frame::size_of_first;
-use super::{Direction, EnvelopeReader, HEADER_LENGTH, Refusal, Then, Version};
+use super::{AfterRefusal, Direction, EnvelopeReader, HEADER_LENGTH, Refusal, Version};
 use crate::{SegmentPart, WireError};
 
 /// The greatest value of a segment's 17-bit length.
@@ -48,7 +48,7 @@ pub struct Segment<'a> {
     /// The payload as on the wire.
     pub payload: &'a [u8],
     /// Length after decompression; `None` if the payload is not compressed.
-    pub unfolded: Option<usize>,
+    pub decompressed_length: Option<usize>,
     /// Bytes of the whole segment.
     pub size: usize,
 }
@@ -80,7 +80,7 @@ impl<'a> Segment<'a> {
         Ok(Some(Segment {
             self_contained: bits >> flag & 1 == 1,
             payload,
-            unfolded: (unfolded != 0).then_some(unfolded),
+            decompressed_length: (unfolded != 0).then_some(unfolded),
             size: header_length + length + TRAILER_LENGTH,
         }))
     }
@@ -121,7 +121,7 @@ pub struct SegmentReader {
     /// Whether long messages are allowed yet.
     ready: bool,
     /// The buffer for decompressed payloads.
-    unfolded: Vec<u8>,
+    decompressed: Vec<u8>,
     /// The long message that is being received. Its buffer is reused if it is not much longer than a segment.
     long: Option<LongMessage>,
     assembled: Vec<u8>,
@@ -146,7 +146,7 @@ impl SegmentReader {
             envelopes,
             max_message,
             ready: true,
-            unfolded: Vec::new(),
+            decompressed: Vec::new(),
             long: None,
             assembled: Vec::new(),
         }
@@ -185,7 +185,7 @@ impl SegmentReader {
 
     /// Reads the first segment of `input`.
     ///
-    /// A refusal with [`Then::Skip`] counts bytes of `input`. A wrong checksum closes the connection, as in Cassandra,
+    /// A refusal with [`AfterRefusal::Skip`] counts bytes of `input`. A wrong checksum closes the connection, as in Cassandra,
     /// even if the bytes of the segment could be skipped, because it is unknown whose answers were lost.
     pub fn read<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, Refusal> {
         let fatal = |error| Refusal::fatal(error, 0);
@@ -193,9 +193,9 @@ impl SegmentReader {
             return Ok(Step::Incomplete);
         };
         let used = segment.size;
-        let payload = match segment.unfolded {
+        let payload = match segment.decompressed_length {
             None => segment.payload,
-            Some(length) => unfold(&mut self.unfolded, segment.payload, length).map_err(fatal)?,
+            Some(length) => decompress(&mut self.decompressed, segment.payload, length).map_err(fatal)?,
         };
         if segment.self_contained {
             return Ok(Step::Envelopes { used, payload, long: false });
@@ -222,9 +222,12 @@ impl SegmentReader {
         }
         match long.refused {
             None => Ok(Step::Envelopes { used, payload: &self.assembled, long: true }),
-            Some(error) => {
-                Err(Refusal { error, stream: long.stream, answer_in: None, then: Then::Skip(used as u64) })
-            }
+            Some(error) => Err(Refusal {
+                error,
+                stream: long.stream,
+                answer_in: None,
+                then: AfterRefusal::Skip(used as u64),
+            }),
         }
     }
 }
@@ -238,7 +241,7 @@ fn begin_long(
     // A fault in the first segment cannot be skipped, because the message's other segments would be taken for messages.
     let header = envelopes.read_header_in_segment(payload).map_err(|refusal| Refusal {
         stream: 0,
-        then: Then::Close,
+        then: AfterRefusal::Close,
         ..refusal
     })?;
     if !ready {
@@ -254,7 +257,7 @@ fn begin_long(
     })
 }
 
-fn unfold<'a>(buffer: &'a mut Vec<u8>, compressed: &[u8], length: usize) -> Result<&'a [u8], WireError> {
+fn decompress<'a>(buffer: &'a mut Vec<u8>, compressed: &[u8], length: usize) -> Result<&'a [u8], WireError> {
     let output = sized(buffer, length);
     match lz4_flex::block::decompress_into(compressed, output) {
         Ok(written) if written == length => Ok(output),

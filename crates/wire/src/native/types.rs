@@ -57,7 +57,7 @@ fn simple_id(ty: &CqlType, version: Version) -> Option<u16> {
         CqlType::SmallInt => (0x0013, Version::V4),
         CqlType::TinyInt => (0x0014, Version::V4),
         CqlType::Duration => (0x0015, Version::V5),
-        ty if ty.is_old_timestamp() => (0x000B, Version::V3),
+        ty if ty.is_date_type() => (0x000B, Version::V3),
         _ => return None,
     };
     (version >= since).then_some(id)

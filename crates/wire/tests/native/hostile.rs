@@ -17,7 +17,7 @@ fn decode_all(bytes: &[u8]) {
             for envelope in [read.ok().flatten(), reader.read_in_segment(bytes).ok()].into_iter().flatten() {
                 let Header { version, opcode, flags, .. } = envelope.header;
                 for compression in [Compression::Lz4, Compression::Snappy] {
-                    if let Ok(body) = BodyCodec::new(compression).unfold(&envelope, 1 << 20) {
+                    if let Ok(body) = BodyCodec::new(compression).decompress(&envelope, 1 << 20) {
                         decode_body(version, opcode, flags, body);
                     }
                 }

@@ -79,7 +79,7 @@ impl Client {
             };
             if let Some(envelope) = envelope {
                 let body = match &mut self.codec {
-                    Some(codec) => codec.unfold(&envelope, 256 << 20).unwrap(),
+                    Some(codec) => codec.decompress(&envelope, 256 << 20).unwrap(),
                     None => envelope.body,
                 };
                 let Header { version, opcode, flags, .. } = envelope.header;

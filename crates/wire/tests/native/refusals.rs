@@ -29,13 +29,13 @@ fn a_version_from_the_future_is_refused_in_a_frame_of_version_5() {
         b"\x85\x00\x00\x05\x00\x00\x00\x00h\x00\x00\x00\n\x00bInvalid or unsupported protocol version (66); \
         supported versions are (3/v3, 4/v4, 5/v5, 6/v6-beta)"
     );
-    assert_eq!(refusal.then, Then::DiscardReceived);
+    assert_eq!(refusal.then, AfterRefusal::DiscardReceived);
 }
 
 #[test]
 fn version_2_is_refused_in_its_own_shorter_frame() {
     let (refused, answer) = refusal(None, b"\x02\x00\x05\x01\x00\x00\x00\x02\x00\x00");
-    assert_eq!(refused.then, Then::DiscardReceived);
+    assert_eq!(refused.then, AfterRefusal::DiscardReceived);
     assert_eq!(
         answer,
         b"\x82\x00\x05\x00\x00\x00\x00g\x00\x00\x00\n\x00aInvalid or unsupported protocol version (2); \
@@ -47,7 +47,7 @@ fn version_2_is_refused_in_its_own_shorter_frame() {
         (b"\x42\x00", "part"),
     ] {
         let refused = server(None).read(short).unwrap_err();
-        assert_eq!(refused.then, Then::CloseUnanswered, "a {name} has no stream to answer on");
+        assert_eq!(refused.then, AfterRefusal::CloseUnanswered, "a {name} has no stream to answer on");
     }
 }
 
@@ -86,12 +86,12 @@ fn headers_are_refused_in_cassandras_words() {
         bytes.extend(b"abc");
         let (refusal, answer) = refusal(connection, &bytes);
         assert_eq!(refusal.error.to_string(), text);
-        assert_eq!((refusal.stream, refusal.then), (5, Then::Skip(12)), "{text}");
+        assert_eq!((refusal.stream, refusal.then), (5, AfterRefusal::Skip(12)), "{text}");
         assert_eq!(answer[0] & 0x7F, connection.unwrap_or(Version::V5).number(), "{text}");
     }
     let (negative, _) = refusal(Some(Version::V4), &header(4, 0, 5, 7, -1));
     assert_eq!(negative.error.to_string(), "Invalid value for envelope header body length field: -1");
-    assert_eq!(negative.then, Then::Close);
+    assert_eq!(negative.then, AfterRefusal::Close);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_request_that_is_too_big_is_invalid_and_skipped() {
         b"\x84\x00\x00\x05\x00\x00\x00\x00R\x00\x00\"\x00\x00LRequest is too big: length 17825801 exceeds \
         maximum allowed length 16777216."
     );
-    assert_eq!(refusal.then, Then::Skip(17_825_801));
+    assert_eq!(refusal.then, AfterRefusal::Skip(17_825_801));
     assert_eq!(server(None).read(&header(4, 0, 5, 7, (16 << 20) - 9)), Ok(None), "exactly the limit");
 }
 
@@ -111,14 +111,17 @@ fn envelopes_in_segments_are_refused_in_cassandras_words() {
     let reader = server(Some(Version::V5));
     let negative = reader.read_in_segment(&header(66, 0, 5, 99, -1)).unwrap_err();
     assert_eq!(negative.error.to_string(), "Invalid value for envelope header body length field: -1");
-    assert_eq!((negative.then, negative.stream), (Then::Close, 5));
+    assert_eq!((negative.then, negative.stream), (AfterRefusal::Close, 5));
     let unknown = reader.read_in_segment(&header(5, 0, 5, 99, 0)).unwrap_err();
-    assert_eq!((unknown.error.to_string().as_str(), unknown.then), ("Unknown opcode 99", Then::Skip(9)));
+    assert_eq!(
+        (unknown.error.to_string().as_str(), unknown.then),
+        ("Unknown opcode 99", AfterRefusal::Skip(9))
+    );
     let future = reader.read_in_segment(&header(66, 0, 5, 5, 4)).unwrap_err();
-    assert_eq!((future.stream, future.then), (5, Then::Skip(13)));
+    assert_eq!((future.stream, future.then), (5, AfterRefusal::Skip(13)));
     let long = reader.read_in_segment(&header(5, 0, 5, 7, 100)).unwrap_err();
-    assert_eq!(long.then, Then::Close);
-    assert_eq!(reader.read_in_segment(b"\x05\x00\x00").unwrap_err().then, Then::Close);
+    assert_eq!(long.then, AfterRefusal::Close);
+    assert_eq!(reader.read_in_segment(b"\x05\x00\x00").unwrap_err().then, AfterRefusal::Close);
     let flagged = header(5, Flags::COMPRESSED, 5, 5, 0);
     let compressed = reader.read_in_segment(&flagged).unwrap();
     assert_eq!(compressed.header.opcode, Opcode::Options, "v5 ignores the flag, as Cassandra does");
@@ -220,13 +223,13 @@ fn compressed_bodies_that_are_none_are_refused() {
     for body in
         [b"".as_slice(), b"\0\0", b"\0\0\0\x10garbage!", b"\xff\xff\xff\xffabc", b"\0\0\0\0", b"\0\0\x03\0aa"]
     {
-        assert!(lz4.unfold(&envelope(body), u64::MAX).is_err(), "{body:?}");
+        assert!(lz4.decompress(&envelope(body), u64::MAX).is_err(), "{body:?}");
     }
-    let error = snappy.unfold(&envelope(b"\0\0\0\x10garbage!"), u64::MAX).unwrap_err();
+    let error = snappy.decompress(&envelope(b"\0\0\0\x10garbage!"), u64::MAX).unwrap_err();
     assert_eq!(error.to_string(), "Provided frame does not appear to be Snappy compressed");
     for body in [b"".as_slice(), b"\xff\xff\xff\xff\x0f", b"\xff\xff\x03aaa"] {
-        assert!(snappy.unfold(&envelope(body), u64::MAX).is_err(), "{body:?}");
+        assert!(snappy.decompress(&envelope(body), u64::MAX).is_err(), "{body:?}");
     }
-    let error = lz4.unfold(&envelope(b"\0\0\x01\0aaaaaaaaaaaaa"), 100).unwrap_err();
+    let error = lz4.decompress(&envelope(b"\0\0\x01\0aaaaaaaaaaaaa"), 100).unwrap_err();
     assert_eq!(error.to_string(), "Compressed frame unfolds to 256 bytes, more than the allowed 100");
 }

@@ -1,7 +1,7 @@
 //! A client decodes the responses that the server encodes.
 
 use helenus_model::cell::{ColumnId, Span};
-use helenus_model::run::{RowRun, RunColumn, RunValue};
+use helenus_model::row_batch::{BatchColumn, BatchValue, RowBatch};
 use helenus_model::types::CqlType;
 use helenus_wire::native::*;
 use uuid::Uuid;
@@ -160,21 +160,25 @@ fn rows_of_a_run_are_written_as_their_cells_one_by_one() {
     let value = |len: &u32| {
         let value = Span { start, len: *len };
         start += len;
-        RunValue { value, timestamp_us: 1 }
+        BatchValue { value, timestamp_us: 1 }
     };
-    let values: Vec<RunValue> = lengths.iter().map(value).collect();
+    let values: Vec<BatchValue> = lengths.iter().map(value).collect();
     let data: Vec<u8> = (0..start).map(|byte| byte as u8).collect();
     let ids = [ColumnId(3), ColumnId(7)];
-    let run = RowRun { values: &values, data: &data, clustering: 1, columns: &ids };
-    let pick =
-        [RunColumn::Value(2), RunColumn::Fixed(Some(b"key")), RunColumn::Fixed(None), RunColumn::Value(0)];
-    let picked: Vec<RunColumn<'_>> = (0..columns.len()).map(|column| pick[column % pick.len()]).collect();
+    let run = RowBatch { values: &values, data: &data, clustering: 1, columns: &ids };
+    let pick = [
+        BatchColumn::Value(2),
+        BatchColumn::Fixed(Some(b"key")),
+        BatchColumn::Fixed(None),
+        BatchColumn::Value(0),
+    ];
+    let picked: Vec<BatchColumn<'_>> = (0..columns.len()).map(|column| pick[column % pick.len()]).collect();
 
     let mut in_runs = vec![9];
     let mut writer = RowsWriter::begin(&mut in_runs, &head, &metadata, None);
-    writer.run(&run, &picked);
-    writer.run(&RowRun { values: &[], ..run }, &picked);
-    writer.run(&run, &picked);
+    writer.row_batch(&run, &picked);
+    writer.row_batch(&RowBatch { values: &[], ..run }, &picked);
+    writer.row_batch(&run, &picked);
     assert_eq!(writer.rows(), 8);
     writer.finish(None).unwrap();
 
@@ -183,9 +187,9 @@ fn rows_of_a_run_are_written_as_their_cells_one_by_one() {
     for row in run.rows().chain(run.rows()) {
         for column in &picked {
             match *column {
-                RunColumn::Value(place) => writer.cell(run.bytes(&row[place])),
-                RunColumn::Fixed(Some(value)) => writer.cell(value),
-                RunColumn::Fixed(None) => writer.null(),
+                BatchColumn::Value(place) => writer.cell(run.bytes(&row[place])),
+                BatchColumn::Fixed(Some(value)) => writer.cell(value),
+                BatchColumn::Fixed(None) => writer.null(),
             }
         }
         writer.end_row();
@@ -329,7 +333,7 @@ fn compressed_rows_come_back_as_they_were_written() {
             let envelope = reader.read(&bytes).unwrap().unwrap();
             assert!(envelope.header.flags.has(Flags::COMPRESSED));
             let mut client = BodyCodec::new(compression);
-            let body = client.unfold(&envelope, 1 << 20).unwrap();
+            let body = client.decompress(&envelope, 1 << 20).unwrap();
             let message =
                 decode_response(version, envelope.header.opcode, envelope.header.flags, body).unwrap();
             let Response::Result(ResultMessage::Rows(rows)) = message.response else { panic!() };
@@ -355,7 +359,7 @@ fn an_empty_body_is_compressed_as_cassandra_does() {
         assert_eq!(out, sent);
         let reader = EnvelopeReader { from: Direction::Response, connection: None, max_frame: u64::MAX };
         let envelope = reader.read(&out).unwrap().unwrap();
-        assert_eq!(BodyCodec::new(compression).unfold(&envelope, 100), Ok([].as_slice()));
+        assert_eq!(BodyCodec::new(compression).decompress(&envelope, 100), Ok([].as_slice()));
     }
 }
 

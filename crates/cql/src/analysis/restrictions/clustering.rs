@@ -334,7 +334,7 @@ impl<'a> Ends<'a> {
             out.push(Slice { start, end });
             return Ok(());
         }
-        self.mixed(base, 0, (true, true), out)
+        self.slices_of_mixed_order(base, 0, (true, true), out)
     }
 
     /// The position of an end: all its values, then a bound before or after everything with that prefix.
@@ -353,7 +353,13 @@ impl<'a> Ends<'a> {
 
     /// Slices of the columns from `at` on. `base` has the values of the previous columns. `tight` tells for each end
     /// whether `base` equals the end's values so far, so that the end still limits the following columns.
-    fn mixed(&self, base: &[u8], at: usize, tight: (bool, bool), out: &mut Vec<Slice>) -> Result<()> {
+    fn slices_of_mixed_order(
+        &self,
+        base: &[u8],
+        at: usize,
+        tight: (bool, bool),
+        out: &mut Vec<Slice>,
+    ) -> Result<()> {
         let part = |end: &'_ Option<(Vec<Value<'a>>, bool)>, tight: bool| -> Part<'a> {
             let (values, inclusive) = end.as_ref().filter(|_| tight)?;
             let value = values.get(at)?;
@@ -399,14 +405,14 @@ impl<'a> Ends<'a> {
         if let Some((value, _, false)) = &low {
             let high_ends = matches!(&high, Some((_, _, true)));
             if !(equal && high_ends) {
-                self.mixed(&with(value)?, at + 1, (true, equal), out)?;
+                self.slices_of_mixed_order(&with(value)?, at + 1, (true, equal), out)?;
             } else {
                 self.end_of_equal((&low, &high), &with(value)?, at, out)?;
             }
         }
         if let Some((value, _, false)) = &high {
             if !equal {
-                self.mixed(&with(value)?, at + 1, (false, true), out)?;
+                self.slices_of_mixed_order(&with(value)?, at + 1, (false, true), out)?;
             } else if matches!(&low, Some((_, _, true))) {
                 self.end_of_equal((&low, &high), &with(value)?, at, out)?;
             }
@@ -424,8 +430,12 @@ impl<'a> Ends<'a> {
         out: &mut Vec<Slice>,
     ) -> Result<()> {
         match (low, high) {
-            (Some((_, true, true)), Some((_, _, false))) => self.mixed(base, at + 1, (false, true), out),
-            (Some((_, _, false)), Some((_, true, true))) => self.mixed(base, at + 1, (true, false), out),
+            (Some((_, true, true)), Some((_, _, false))) => {
+                self.slices_of_mixed_order(base, at + 1, (false, true), out)
+            }
+            (Some((_, _, false)), Some((_, true, true))) => {
+                self.slices_of_mixed_order(base, at + 1, (true, false), out)
+            }
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::Restrictions;
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::{CqlError, Result};
-use helenus_model::index::{Analyzer, IndexLookup, IndexSearch, IndexShape};
+use helenus_model::index::{Analyzer, IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::schema::{Column, IndexPart, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;
@@ -29,19 +29,19 @@ enum Operator {
 /// The indexes of the table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Indexes {
-    shapes: Vec<Arc<IndexShape>>,
+    shapes: Vec<Arc<IndexLayout>>,
 }
 
 /// An index, and the restriction that it can answer.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
-    shape: Arc<IndexShape>,
+    shape: Arc<IndexLayout>,
     restriction: Restriction,
 }
 
 impl Indexes {
     pub(super) fn of(table: &Arc<Table>) -> Indexes {
-        let shapes = table.indexes.values().filter_map(|index| IndexShape::new(table, index).map(Arc::new));
+        let shapes = table.indexes.values().filter_map(|index| IndexLayout::new(table, index).map(Arc::new));
         Indexes { shapes: shapes.collect() }
     }
 
@@ -55,7 +55,7 @@ impl Indexes {
     pub(super) fn leave_to_filter(&self, restrictions: &[&Restriction], only_sai: bool) -> bool {
         let (sai, legacy): (Vec<_>, Vec<_>) = self.shapes.iter().partition(|shape| shape.index.is_sai());
         let legacy = legacy.into_iter().filter(|_| !only_sai);
-        let mut groups: Vec<Vec<&Arc<IndexShape>>> = legacy.map(|shape| vec![shape]).collect();
+        let mut groups: Vec<Vec<&Arc<IndexLayout>>> = legacy.map(|shape| vec![shape]).collect();
         if !sai.is_empty() {
             groups.push(sai);
         }
@@ -118,12 +118,12 @@ fn operators(restriction: &Restriction) -> Vec<Operator> {
     }
 }
 
-fn answers(shape: &IndexShape, restriction: &Restriction) -> bool {
+fn answers(shape: &IndexLayout, restriction: &Restriction) -> bool {
     let is_of = restriction.columns.iter().any(|column| column.name == shape.column.name);
     is_of && operators(restriction).into_iter().any(|operator| supports(shape, operator))
 }
 
-fn supports(shape: &IndexShape, operator: Operator) -> bool {
+fn supports(shape: &IndexLayout, operator: Operator) -> bool {
     let column = &shape.column;
     match (&column.ty, shape.part) {
         (CqlType::Set { frozen: false, .. }, _) => operator == Operator::Contains,
@@ -138,7 +138,7 @@ fn supports(shape: &IndexShape, operator: Operator) -> bool {
 }
 
 /// Whether a group of indexes together answers a restriction completely.
-fn covers(group: &[&Arc<IndexShape>], restriction: &Restriction) -> bool {
+fn covers(group: &[&Arc<IndexLayout>], restriction: &Restriction) -> bool {
     if restriction.columns.len() > 1 {
         let of = |column: &Column| {
             group.iter().any(|shape| {
@@ -195,7 +195,7 @@ fn search(Chosen { shape, restriction }: &Chosen, bindings: &Bindings<'_>) -> Re
 }
 
 fn contained(
-    shape: &IndexShape,
+    shape: &IndexLayout,
     (values, keys, entries): (&[Term], &[Term], &[(Term, Term)]),
     bindings: &Bindings<'_>,
 ) -> Result<Vec<u8>> {
@@ -218,7 +218,7 @@ fn contained(
 
 fn value_of(
     operand: &Operand,
-    shape: &IndexShape,
+    shape: &IndexLayout,
     restriction: &Restriction,
     bindings: &Bindings<'_>,
 ) -> Result<Vec<u8>> {
@@ -230,7 +230,7 @@ fn value_of(
     }
 }
 
-fn term(shape: &IndexShape, key: Option<&[u8]>, value: &[u8]) -> Result<Vec<u8>> {
+fn term(shape: &IndexLayout, key: Option<&[u8]>, value: &[u8]) -> Result<Vec<u8>> {
     if !shape.index.is_sai() && value.len() > VALUE_BYTES_MAX {
         return invalid("Index expression values may not be larger than 64K".to_owned());
     }

@@ -2,8 +2,8 @@
 
 use crate::analysis::{Bindings, Bound, Term};
 use crate::backend::BoundValue;
+use crate::budget::room_for;
 use crate::error::{CqlError, Result};
-use crate::work::room_for;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Elements, Fields, TypeError, check_count, collection_size, normalise};
 use std::borrow::Cow;
@@ -239,7 +239,7 @@ impl Restriction {
 
     /// If both are CONTAINS restrictions, takes over the other's conditions and returns true: each of many relations on
     /// a column then costs the same. If `false`, the two must be merged.
-    pub(super) fn adds(&mut self, other: &Restriction) -> bool {
+    pub(super) fn merge_contains(&mut self, other: &Restriction) -> bool {
         let (
             Test::Contains { values, keys, entries },
             Test::Contains { values: more_values, keys: more_keys, entries: more_entries },

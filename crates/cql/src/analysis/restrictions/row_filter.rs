@@ -3,15 +3,15 @@
 use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::{Bindings, Bound, Term};
+use crate::budget::RequestBudget;
 use crate::error::Result;
-use crate::work::Work;
 use helenus_model::index::Analyzer;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
 use std::borrow::Cow;
 
 /// Access to the column values of the current row, for a filter.
-pub(crate) trait Found {
+pub(crate) trait ColumnAccess {
     /// Whether the column has a value that passes the test; the value of a counter is its total.
     fn compare(&self, column: &Column, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
     /// Calls `each` with path and value of every live cell of a multi-cell column until it returns true; returns
@@ -64,7 +64,7 @@ impl BoundFilter {
     ///
     /// # Errors
     /// The read has taken too long.
-    pub(crate) fn keeps_partition(&self, found: &dyn Found, work: &Work<'_>) -> Result<bool> {
+    pub(crate) fn keeps_partition(&self, found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
         all_hold(&self.partition, found, work)
     }
 
@@ -72,7 +72,7 @@ impl BoundFilter {
     ///
     /// # Errors
     /// As `keeps_partition`.
-    pub(crate) fn keeps_row(&self, found: &dyn Found, work: &Work<'_>) -> Result<bool> {
+    pub(crate) fn keeps_row(&self, found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
         all_hold(&self.row, found, work)
     }
 
@@ -195,7 +195,7 @@ impl Restrictions {
 /// Steps of work that are counted for a condition on a collection, because it visits the cells.
 const COLLECTION_STEPS: usize = 64;
 
-fn all_hold(expressions: &[Expression], found: &dyn Found, work: &Work<'_>) -> Result<bool> {
+fn all_hold(expressions: &[Expression], found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
     for expression in expressions {
         work.steps(if expression.column.ty.is_multi_cell() { COLLECTION_STEPS } else { 1 })?;
         if !expression.holds(found) {
@@ -206,7 +206,7 @@ fn all_hold(expressions: &[Expression], found: &dyn Found, work: &Work<'_>) -> R
 }
 
 impl Expression {
-    fn holds(&self, found: &dyn Found) -> bool {
+    fn holds(&self, found: &dyn ColumnAccess) -> bool {
         let ty = match &self.column.ty {
             CqlType::Counter => &CqlType::BigInt,
             ty => ty,
@@ -227,7 +227,7 @@ impl Expression {
         })
     }
 
-    fn holds_of_cells(&self, found: &dyn Found) -> bool {
+    fn holds_of_cells(&self, found: &dyn ColumnAccess) -> bool {
         let equal = |ty: &CqlType, a: &[u8], b: &[u8]| match &self.analyzer {
             Some(analyzer) => analyzer.apply(a) == analyzer.apply(b),
             None => ty.compare(a, b).is_eq(),

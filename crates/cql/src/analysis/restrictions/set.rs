@@ -44,7 +44,7 @@ impl RestrictionSet {
         }
         if let [only] = existing[..]
             && let Some(found) = self.restrictions.get_mut(only)
-            && found.adds(&restriction)
+            && found.merge_contains(&restriction)
         {
             return Ok(());
         }

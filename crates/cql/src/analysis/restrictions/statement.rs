@@ -71,7 +71,7 @@ impl Restrictions {
             token: None,
             clustering: RestrictionSet::new(),
             other: RestrictionSet::new(),
-            everything: Arc::new(everything(table)),
+            everything: Arc::new(all_rows_filter(table)),
             is_key_range: false,
             indexes: Indexes::of(table),
             chosen: Vec::new(),
@@ -239,10 +239,10 @@ impl Restrictions {
         &mut self,
         has_index: bool,
         may_filter: bool,
-        measured: Option<(&Column, bool)>,
+        ann_column: Option<(&Column, bool)>,
     ) -> Result<()> {
-        if let Some(measured) = measured {
-            self.check_measured(measured)?;
+        if let Some(measured) = ann_column {
+            self.check_ann_ordering(measured)?;
         } else if self.other.is_empty() {
             return Ok(());
         } else if self.indexes.has_of_vector(self.other.iter()) {
@@ -257,7 +257,7 @@ impl Restrictions {
     }
 
     /// Checks what ORDER BY .. ANN OF needs: an index on the column, and on every restricted column outside the key.
-    fn check_measured(&self, (column, of_floats): (&Column, bool)) -> Result<()> {
+    fn check_ann_ordering(&self, (column, of_floats): (&Column, bool)) -> Result<()> {
         const INDEXED_FILTERING: &str =
             "ANN ordering by vector requires all restricted column(s) to be indexed";
         if !of_floats {
@@ -405,7 +405,7 @@ pub(super) fn is_filtered(restriction: &Restriction, position: &mut usize) -> bo
 /// The rows of a partition if the statement restricts none. A compact table without clustering has only its static row
 /// for CQL: its rows are columns of the Thrift interface that statements do not see
 /// (`StatementRestrictions.getClusteringColumns`).
-fn everything(table: &Table) -> ClusteringFilter {
+fn all_rows_filter(table: &Table) -> ClusteringFilter {
     let all = (!table.is_static_compact()).then(Slice::all);
     ClusteringFilter::Slices(all.into_iter().collect())
 }

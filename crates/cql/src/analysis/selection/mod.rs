@@ -14,5 +14,5 @@ mod typing;
 
 pub(crate) use group::GroupBy;
 pub(crate) use result::result_columns;
-pub(crate) use selected::{Leaf, Selected, Selection, TermUse, TimePath};
+pub(crate) use selected::{RowValue, Selected, Selection, TermUse, TimePath};
 pub(crate) use source::{Shape, Source};

@@ -9,7 +9,7 @@ use crate::analysis::{
     native_type, resolve_type, term_text, test_assignment,
 };
 use crate::error::{CqlError, Result};
-use crate::functions::{Aggregate, CallPlace, Found, NEGATION, Testable, function_name, lookup};
+use crate::functions::{Aggregate, Argument, CallSite, Found, NEGATION, function_name, lookup};
 use crate::syntax::ast::{
     self, ArithmeticOperator, DataType, DataTypeKind, FunctionName, Ident, Native, PathStep, Pos,
     QualifiedName, Selectable, TimeFunction,
@@ -159,8 +159,8 @@ impl<'a> Finder<'a, '_> {
         if is_native && name.name.as_str() == "count" && is_of_literal {
             return Ok(Node::Call(Found::Aggregate(Aggregate::CountRows), Vec::new()));
         }
-        let given: Vec<&dyn Testable> = arguments.iter().map(|argument| argument as &dyn Testable).collect();
-        match lookup(name, &given, &self.place(), self.scope)? {
+        let given: Vec<&dyn Argument> = arguments.iter().map(|argument| argument as &dyn Argument).collect();
+        match lookup(name, &given, &self.call_site(), self.scope)? {
             Some(found) => Ok(Node::Call(found, arguments)),
             None => {
                 let keyspace =
@@ -171,8 +171,8 @@ impl<'a> Finder<'a, '_> {
     }
 
     /// The place of calls in a selection: it has no receiver, but `token` needs the table.
-    pub(super) fn place(&self) -> CallPlace {
-        CallPlace { keyspace: self.table.keyspace.clone(), table: self.table.name.clone(), ty: None }
+    pub(super) fn call_site(&self) -> CallSite {
+        CallSite { keyspace: self.table.keyspace.clone(), table: self.table.name.clone(), ty: None }
     }
 }
 
@@ -259,7 +259,7 @@ impl<'a> Node<'a> {
     }
 }
 
-impl Testable for Node<'_> {
+impl Argument for Node<'_> {
     fn test(&self, receiver: &Receiver, scope: &Scope<'_>) -> Assignment {
         let ty = &receiver.ty;
         match (self, ty) {
@@ -327,7 +327,7 @@ impl Testable for Node<'_> {
             Node::Time(function, _, inner) => format!("{}({})", function.as_str(), inner.text()),
             Node::Cast(inner, to) => format!("cast({} as {})", inner.text(), to.as_str()),
             Node::Call(found, arguments) => {
-                let arguments: Vec<String> = arguments.iter().map(Testable::text).collect();
+                let arguments: Vec<String> = arguments.iter().map(Argument::text).collect();
                 found.column_name(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
             }
             Node::Field(inner, field) => format!("{}.{field}", inner.text()),
@@ -373,7 +373,7 @@ fn test_fields(entries: &[Entry<'_>], udt: &UserType, receiver: &Receiver, scope
 }
 
 fn joined(open: &str, items: &[Node<'_>], close: &str) -> String {
-    let items: Vec<String> = items.iter().map(Testable::text).collect();
+    let items: Vec<String> = items.iter().map(Argument::text).collect();
     format!("{open}{}{close}", items.join(", "))
 }
 

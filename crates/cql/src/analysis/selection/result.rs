@@ -1,6 +1,6 @@
 //! Result metadata.
 
-use super::selected::{JsonColumns, Leaf, Selected};
+use super::selected::{JsonColumns, RowValue, Selected};
 use super::source::Source;
 use crate::backend::{ResultColumn, ResultColumns};
 use helenus_model::schema::Table;
@@ -28,7 +28,7 @@ pub(crate) fn result_columns(
 /// (`AbstractFunction`, `WithFieldSelection`).
 pub(super) fn is_reversed(selected: &Selected, table: &Table) -> bool {
     match selected {
-        Selected::Leaf(Leaf::Column(Source::Clustering(position))) => {
+        Selected::Leaf(RowValue::Column(Source::Clustering(position))) => {
             table.clustering.get(*position).is_some_and(|column| column.reversed)
         }
         _ => false,

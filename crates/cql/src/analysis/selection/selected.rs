@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A value that is taken from a row directly.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Leaf {
+pub(crate) enum RowValue {
     /// A column's value.
     Column(Source),
     /// Its write time or remaining TTL.
@@ -22,7 +22,7 @@ pub(crate) enum Leaf {
 #[derive(Clone, Debug)]
 pub(crate) enum Selected {
     /// A value from the row.
-    Leaf(Leaf),
+    Leaf(RowValue),
     /// The term with this index.
     Term(usize),
     /// The field with this index of a value of a user-defined type.
@@ -34,7 +34,7 @@ pub(crate) enum Selected {
     /// The write time or TTL of a part of a column.
     TimeOf(TimeFunction, Box<TimePath>),
     /// A collection, tuple or user-defined type made of parts.
-    Made(CqlType, Vec<Selected>),
+    Composite(CqlType, Vec<Selected>),
     /// Null.
     Null,
     /// The result of a function.
@@ -52,7 +52,7 @@ impl Selected {
             Selected::Field(inner, _) | Selected::Element(inner, ..) | Selected::Slice(inner, ..) => {
                 std::slice::from_mut(inner)
             }
-            Selected::Made(_, parts) | Selected::Call(_, parts) => parts,
+            Selected::Composite(_, parts) | Selected::Call(_, parts) => parts,
             _ => &mut [],
         }
     }

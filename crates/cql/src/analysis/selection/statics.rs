@@ -13,7 +13,11 @@ impl Selection {
     ///
     /// # Errors
     /// Errors in the selectors that were resolved: unknown columns and functions, arguments of wrong types.
-    pub(crate) fn is_of_statics(select: &Select<'_>, table: &Table, scope: &Scope<'_>) -> Result<bool> {
+    pub(crate) fn selects_only_statics(
+        select: &Select<'_>,
+        table: &Table,
+        scope: &Scope<'_>,
+    ) -> Result<bool> {
         let Selectors::List(list) = &select.selectors else { return Ok(false) };
         if table.statics.is_empty() || table.is_static_compact() {
             return Ok(false);

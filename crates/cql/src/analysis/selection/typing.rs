@@ -5,12 +5,12 @@ use super::node::{
     time_type,
 };
 use super::result::{is_reversed, json_columns, result_columns};
-use super::selected::{AggregateCall, Leaf, Selected, Selection, TermUse, TimePath};
+use super::selected::{AggregateCall, RowValue, Selected, Selection, TermUse, TimePath};
 use super::source::Source;
 use crate::analysis::{Markers, Receiver, Scope, Term, native_type, term_text};
 use crate::backend::ResultColumn;
 use crate::error::{CqlError, Result};
-use crate::functions::{Found, Testable, lookup};
+use crate::functions::{Argument, Found, lookup};
 use crate::syntax::ast::{self, Native, Pos, Select, Selectors, TimeFunction};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{Assignment, CqlType};
@@ -122,7 +122,7 @@ impl<'a> Typing<'a, '_> {
     }
 
     fn column(&mut self, column: &Column) -> Selected {
-        Selected::Leaf(Leaf::Column(self.source(column)))
+        Selected::Leaf(RowValue::Column(self.source(column)))
     }
 
     fn source(&mut self, column: &Column) -> Source {
@@ -193,7 +193,7 @@ impl<'a> Typing<'a, '_> {
         let ty = time_type(function, typed.ty.is_multi_cell());
         let name = format!("{}({})", function.as_str(), typed.name);
         let selected = match time_path(&typed.selected) {
-            Some(TimePath::Column(source)) => Selected::Leaf(Leaf::Time(function, source)),
+            Some(TimePath::Column(source)) => Selected::Leaf(RowValue::Time(function, source)),
             Some(path) => Selected::TimeOf(function, Box::new(path)),
             None => Selected::Null,
         };
@@ -213,7 +213,7 @@ impl<'a> Typing<'a, '_> {
             return Ok(typed);
         }
         let name = native_function(&format!("cast_as_{}", to.as_str()), Pos(0));
-        match lookup(&name, &[inner], &self.finder.place(), self.finder.scope)? {
+        match lookup(&name, &[inner], &self.finder.call_site(), self.finder.scope)? {
             Some(found) => self.called(&found, vec![typed]),
             None => {
                 let name = self.used_names.first().map_or(&*typed.name, |name| name);
@@ -410,7 +410,7 @@ impl<'a> Typing<'a, '_> {
         let mut names = Vec::with_capacity(entries.len());
         for entry in entries {
             let Some(name) = entry.field else {
-                let key = entry.key.as_ref().map(Testable::text).unwrap_or_default();
+                let key = entry.key.as_ref().map(Argument::text).unwrap_or_default();
                 let text = format!("{key} is not a valid field identifier of type {} ", udt.name);
                 return Err(CqlError::Invalid(text));
             };
@@ -439,7 +439,7 @@ impl<'a> Typing<'a, '_> {
 fn whole(parts: Vec<Typed>, name: String, ty: CqlType) -> Typed {
     let aggregates = parts.iter().any(|part| part.aggregates);
     let parts = parts.into_iter().map(|part| part.selected).collect();
-    Typed { selected: Selected::Made(ty.clone(), parts), ty, name, aggregates }
+    Typed { selected: Selected::Composite(ty.clone(), parts), ty, name, aggregates }
 }
 
 fn field_selected(typed: Typed, text: &str, field: &str) -> Result<Typed> {
@@ -460,7 +460,7 @@ fn field_selected(typed: Typed, text: &str, field: &str) -> Result<Typed> {
 /// The path from a column to the selected part.
 fn time_path(selected: &Selected) -> Option<TimePath> {
     Some(match selected {
-        Selected::Leaf(Leaf::Column(source)) => TimePath::Column(source.clone()),
+        Selected::Leaf(RowValue::Column(source)) => TimePath::Column(source.clone()),
         Selected::Field(inner, index) => {
             TimePath::Field(Box::new(time_path(inner)?), selected.clone(), *index)
         }

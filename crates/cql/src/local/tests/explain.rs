@@ -232,11 +232,11 @@ fn several_partitions_are_counted_table_by_table() {
     db.flush("t");
     let query = format!("EXPLAIN ANALYZE SELECT * FROM t WHERE k IN ({low}, {between}, {high})");
     let first = db.counts(&query);
-    assert!(first["index nodes"] > 0 && !first.contains_key("index remembered"));
+    assert!(first["index nodes"] > 0 && !first.contains_key("index key cache"));
     assert!(db.source(&query, "A").ends_with("; skipped for others: Bloom filter"));
     let counts = db.counts(&query);
     assert_eq!((counts["sstable A"], counts["sources sstables"], counts["answer rows"]), (2, 3, 2));
-    assert_eq!((counts["index nodes"], counts["index remembered"]), (0, 2));
+    assert_eq!((counts["index nodes"], counts["index key cache"]), (0, 2));
 }
 
 /// A partition of 3,000 rows in an SSTable; another SSTable deletes 500 of them one by one and 500 with a range.

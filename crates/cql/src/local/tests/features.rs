@@ -240,7 +240,7 @@ fn writes_that_read_first_are_explained_and_run_only_when_analyzed() {
         rows.iter().map(|row| format!("{} {}", row[1], row[2]).replace('\'', "")).collect()
     };
     let explained = lines(&mut session, "EXPLAIN UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5");
-    assert_eq!(explained, ["write update", "turn 1 partition", "read first k = 1"]);
+    assert_eq!(explained, ["write update", "lock 1 partition", "read first k = 1"]);
     assert_eq!(session.rows("SELECT v FROM t"), "5");
     let ran = lines(&mut session, "EXPLAIN ANALYZE UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5");
     assert!(ran.contains(&"condition applied".to_owned()), "{ran:?}");
@@ -248,7 +248,7 @@ fn writes_that_read_first_are_explained_and_run_only_when_analyzed() {
     let ran = lines(&mut session, "EXPLAIN ANALYZE UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v = 5");
     assert!(ran.contains(&"condition not applied".to_owned()), "{ran:?}");
     let explained = lines(&mut session, "EXPLAIN UPDATE t SET l = l - [1] WHERE k = 1 AND c = 1");
-    assert_eq!(explained[..3], ["write update", "turn 1 partition", "read first k = 1"]);
+    assert_eq!(explained[..3], ["write update", "lock 1 partition", "read first k = 1"]);
     lines(&mut session, "EXPLAIN ANALYZE UPDATE t SET l = l - [1] WHERE k = 1 AND c = 1");
     assert_eq!(session.rows("SELECT l FROM t"), "[2]");
     let explained = lines(&mut session, "EXPLAIN UPDATE n SET n = n + 2 WHERE k = 1");

@@ -94,7 +94,7 @@ pub(crate) struct Condition {
     /// The column.
     pub(crate) column: Column,
     /// The part of the column that is compared.
-    pub(super) place: Place,
+    pub(super) target: Target,
     /// The comparison; IN compares each value for equality.
     pub(super) comparison: Comparison,
     /// The values it is compared with.
@@ -103,7 +103,7 @@ pub(crate) struct Condition {
 
 /// The part of a column that a condition is on.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Target {
     /// All of it.
     Whole,
     /// The element of a list at this index, or of a map under this key.
@@ -153,14 +153,14 @@ impl Condition {
             (None, Some(field)) => field_of(&receiver, field.as_str(), comparison)?,
             (None, None) => {
                 check_order(&receiver.ty, comparison)?;
-                (Place::Whole, receiver)
+                (Target::Whole, receiver)
             }
         };
         let values = values(&condition.test, &receiver, scope, markers)?;
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
             return invalid(format!("PRIMARY KEY column '{}' cannot have IF conditions", column.name));
         }
-        Ok(Condition { column: column.clone(), place, comparison, values })
+        Ok(Condition { column: column.clone(), target: place, comparison, values })
     }
 }
 
@@ -170,7 +170,7 @@ fn element_of(
     comparison: Comparison,
     scope: &Scope<'_>,
     markers: &mut Markers,
-) -> Result<(Place, Receiver)> {
+) -> Result<(Target, Receiver)> {
     let name = &receiver.name;
     let (key, value) = match &receiver.ty {
         CqlType::List { element, .. } => (receiver.part(format!("idx({name})"), CqlType::Int), element),
@@ -182,10 +182,10 @@ fn element_of(
     };
     let value = receiver.part(format!("value({name})"), (**value).clone());
     check_order(&value.ty, comparison)?;
-    Ok((Place::Element(Term::prepare(element, &key, scope, markers)?), value))
+    Ok((Target::Element(Term::prepare(element, &key, scope, markers)?), value))
 }
 
-fn field_of(receiver: &Receiver, field: &str, comparison: Comparison) -> Result<(Place, Receiver)> {
+fn field_of(receiver: &Receiver, field: &str, comparison: Comparison) -> Result<(Target, Receiver)> {
     let name = &receiver.name;
     let CqlType::Udt(udt) = &receiver.ty else {
         return invalid(format!("Invalid field access syntax for non-UDT column {name}"));
@@ -196,7 +196,7 @@ fn field_of(receiver: &Receiver, field: &str, comparison: Comparison) -> Result<
     };
     let spec = receiver.part(format!("{name}.{field}"), ty.clone());
     check_order(&spec.ty, comparison)?;
-    Ok((Place::Field(index, ty.clone()), spec))
+    Ok((Target::Field(index, ty.clone()), spec))
 }
 
 fn values(

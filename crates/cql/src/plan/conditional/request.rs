@@ -1,11 +1,11 @@
 //! The conditions of a statement or batch, grouped by row (`CQL3CasRequest`).
 
 use super::condition::{Condition, Conditions};
-use super::holds::{Assembled, BoundCondition};
+use super::evaluate::{Assembled, BoundCondition};
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
-use crate::plan::modify::{ModifyKind, ModifyPlan, Prior, Statement, Wanted};
+use crate::plan::modify::{ModifyKind, ModifyPlan, PriorRows, ReadSet, Statement};
 use crate::plan::select::RowAt;
-use crate::work::Work;
 use helenus_model::mutation::{Change, Mutation};
 use helenus_model::packed::{clustering_values, unpack};
 use helenus_model::row::RowBuf;
@@ -222,7 +222,7 @@ impl<'a> CasRequest<'a> {
 
     /// Adds the rows to read: the rows of conditions or, if there are only static conditions, the first row of the
     /// partition, which distinguishes a partition without static values from an absent one.
-    pub(crate) fn want(&self, wanted: &mut Wanted) {
+    pub(crate) fn want(&self, wanted: &mut ReadSet) {
         let partition = wanted.partition(self.table, &self.key);
         partition.statics = true;
         partition.first_row = self.rows.is_empty();
@@ -233,7 +233,7 @@ impl<'a> CasRequest<'a> {
     ///
     /// # Errors
     /// A value that cannot be compared; the request took too long.
-    pub(crate) fn verdict(&self, prior: &Prior, now_s: i64, work: &Work<'_>) -> Result<Verdict> {
+    pub(crate) fn verdict(&self, prior: &PriorRows, now_s: i64, work: &RequestBudget<'_>) -> Result<Verdict> {
         let all = self.static_condition.iter().map(|condition| (None, condition));
         for (row, condition) in all.chain(self.rows.iter().map(|(key, condition)| (Some(key), condition))) {
             let at = self.row_at(prior, row.map(Vec::as_slice), now_s);
@@ -262,7 +262,7 @@ impl<'a> CasRequest<'a> {
         Ok(Verdict::Applies)
     }
 
-    pub(super) fn row_at<'r>(&'r self, prior: &'r Prior, row: Option<&[u8]>, now_s: i64) -> RowAt<'r> {
+    pub(super) fn row_at<'r>(&'r self, prior: &'r PriorRows, row: Option<&[u8]>, now_s: i64) -> RowAt<'r> {
         RowAt {
             key: &self.key,
             key_columns: self.table.partition_key.len(),

@@ -4,7 +4,7 @@
 use super::request::{CasRequest, Shown};
 use crate::analysis::selection::{Source, result_columns};
 use crate::backend::{ResultColumn, ResultColumns, RowsOut};
-use crate::plan::modify::Prior;
+use crate::plan::modify::PriorRows;
 use crate::plan::select::RowAt;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::CqlType;
@@ -23,7 +23,7 @@ impl CasRequest<'_> {
     /// Writes the answer to a statement that was not applied: one row for each row found.
     pub(crate) fn write_refused(
         &self,
-        prior: &Prior,
+        prior: &PriorRows,
         now_s: i64,
         out: &mut dyn RowsOut,
     ) -> Arc<ResultColumns> {

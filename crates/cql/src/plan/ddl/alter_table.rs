@@ -2,11 +2,11 @@
 
 use super::change::DdlSettings;
 use super::create_table::{check_count, invalid};
+use super::dropped_type::reads_cells_of;
 use super::index::dependents;
 use super::mask;
 use super::options::{check_names, table_options};
 use super::properties::Properties;
-use super::readded::reads_cells_of;
 use crate::analysis::{Resolver, undefined_column};
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::{AlterTable, ColumnDef, Ident, Mask, TableChange};

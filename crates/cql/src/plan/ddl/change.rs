@@ -5,13 +5,13 @@
 
 use super::create_table::invalid;
 use super::replication::{more_replicas, too_many_replicas};
-use super::{absent, alter_table, create_table, index, keyspace, user_type};
+use super::{alter_table, create_table, index, keyspace, unsupported, user_type};
 use crate::analysis::{Scope, check_class};
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::guardrails::Guarded;
 use crate::syntax::ast::{QualifiedName, StatementKind};
 use crate::syntax::{ast, parse, parse_within, print};
-use crate::work::Work;
 use helenus_engine::{Database, DdlError, SchemaChange, SchemaChangeKind, Ticket, is_system_keyspace};
 use helenus_model::schema::{Schema, TableOptions};
 use std::fmt;
@@ -114,7 +114,7 @@ impl DdlPlan {
             // The table is found by the index when the statement runs.
             StatementKind::DropIndex(drop) => (&drop.name, Updated, P::Alter, false),
             other => {
-                let change = absent::change_of(other, scope)?;
+                let change = unsupported::change_of(other, scope)?;
                 let plan = |(event, permission)| DdlPlan { text: print(statement), event, permission };
                 return Ok(change.map(plan));
             }
@@ -152,7 +152,7 @@ impl DdlPlan {
         &self,
         database: &Database,
         settings: &DdlSettings,
-        work: &Work<'_>,
+        work: &RequestBudget<'_>,
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<DdlOutcome> {
         let mut statement = parse_within(&self.text, work).map_err(|error| work.parse_error(error))?;
@@ -176,7 +176,7 @@ impl DdlPlan {
                 warnings.extend(guardrails.schema(&statement.kind, schema, &next)?);
             }
             // The last point at which the statement can end without effect.
-            work.look()?;
+            work.check()?;
             Ok(next)
         });
         let (mut changes, ticket) = changed.map_err(|error| match error {
@@ -320,7 +320,7 @@ impl DdlPlan {
             StatementKind::DropIndex(drop) => {
                 index::drop(&plain(&drop.name), drop.if_exists, in_keyspace, schema)
             }
-            other => absent::run(other, in_keyspace, schema),
+            other => unsupported::run(other, in_keyspace, schema),
         }
     }
 

@@ -5,10 +5,10 @@
 
 use super::create_table::invalid;
 use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable, term_text};
+use crate::budget::UNBOUNDED;
 use crate::error::Result;
-use crate::functions::{CallPlace, Found, Testable, lookup};
+use crate::functions::{Argument, CallSite, Found, lookup};
 use crate::syntax::ast::{FunctionName, Ident, Mask, Pos, Term as Syntax};
-use crate::work::UNBOUNDED;
 use helenus_model::schema::{ColumnMask, MaskArgument, Schema};
 use helenus_model::types::{Assignment, CqlType, to_cql_literal};
 use std::borrow::Cow;
@@ -46,11 +46,11 @@ pub(super) fn prepare(
     let schema = Arc::new(schema.clone());
     let memo = Memo::default();
     let scope = Scope { schema: &schema, keyspace: Some(keyspace), memo: &memo, work: &UNBOUNDED };
-    let place = CallPlace { keyspace: keyspace.into(), table: table.into(), ty: Some(ty.clone()) };
+    let place = CallSite { keyspace: keyspace.into(), table: table.into(), ty: Some(ty.clone()) };
     let value = OfType(ty);
     let operands: Vec<Operand<'_, '_>> = arguments.iter().map(Operand::Term).collect();
-    let mut given: Vec<&dyn Testable> = vec![&value];
-    given.extend(operands.iter().map(|operand| operand as &dyn Testable));
+    let mut given: Vec<&dyn Argument> = vec![&value];
+    given.extend(operands.iter().map(|operand| operand as &dyn Argument));
     let function = match lookup(&name, &given, &place, &scope)? {
         None => {
             return invalid(format!(
@@ -115,7 +115,7 @@ fn shown(name: &FunctionName<'_>, arguments: &[Syntax<'_>]) -> String {
 /// The column's value as an argument of the function.
 struct OfType<'t>(&'t CqlType);
 
-impl Testable for OfType<'_> {
+impl Argument for OfType<'_> {
     fn test(&self, receiver: &Receiver, _scope: &Scope<'_>) -> Assignment {
         assignable(&receiver.ty, self.0)
     }

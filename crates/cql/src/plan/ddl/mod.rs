@@ -2,15 +2,15 @@
 //!
 //! `change` runs a statement. `keyspace`, `create_table`, `alter_table`, `user_type` and `index` are the statements;
 //! `mask` and `layout` are parts of those for tables. `properties` reads WITH; `options`, `compaction`, `compression`,
-//! `replication`, `retry` and `java_class` check its values. `readded` compares a new column with a dropped one of the
-//! same name. `absent` handles kinds that are not supported.
+//! `replication`, `speculative_retry` and `java_class` check its values. `dropped_type` compares a new column with a dropped one of the
+//! same name. `unsupported` handles kinds that are not supported.
 
-mod absent;
 mod alter_table;
 mod change;
 mod compaction;
 mod compression;
 mod create_table;
+mod dropped_type;
 mod index;
 mod java_class;
 mod keyspace;
@@ -18,13 +18,13 @@ mod layout;
 mod mask;
 mod options;
 mod properties;
-mod readded;
 mod replication;
-mod retry;
+mod speculative_retry;
+mod unsupported;
 mod user_type;
 
 pub(crate) use change::{DdlPlan, DdlSettings, SchemaEdit};
 pub(crate) use create_table::{compact_flags, complete_compact};
+pub(crate) use dropped_type::reads_cells_of;
 pub(crate) use index::KEYS;
 pub use index::check_index;
-pub(crate) use readded::reads_cells_of;

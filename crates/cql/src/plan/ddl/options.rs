@@ -5,7 +5,7 @@ use super::compaction::compaction;
 use super::compression::{compression, java_double};
 use super::layout::is_layout;
 use super::properties::{Properties, syntax_error};
-use super::retry::retry_policy;
+use super::speculative_retry::retry_policy;
 use crate::error::{CqlError, Result};
 use crate::plan::modify::TTL_SECONDS_MAX;
 use helenus_model::schema::{ROW_INDEX_GRANULARITY, TableOptions, row_index_granularity};

@@ -126,7 +126,7 @@ impl DescribePlan {
         let shown = elements.iter().skip(first).take(page);
         let mut count = 0;
         for element in shown {
-            execution.bindings.calls.work.look()?;
+            execution.bindings.calls.work.check()?;
             element.listed().iter().for_each(|value| out.cell(Some(value.as_bytes())));
             if self.columns.columns.len() > 3 {
                 out.cell(Some(element.statement(self.internals).as_bytes()));

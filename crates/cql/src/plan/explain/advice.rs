@@ -2,7 +2,7 @@
 
 use super::step::{Step, counted};
 use super::writing::Written;
-use crate::plan::select::{Foreseen, ReadKind};
+use crate::plan::select::{Forecast, ReadKind};
 use helenus_engine::read::{Partitions, Probe};
 use helenus_model::types::quote_identifier;
 
@@ -18,17 +18,17 @@ fn advice(target: &'static str, detail: impl Into<String>) -> Step {
 }
 
 /// Advice about a SELECT. `probe` holds the forecast or, if the statement `ran`, its counts.
-pub(crate) fn advise_read(foreseen: &Foreseen<'_>, probe: &Probe, ran: bool) -> Vec<Step> {
-    let Some(command) = &foreseen.command else { return Vec::new() };
+pub(crate) fn advise_read(forecast: &Forecast<'_>, probe: &Probe, ran: bool) -> Vec<Step> {
+    let Some(command) = &forecast.command else { return Vec::new() };
     let mut steps = Vec::new();
-    let scans = matches!(foreseen.kind, ReadKind::RangeScan | ReadKind::TokenRange);
-    let filters = !foreseen.words.filters.is_empty();
+    let scans = matches!(forecast.kind, ReadKind::RangeScan | ReadKind::TokenRange);
+    let filters = !forecast.where_text.filters.is_empty();
     if scans && filters {
         let text = "reads all partitions to find some rows; make a table keyed by what is asked for";
         steps.push(advice("filter", text));
-    } else if scans && foreseen.kind == ReadKind::RangeScan && foreseen.limit == u64::MAX {
+    } else if scans && forecast.kind == ReadKind::RangeScan && forecast.limit == u64::MAX {
         steps.push(advice("range scan", "costs as much as the table is large; name a partition or a LIMIT"));
-    } else if filters && foreseen.indexes.is_empty() {
+    } else if filters && forecast.indexes.is_empty() {
         let text = "a clustering column or a table of its own would bound the rows instead of testing them";
         steps.push(advice("filter", text));
     }
@@ -44,7 +44,7 @@ pub(crate) fn advise_read(foreseen: &Foreseen<'_>, probe: &Probe, ran: bool) -> 
             steps.push(advice("sstable", "rows lie in many SSTables; a compaction brings them together"));
         }
     }
-    if foreseen.is_sorted {
+    if forecast.is_sorted {
         steps.push(advice("sort", "cannot be paged; ask partition by partition and merge in the client"));
     }
     if command.reversed

@@ -4,7 +4,7 @@ use super::step::{Step, bytes_text, counted};
 use helenus_engine::read::{Probe, SkipReason, Stage};
 
 /// The results of a run that its probe does not hold.
-pub(crate) struct Ran {
+pub(crate) struct RunStats {
     /// From binding the values to the last row, or to the acknowledgement of a write, nanoseconds.
     pub(crate) total_ns: u64,
     /// The wait until the log was as safe as its mode requires, nanoseconds.
@@ -16,7 +16,7 @@ pub(crate) struct Ran {
 }
 
 /// The lines of a run.
-pub(crate) fn count_steps(probe: &Probe, ran: &Ran) -> Vec<Step> {
+pub(crate) fn count_steps(probe: &Probe, ran: &RunStats) -> Vec<Step> {
     let us = |stage| probe.times.us(stage);
     let mut steps =
         vec![Step::new("plan", "statement", "values bound, bounds made").count(1).time(us(Stage::Plan))];
@@ -75,8 +75,8 @@ fn files(probe: &Probe) -> Vec<Step> {
     let pages = format!("{} from the cache, {} read", touched.index_pages_cached, touched.index_pages_read);
     let pages_all = touched.index_pages_cached + touched.index_pages_read;
     let out = format!("{} came out; the time includes checksums", bytes_text(touched.bytes_decompressed));
-    let remembered = Step::new("index", "remembered", "partitions whose place was known, without a walk")
-        .count(touched.places_remembered);
+    let key_cache = Step::new("index", "key cache", "partitions whose position was in the key cache")
+        .count(touched.keys_cached);
     let mut steps = vec![
         Step::new("index", "nodes", "visited in Partitions.db and Rows.db")
             .count(touched.index_nodes)
@@ -89,12 +89,12 @@ fn files(probe: &Probe) -> Vec<Step> {
         Step::new("disk", "bytes", "of data and index").count(touched.bytes_read),
         Step::new("decompress", "blocks", out).count(touched.blocks_decompressed).time(us(Stage::Decompress)),
     ];
-    if touched.index_blocks_remembered > 0 {
+    if touched.index_blocks_cached > 0 {
         let blocks = Step::new("index", "blocks", "of wide partitions, found in memory without a walk");
-        steps.insert(0, blocks.count(touched.index_blocks_remembered));
+        steps.insert(0, blocks.count(touched.index_blocks_cached));
     }
-    if touched.places_remembered > 0 {
-        steps.insert(0, remembered);
+    if touched.keys_cached > 0 {
+        steps.insert(0, key_cache);
     }
     steps
 }
@@ -102,7 +102,7 @@ fn files(probe: &Probe) -> Vec<Step> {
 fn reasons(probe: &Probe) -> String {
     let reasons: Vec<String> = SkipReason::ALL
         .iter()
-        .map(|reason| (probe.skipped(*reason), reason.words()))
+        .map(|reason| (probe.skipped(*reason), reason.describe()))
         .filter(|(times, _)| *times > 0)
         .map(|(times, words)| format!("{times} {words}"))
         .collect();

@@ -15,7 +15,7 @@ mod step;
 mod writing;
 
 pub(crate) use advice::{advise_read, advise_write};
-pub(crate) use counts::{Ran, count_steps};
+pub(crate) use counts::{RunStats, count_steps};
 pub(crate) use plan::ExplainPlan;
 pub(crate) use prior::{counter_step, prior_steps, verdict_step};
 pub(crate) use reading::read_steps;

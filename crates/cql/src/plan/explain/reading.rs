@@ -1,16 +1,16 @@
 //! What a SELECT reads: its kind, bounds, order, filter and limits.
 
 use super::step::{Step, counted};
-use crate::plan::select::{Foreseen, ReadKind};
+use crate::plan::select::{Forecast, ReadKind};
 use helenus_engine::read::{Partitions, ReadCommand};
 use helenus_model::filter::ClusteringFilter;
 use helenus_model::index::IndexLookup;
 use helenus_model::types::quote_identifier;
 
 /// The lines that precede the sources.
-pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
-    let table = foreseen.table;
-    let about = match foreseen.kind {
+pub(crate) fn read_steps(forecast: &Forecast<'_>) -> Vec<Step> {
+    let table = forecast.table;
+    let about = match forecast.kind {
         ReadKind::Nothing => "no row can match; nothing is read",
         ReadKind::Virtual => "rows are made when asked for; nothing stored is read",
         ReadKind::Point => "one row by its primary key",
@@ -23,12 +23,12 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
     };
     let mut steps = vec![Step::new(
         "read",
-        kind_word(foreseen.kind),
+        kind_word(forecast.kind),
         format!("{}.{}: {about}", table.keyspace, table.name),
     )];
-    let Some(command) = &foreseen.command else { return steps };
-    for search in &foreseen.indexes {
-        let several = if foreseen.indexes.len() > 1 { "if it has the fewest: " } else { "" };
+    let Some(command) = &forecast.command else { return steps };
+    for search in &forecast.indexes {
+        let several = if forecast.indexes.len() > 1 { "if it has the fewest: " } else { "" };
         let detail = match &search.lookup {
             IndexLookup::Equal(_) => "entries of one value, in the order of rows; rows are read by key",
             IndexLookup::Between(..) => {
@@ -39,27 +39,27 @@ pub(crate) fn read_steps(foreseen: &Foreseen<'_>) -> Vec<Step> {
         let target = format!("{} ({})", quote_identifier(&index.name), index.target());
         steps.push(Step::new("index", target, format!("{several}{detail}")));
     }
-    steps.push(partitions(foreseen, command));
+    steps.push(partitions(forecast, command));
     if !table.clustering.is_empty() {
-        steps.push(rows(foreseen, command));
+        steps.push(rows(forecast, command));
         steps.push(order(command));
     }
-    if !foreseen.words.filters.is_empty() {
+    if !forecast.where_text.filters.is_empty() {
         let detail = "tested on each row after it was read";
-        steps.push(Step::new("filter", foreseen.words.filters.clone(), detail));
+        steps.push(Step::new("filter", forecast.where_text.filters.clone(), detail));
     }
-    if foreseen.is_aggregate {
+    if forecast.is_aggregate {
         steps.push(Step::new("aggregate", "one row", "every matching row is read and folded into it"));
     }
-    if foreseen.is_sorted {
+    if forecast.is_sorted {
         let detail = "ORDER BY with IN: the rows of all partitions are kept and sorted";
         steps.push(Step::new("sort", "in memory", detail));
     }
-    if let Some(column) = foreseen.nearest {
+    if let Some(column) = forecast.nearest {
         let detail = "every row is measured; the nearest are kept and sorted";
         steps.push(Step::new("nearest", quote_identifier(column), detail));
     }
-    steps.extend(limits(foreseen));
+    steps.extend(limits(forecast));
     steps
 }
 
@@ -77,8 +77,8 @@ fn kind_word(kind: ReadKind) -> &'static str {
     }
 }
 
-fn partitions(foreseen: &Foreseen<'_>, command: &ReadCommand) -> Step {
-    let words = &foreseen.words.partitions;
+fn partitions(forecast: &Forecast<'_>, command: &ReadCommand) -> Step {
+    let words = &forecast.where_text.partitions;
     match &command.partitions {
         Partitions::Keys(keys) => {
             let detail = match keys.as_slice() {
@@ -94,15 +94,15 @@ fn partitions(foreseen: &Foreseen<'_>, command: &ReadCommand) -> Step {
     }
 }
 
-fn rows(foreseen: &Foreseen<'_>, command: &ReadCommand) -> Step {
-    let bounds = &foreseen.words.rows;
+fn rows(forecast: &Forecast<'_>, command: &ReadCommand) -> Step {
+    let bounds = &forecast.where_text.rows;
     let target = if bounds.is_empty() { "all" } else { bounds };
     let mut detail = match &*command.filter {
         _ if bounds.is_empty() => "no bound".to_owned(),
         ClusteringFilter::Names(names) => counted(names.len() as u64, "name"),
         ClusteringFilter::Slices(slices) => counted(slices.len() as u64, "slice"),
     };
-    if foreseen.is_distinct {
+    if forecast.is_distinct {
         detail.push_str(", no more than the first row of a partition");
     }
     if command.statics {
@@ -121,16 +121,16 @@ fn order(command: &ReadCommand) -> Step {
     Step::new("order", columns.join(", "), detail)
 }
 
-fn limits(foreseen: &Foreseen<'_>) -> Vec<Step> {
+fn limits(forecast: &Forecast<'_>) -> Vec<Step> {
     let mut steps = Vec::new();
-    if foreseen.per_partition != u64::MAX {
-        let target = counted(foreseen.per_partition, "row");
+    if forecast.per_partition != u64::MAX {
+        let target = counted(forecast.per_partition, "row");
         steps.push(Step::new("limit", target, "of each partition"));
     }
-    if foreseen.limit != u64::MAX {
-        let whole = foreseen.is_aggregate || foreseen.is_sorted;
+    if forecast.limit != u64::MAX {
+        let whole = forecast.is_aggregate || forecast.is_sorted;
         let detail = if whole { "of the answer; it shortens no reading" } else { "reading stops there" };
-        steps.push(Step::new("limit", counted(foreseen.limit, "row"), detail));
+        steps.push(Step::new("limit", counted(forecast.limit, "row"), detail));
     }
     steps
 }

@@ -1,16 +1,16 @@
 //! The memtables and SSTables that take part in a read, and why the others do not.
 
 use super::step::{Step, bytes_text, counted};
-use crate::plan::select::{Foreseen, ReadKind};
-use helenus_engine::read::{Probe, TableSeen};
+use crate::plan::select::{Forecast, ReadKind};
+use helenus_engine::read::{Probe, SsTableCounts};
 
 /// The most SSTables that get a line each, asked or skipped; the rest is summed.
 const TABLES_SHOWN_MAX: usize = 24;
 
 /// The lines of the sources, from the forecast or from the counts of a run. `memtables` is the number of memtables.
-pub(crate) fn source_steps(foreseen: &Foreseen<'_>, memtables: usize, probe: &Probe) -> Vec<Step> {
-    let Some(command) = &foreseen.command else { return Vec::new() };
-    let scans = matches!(foreseen.kind, ReadKind::RangeScan | ReadKind::TokenRange);
+pub(crate) fn source_steps(forecast: &Forecast<'_>, memtables: usize, probe: &Probe) -> Vec<Step> {
+    let Some(command) = &forecast.command else { return Vec::new() };
+    let scans = matches!(forecast.kind, ReadKind::RangeScan | ReadKind::TokenRange);
     let detail = match (probe.memtables, scans) {
         (0, _) => "nothing of it in memory".to_owned(),
         (found, true) => format!("{found} of {} asked", counted(memtables as u64, "memtable")),
@@ -18,7 +18,7 @@ pub(crate) fn source_steps(foreseen: &Foreseen<'_>, memtables: usize, probe: &Pr
         (found, false) => format!("{} found in memory", counted(found, "partition")),
     };
     let mut steps = vec![Step::new("memtable", "memory", detail).count(probe.memtables)];
-    let (asked, skipped): (Vec<&TableSeen>, Vec<&TableSeen>) =
+    let (asked, skipped): (Vec<&SsTableCounts>, Vec<&SsTableCounts>) =
         probe.tables.iter().partition(|table| table.asked > 0);
     for table in asked.iter().take(TABLES_SHOWN_MAX) {
         steps.push(asked_step(table));
@@ -40,12 +40,12 @@ pub(crate) fn source_steps(foreseen: &Foreseen<'_>, memtables: usize, probe: &Pr
         );
     }
     if !asked.is_empty() {
-        steps.push(index(foreseen.kind, command.reversed));
+        steps.push(index(forecast.kind, command.reversed));
     }
     steps
 }
 
-fn asked_step(table: &TableSeen) -> Step {
+fn asked_step(table: &SsTableCounts) -> Step {
     let mut detail =
         format!("{} in {}", counted(table.partitions, "partition"), bytes_text(table.size_bytes));
     let reasons = reasons(table);
@@ -55,12 +55,12 @@ fn asked_step(table: &TableSeen) -> Step {
     Step::new("sstable", table.descriptor.id.to_string(), detail).count(table.asked)
 }
 
-fn reasons(table: &TableSeen) -> String {
+fn reasons(table: &SsTableCounts) -> String {
     let reasons: Vec<String> = table
         .reasons()
         .map(|(reason, times)| match times {
-            1 => reason.words().to_owned(),
-            times => format!("{} ({times} times)", reason.words()),
+            1 => reason.describe().to_owned(),
+            times => format!("{} ({times} times)", reason.describe()),
         })
         .collect();
     reasons.join(", ")

@@ -3,11 +3,11 @@
 use super::attributes::{check_timestamp, expires_s, timestamp_of};
 use super::cells::{changes_nothing, complex_deletions, rounds, write};
 use super::collector::Collector;
+use super::keys::{COMBINATION_BYTES, Clustering, RowRange, null_text};
 use super::list::DeletedElements;
 use super::operation::{Action, Operation};
-use super::position::{COMBINATION_BYTES, Clustering, RowRange, null_text};
 use super::prepare::{ModifyKind, ModifyPlan};
-use super::prior::{Prior, Wanted};
+use super::read_before_write::{PriorRows, ReadSet};
 use super::restriction::Restriction;
 use crate::analysis::Bindings;
 use crate::analysis::restrictions::check_product;
@@ -61,7 +61,7 @@ pub(crate) struct WriteContext<'a> {
     /// The values.
     pub(crate) bindings: Bindings<'a>,
     /// The rows that were read before, for statements that need them.
-    pub(crate) prior: Option<&'a Prior>,
+    pub(crate) prior: Option<&'a PriorRows>,
     /// The table.
     pub(crate) table: &'a Table,
 }
@@ -82,8 +82,8 @@ impl WriteContext<'_> {
 }
 
 impl ModifyPlan {
-    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `prior` holds the
-    /// rows that `want` asked for.
+    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `read_before_write` holds the
+    /// rows that `add_reads` asked for.
     ///
     /// # Errors
     /// Invalid values. The collector then holds a part of the changes and must be dropped.
@@ -91,12 +91,12 @@ impl ModifyPlan {
         &'a self,
         bindings: &Bindings<'a>,
         moment: Moment,
-        prior: Option<&Prior>,
+        prior: Option<&PriorRows>,
         collector: &mut Collector,
     ) -> Result<()> {
         if prior.is_none()
             && !moment.is_conditional
-            && let Some(straight) = &self.straight
+            && let Some(straight) = &self.fast_path
             && straight.apply(self, bindings, moment, collector)
         {
             return Ok(());
@@ -164,7 +164,7 @@ impl ModifyPlan {
     }
 
     /// Adds the rows that an execution must read before it writes.
-    pub(crate) fn want(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
+    pub(crate) fn add_reads(&self, bindings: &Bindings<'_>, wanted: &mut ReadSet) -> Result<()> {
         if !self.reads_first() || self.filter.is_range {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl ModifyPlan {
     }
 
     /// Adds the partitions that an execution must lock, whether or not it reads them.
-    pub(crate) fn want_locked(&self, bindings: &Bindings<'_>, wanted: &mut Wanted) -> Result<()> {
+    pub(crate) fn add_locks(&self, bindings: &Bindings<'_>, wanted: &mut ReadSet) -> Result<()> {
         for key in self.filter.partition_keys(&self.table, bindings)? {
             wanted.partition(&self.table, &key);
         }
@@ -335,7 +335,7 @@ impl ModifyPlan {
 
 /// The rows of a partition that were read before.
 struct Present<'a> {
-    prior: &'a Prior,
+    prior: &'a PriorRows,
     table: &'a Table,
     key: Vec<u8>,
 }

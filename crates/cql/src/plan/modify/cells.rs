@@ -4,13 +4,13 @@
 //! by column and path. Statements that change a column twice (`SET m['a'] = 1, m['b'] = 2`) need several rounds; the
 //! memtable merges them.
 
+use super::add::sum;
 use super::apply::WriteContext;
 use super::list::{DeletedElements, LIST_ELEMENTS_A_STEP, PresentList, change_list, discard_values};
 use super::operation::{Action, Direction, Operation};
-use super::sum::sum;
 use crate::analysis::{Bindings, Bound, Term};
+use crate::budget::room_for;
 use crate::error::{CqlError, Result};
-use crate::work::room_for;
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::packed::RowWriter;

@@ -1,28 +1,28 @@
 //! INSERT, UPDATE and DELETE.
 //!
 //! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` select its keys, `operation` is the
-//! change of each column. `apply` runs a plan with values: `position` makes keys, rows and ranges of the filter,
-//! `cells` and `list` write the cells into the `Changes` that are logged, and `sum` adds to values that were read.
-//! `straight` is a fast path for the commonest statements. `prior` reads the rows that a write depends on. `collector`
+//! change of each column. `apply` runs a plan with values: `keys` makes keys, rows and ranges of the filter,
+//! `cells` and `list` write the cells into the `Changes` that are logged, and `add` adds to values that were read.
+//! `fast_path` is a fast path for the commonest statements. `read_before_write` reads the rows that a write depends on. `collector`
 //! combines the updates of a statement or batch.
 
+mod add;
 mod apply;
 mod attributes;
 mod cells;
 mod collector;
+mod fast_path;
 mod filter;
 mod filter_text;
+mod keys;
 mod list;
 mod operation;
-mod position;
 mod prepare;
-mod prior;
+mod read_before_write;
 mod restriction;
-mod straight;
-mod sum;
 
 pub(crate) use apply::Moment;
 pub(crate) use attributes::{Attributes, TTL_SECONDS_MAX, timestamp_of};
 pub(crate) use collector::Collector;
 pub(crate) use prepare::{ModifyKind, ModifyPlan};
-pub(crate) use prior::{Prior, Statement, Wanted};
+pub(crate) use read_before_write::{PriorRows, ReadSet, Statement};

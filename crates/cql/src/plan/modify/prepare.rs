@@ -1,9 +1,9 @@
 //! From a parsed INSERT, UPDATE or DELETE to its plan.
 
 use super::attributes::Attributes;
+use super::fast_path::FastPath;
 use super::filter::Filter;
 use super::operation::{Action, Operations, assign, delete, set_value};
-use super::straight::Straight;
 use crate::analysis::{Markers, Scope, Term, existing_column, json_columns};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::Conditions;
@@ -69,7 +69,7 @@ pub(crate) struct ModifyPlan {
     /// Whether the table has compact storage.
     pub(super) is_compact: bool,
     /// Its fast path, if it is of the commonest kind.
-    pub(super) straight: Option<Straight>,
+    pub(super) fast_path: Option<FastPath>,
 }
 
 /// Which rows a statement without conditions reads before it writes.
@@ -146,7 +146,7 @@ impl ModifyPlan {
             missing_value: None,
             counts: false,
             is_compact: false,
-            straight: None,
+            fast_path: None,
         }
         .checked()
     }
@@ -191,7 +191,7 @@ impl ModifyPlan {
             missing_value: None,
             counts: false,
             is_compact: false,
-            straight: None,
+            fast_path: None,
         }
         .checked()
     }
@@ -230,7 +230,7 @@ impl ModifyPlan {
             missing_value: None,
             counts: false,
             is_compact: false,
-            straight: None,
+            fast_path: None,
         }
         .checked()
     }
@@ -260,7 +260,7 @@ impl ModifyPlan {
             }
         }
         self.adds_to_lists = self.operations.add_to_lists();
-        self.straight = Straight::of(&self);
+        self.fast_path = FastPath::of(&self);
         Ok(self)
     }
 

@@ -2,11 +2,11 @@
 //! Their rows are copied to the answer a few cells at a time, without a decision for each column.
 
 use super::row::RowAt;
-use crate::analysis::selection::{Leaf, Selected, Selection, Shape, Source};
+use crate::analysis::selection::{RowValue, Selected, Selection, Shape, Source};
 use crate::backend::RowsOut;
 use helenus_model::cell::ColumnId;
 use helenus_model::row::RowView;
-use helenus_model::run::{RowRun, RunColumn};
+use helenus_model::row_batch::{BatchColumn, RowBatch};
 use helenus_model::schema::Table;
 
 /// The output columns, if each is a plain stored value.
@@ -37,7 +37,7 @@ impl DirectColumns {
         let mut regulars: Vec<ColumnId> = table.regulars.iter().map(|column| column.id).collect();
         regulars.sort_unstable();
         let column = |selected: &Selected| {
-            let Selected::Leaf(Leaf::Column(source)) = selected else { return None };
+            let Selected::Leaf(RowValue::Column(source)) = selected else { return None };
             Some(match *source {
                 Source::Key(index) => DirectColumn::Key(index),
                 Source::Clustering(index) => DirectColumn::Clustering(index),
@@ -61,21 +61,21 @@ impl DirectColumns {
 
     /// Whether row batches can be written.
     #[inline]
-    pub(super) fn takes_runs(&self) -> bool {
+    pub(super) fn takes_batches(&self) -> bool {
         self.0.len() <= RUN_COLUMNS
     }
 
     /// Writes the rows of a row batch of the partition of `at`. There are at most `RUN_COLUMNS` columns.
-    pub(super) fn write_run(&self, run: &RowRun<'_>, at: &RowAt<'_>, out: &mut dyn RowsOut) {
-        let mut columns = [RunColumn::Fixed(None); RUN_COLUMNS];
+    pub(super) fn write_batch(&self, run: &RowBatch<'_>, at: &RowAt<'_>, out: &mut dyn RowsOut) {
+        let mut columns = [BatchColumn::Fixed(None); RUN_COLUMNS];
         for (taken, column) in columns.iter_mut().zip(&self.0) {
             *taken = match *column {
-                DirectColumn::Clustering(index) => RunColumn::Value(index),
+                DirectColumn::Clustering(index) => BatchColumn::Value(index),
                 DirectColumn::Cell(id, near) => {
-                    run.place_of(id, near).map_or(RunColumn::Fixed(None), RunColumn::Value)
+                    run.value_index_of(id, near).map_or(BatchColumn::Fixed(None), BatchColumn::Value)
                 }
-                DirectColumn::Key(index) => RunColumn::Fixed(at.key_part(index)),
-                DirectColumn::Static(id) => RunColumn::Fixed(at.static_value(id)),
+                DirectColumn::Key(index) => BatchColumn::Fixed(at.key_part(index)),
+                DirectColumn::Static(id) => BatchColumn::Fixed(at.static_value(id)),
             };
         }
         out.rows(run, columns.get(..self.0.len()).unwrap_or(&columns));

@@ -2,11 +2,11 @@
 
 use super::fold::Folding;
 use super::group::{GroupLimits, Grouping};
-use super::paging::{PageEnd, Rest};
+use super::paging::{PageEnd, Remaining};
 use super::prepare::SelectPlan;
 use super::row::Computing;
 use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
-use super::sort::Kept;
+use super::sort::SortBuffer;
 use crate::analysis::restrictions::{PartitionSelection, RowSelection};
 use crate::analysis::selection::{GroupBy, Source, TermUse};
 use crate::analysis::{Bound, Term};
@@ -142,24 +142,24 @@ impl SelectPlan {
         execution: &Execution<'_>,
         (partitions, obeys_states): (Option<Partitions>, bool),
         (limit, per_partition): (u64, u64),
-    ) -> Result<(Option<Partitions>, Rest)> {
+    ) -> Result<(Option<Partitions>, Remaining)> {
         let per_partition = if self.distinct { 1 } else { per_partition };
         let state = execution.request.paging_state.map(PagingState::decode).transpose()?;
         match (partitions, state.filter(|state| obeys_states || state.is_cut)) {
             (Some(partitions), Some(state)) => {
                 let is_virtual = self.is_virtual(execution);
-                Rest::behind(state, (partitions, is_virtual), &self.table, per_partition)
+                Remaining::behind(state, (partitions, is_virtual), &self.table, per_partition)
             }
             (partitions, _) => {
                 let limit = if self.reads_whole() { u64::MAX } else { limit };
-                let rest = Rest::whole(partitions.as_ref(), (limit, per_partition));
+                let rest = Remaining::whole(partitions.as_ref(), (limit, per_partition));
                 Ok((partitions, rest))
             }
         }
     }
 
     /// Restricts a command to one page. Groups are counted by the sink instead.
-    fn within(&self, rest: &Rest, page_rows: Option<u64>, command: ReadCommand) -> ReadCommand {
+    fn within(&self, rest: &Remaining, page_rows: Option<u64>, command: ReadCommand) -> ReadCommand {
         let (limits, resume) = rest.limits(&command.partitions);
         if self.groups().is_none() {
             let page_rows = page_rows.filter(|_| !self.reads_whole());
@@ -241,12 +241,12 @@ impl SelectPlan {
     fn target<'a>(&'a self, limits: GroupLimits<'a>) -> Target<'a> {
         if let Some(by) = self.groups() {
             let mut grouping = Grouping::new(by, &self.selection, (limits, self.table.clustering.len()));
-            grouping.kept = self.sort.as_ref().map(|sort| (Kept::default(), sort));
+            grouping.kept = self.sort.as_ref().map(|sort| (SortBuffer::default(), sort));
             return Target::Grouping(grouping);
         }
         match &self.sort {
             _ if self.selection.is_aggregate() => Target::Folding(Folding::new(&self.selection)),
-            Some(sort) => Target::Kept(Kept::default(), sort),
+            Some(sort) => Target::Kept(SortBuffer::default(), sort),
             None => Target::Answer,
         }
     }

@@ -5,9 +5,9 @@
 //! function.
 
 use super::fold::Folding;
-use super::paging::{PageEnd, Rest};
+use super::paging::{PageEnd, Remaining};
 use super::row::{Computing, RowAt};
-use super::sort::{Kept, Sort};
+use super::sort::{Sort, SortBuffer};
 use crate::analysis::selection::{GroupBy, Selection, Source};
 use crate::backend::RowsOut;
 use crate::error::Result;
@@ -20,7 +20,7 @@ pub(super) struct Grouping<'a> {
     by: &'a GroupBy,
     folding: Folding,
     /// Where finished groups are kept if they are to be sorted.
-    pub(super) kept: Option<(Kept, &'a Sort)>,
+    pub(super) kept: Option<(SortBuffer, &'a Sort)>,
     /// The number of clustering columns of the table.
     clustering_columns: usize,
     /// The most groups in all, in a partition, and in this page.
@@ -39,7 +39,7 @@ pub(super) struct Grouping<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupLimits<'a> {
     /// In all and in each partition.
-    pub(super) rest: &'a Rest,
+    pub(super) rest: &'a Remaining,
     /// In this page.
     pub(super) page: u64,
     /// The most groups of the page that are shown, by the statement's limit; the paging state may allow more.

@@ -3,13 +3,13 @@
 //! `prepare` turns a statement into a `SelectPlan`; `execute` runs it: it makes a `ReadCommand` from the bound values
 //! and gives the rows to a `sink`. The sink filters them and writes cells directly into the answer (`direct`, if
 //! nothing is computed), aggregates them (`fold`, with `group` for GROUP BY), or keeps them for sorting (`sort`) or ANN
-//! (`nearest`). `row` takes values out of rows. `paging` converts paging states. `foresee` computes the forecast for
+//! (`nearest`). `row` takes values out of rows. `paging` converts paging states. `forecast` computes the forecast for
 //! EXPLAIN.
 
 mod direct;
 mod execute;
 mod fold;
-mod foresee;
+mod forecast;
 mod group;
 mod nearest;
 mod paging;
@@ -19,6 +19,6 @@ mod row;
 mod sink;
 mod sort;
 
-pub(crate) use foresee::{Foreseen, ReadKind};
+pub(crate) use forecast::{Forecast, ReadKind};
 pub(crate) use prepare::{SelectPlan, is_virtual_keyspace};
 pub(crate) use row::RowAt;

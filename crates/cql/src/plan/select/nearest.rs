@@ -107,7 +107,7 @@ impl Nearest {
     ///
     /// # Errors
     /// The vector is null or unset; too many rows are asked for.
-    pub(super) fn bind(&self, limit: u64, bindings: &Bindings<'_>) -> Result<Nearby<'_>> {
+    pub(super) fn bind(&self, limit: u64, bindings: &Bindings<'_>) -> Result<TopK<'_>> {
         let vector = match self.vector.bind(bindings)? {
             Bound::Bytes(bytes) => Similarity::floats(&bytes),
             Bound::Null => return invalid(format!("Unsupported null value for column {}", self.column)),
@@ -119,7 +119,7 @@ impl Nearest {
             ));
         }
         let rows_max = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(Nearby { nearest: self, vector, rows: BinaryHeap::new(), rows_max, seen: 0 })
+        Ok(TopK { nearest: self, vector, rows: BinaryHeap::new(), rows_max, seen: 0 })
     }
 }
 
@@ -129,43 +129,43 @@ pub(super) fn is_of_floats(ty: &CqlType) -> bool {
 }
 
 /// The nearest rows so far; the farthest of them is on top of the heap.
-pub(super) struct Nearby<'a> {
+pub(super) struct TopK<'a> {
     nearest: &'a Nearest,
     vector: Vec<f32>,
-    rows: BinaryHeap<Near>,
+    rows: BinaryHeap<Candidate>,
     rows_max: usize,
     seen: u64,
 }
 
 /// A row: its similarity, its number in the order of arrival, and its output cells.
-struct Near {
+struct Candidate {
     score: f32,
     number: u64,
     cells: Cells,
 }
 
-impl Ord for Near {
+impl Ord for Candidate {
     /// A farther row is greater.
-    fn cmp(&self, other: &Near) -> Ordering {
+    fn cmp(&self, other: &Candidate) -> Ordering {
         other.score.total_cmp(&self.score).then(self.number.cmp(&other.number))
     }
 }
 
-impl PartialOrd for Near {
-    fn partial_cmp(&self, other: &Near) -> Option<Ordering> {
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Near {
-    fn eq(&self, other: &Near) -> bool {
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Near {}
+impl Eq for Candidate {}
 
-impl Nearby<'_> {
+impl TopK<'_> {
     /// Measures a row, and calls `write` if it is near enough. Returns whether it has a vector.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl Nearby<'_> {
         if is_full {
             self.rows.pop();
         }
-        self.rows.push(Near { score, number, cells });
+        self.rows.push(Candidate { score, number, cells });
         Ok(true)
     }
 

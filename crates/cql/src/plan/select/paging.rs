@@ -17,7 +17,7 @@ const COUNTED_MAX: u64 = i32::MAX as u64;
 
 /// The part of a statement's result that begins with this page.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct Remaining {
     /// The row, as an ordered position, after which the first partition continues.
     behind: Option<Vec<u8>>,
     /// The key of the first partition, if an earlier page ended in it or before it.
@@ -45,10 +45,10 @@ pub(super) struct PageEnd {
     pub(super) left_in_partition: u64,
 }
 
-impl Rest {
+impl Remaining {
     /// The whole result.
-    pub(super) fn whole(partitions: Option<&Partitions>, (limit, per_partition): (u64, u64)) -> Rest {
-        Rest {
+    pub(super) fn whole(partitions: Option<&Partitions>, (limit, per_partition): (u64, u64)) -> Remaining {
+        Remaining {
             behind: None,
             key: Vec::new(),
             rows_left: limit,
@@ -67,8 +67,8 @@ impl Rest {
         (partitions, is_virtual): (Partitions, bool),
         table: &Table,
         per_partition: u64,
-    ) -> Result<(Option<Partitions>, Rest)> {
-        let mut rest = Rest::whole(Some(&partitions), (state.rows_left, per_partition));
+    ) -> Result<(Option<Partitions>, Remaining)> {
+        let mut rest = Remaining::whole(Some(&partitions), (state.rows_left, per_partition));
         if state.rows_left == 0 {
             return Ok((None, rest));
         }

@@ -57,7 +57,7 @@ impl SelectPlan {
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
-        let only_statics = Selection::is_of_statics(select, table, scope)?;
+        let only_statics = Selection::selects_only_statics(select, table, scope)?;
         super_family::check_relations(table, &select.filter)?;
         let ordering = Orderings::prepare(select, table, scope, markers)?;
         let clause = WhereClause {

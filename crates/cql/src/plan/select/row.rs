@@ -1,8 +1,8 @@
 //! Takes values out of a row: from its partition key, its clustering, its cells and its partition's static row.
 
 use super::part::{self, Times};
-use crate::analysis::restrictions::Found;
-use crate::analysis::selection::{Leaf, Selected, Shape, Source, TimePath};
+use crate::analysis::restrictions::ColumnAccess;
+use crate::analysis::selection::{RowValue, Selected, Shape, Source, TimePath};
 use crate::error::Result;
 use crate::functions::CallContext;
 use crate::syntax::ast::TimeFunction;
@@ -130,13 +130,13 @@ impl<'a> RowAt<'a> {
     }
 
     /// A column's value, or the times of its cells.
-    pub(super) fn leaf<'s>(&self, leaf: &Leaf, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
+    pub(super) fn leaf<'s>(&self, leaf: &RowValue, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
     where
         'a: 's,
     {
         match leaf {
-            Leaf::Column(source) => self.value(source, scratch),
-            Leaf::Time(function, source) => self.time(*function, source, scratch),
+            RowValue::Column(source) => self.value(source, scratch),
+            RowValue::Time(function, source) => self.time(*function, source, scratch),
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> RowAt<'a> {
             }
             Selected::Element(inner, ty, key) => {
                 let Some(key) = computing.term(*key) else { return Ok(None) };
-                if let Selected::Leaf(Leaf::Column(source)) = &**inner
+                if let Selected::Leaf(RowValue::Column(source)) = &**inner
                     && let Some(found) = self.element_cell(source, ty, key)
                 {
                     return Ok(found.map(Cow::Borrowed));
@@ -287,7 +287,7 @@ impl<'a> RowAt<'a> {
                 value.as_deref().and_then(|value| part::slice(ty, value, ends)).map(Cow::Owned)
             }
             Selected::TimeOf(function, path) => self.time_of(*function, path, computing)?.map(Cow::Owned),
-            Selected::Made(ty, parts) => {
+            Selected::Composite(ty, parts) => {
                 let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(parts.len());
                 for part in parts {
                     values.push(self.selected(part, computing, scratch)?.map(Cow::into_owned));
@@ -308,7 +308,7 @@ impl<'a> RowAt<'a> {
     }
 }
 
-impl Found for RowAt<'_> {
+impl ColumnAccess for RowAt<'_> {
     fn compare(&self, column: &Column, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let mut scratch = Vec::new();
         self.value(&Source::of(column), &mut scratch).is_some_and(test)

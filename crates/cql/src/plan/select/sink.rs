@@ -6,18 +6,18 @@
 use super::direct::DirectColumns;
 use super::fold::Folding;
 use super::group::{Grouped, Grouping};
-use super::nearest::Nearby;
+use super::nearest::TopK;
 use super::row::{Computing, RowAt};
-use super::sort::{Kept, Sort};
+use super::sort::{Sort, SortBuffer};
 use crate::analysis::restrictions::BoundFilter;
-use crate::analysis::selection::{Leaf, Selected, Selection};
+use crate::analysis::selection::{RowValue, Selected, Selection};
 use crate::backend::RowsOut;
 use crate::error::{CqlError, Result};
 use helenus_engine::Ticket;
 use helenus_engine::account;
-use helenus_engine::read::{RowSink, RunSink, Taken, TombstoneLimit};
+use helenus_engine::read::{BatchSink, RowOutcome, RowSink, TombstoneLimit};
 use helenus_model::row::{RowBuf, RowView};
-use helenus_model::run::RowRun;
+use helenus_model::row_batch::RowBatch;
 use helenus_model::types::write_json;
 
 /// The bytes of an answer after which a page ends.
@@ -33,9 +33,9 @@ pub(super) enum Target<'a> {
     /// Into the answer.
     Answer,
     /// Kept until they are sorted.
-    Kept(Kept, &'a Sort),
+    Kept(SortBuffer, &'a Sort),
     /// Measured by ANN; the nearest are kept.
-    Nearest(Nearby<'a>),
+    Nearest(TopK<'a>),
     /// Aggregated into one row.
     Folding(Folding),
     /// Grouped.
@@ -123,12 +123,12 @@ impl SelectSink<'_> {
         Ok(())
     }
 
-    fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<Taken> {
+    fn emit(&mut self, row: Option<RowView<'_>>) -> helenus_engine::Result<RowOutcome> {
         let at = self.partition.row_at(row, (self.key_columns, self.now_s));
         if !self.filter.keeps_all_rows() {
             match self.filter.keeps_row(&at, self.computing.calls.work) {
                 Ok(true) => {}
-                Ok(false) => return Ok(Taken::Skipped),
+                Ok(false) => return Ok(RowOutcome::Skipped),
                 Err(error) => return Err(self.end_with(error)),
             }
         }
@@ -145,7 +145,7 @@ impl SelectSink<'_> {
                 });
                 match added {
                     Ok(true) => Ok(()),
-                    Ok(false) => return Ok(Taken::Skipped),
+                    Ok(false) => return Ok(RowOutcome::Skipped),
                     Err(error) => Err(error),
                 }
             }
@@ -154,14 +154,14 @@ impl SelectSink<'_> {
                 let out: &mut dyn RowsOut = &mut *self.out;
                 match grouping.add(self.selection, &at, &self.computing, (out, &mut self.scratch)) {
                     Ok(Grouped::Added) => Ok(()),
-                    Ok(Grouped::EndPartition) => return Ok(Taken::EndPartition),
-                    Ok(Grouped::EndPage) => return Ok(Taken::EndRead),
+                    Ok(Grouped::EndPartition) => return Ok(RowOutcome::EndPartition),
+                    Ok(Grouped::EndPage) => return Ok(RowOutcome::EndRead),
                     Err(error) => Err(error),
                 }
             }
         };
         match written.and_then(|()| self.check_length()) {
-            Ok(()) => Ok(Taken::Counted),
+            Ok(()) => Ok(RowOutcome::Counted),
             Err(error) => Err(self.end_with(error)),
         }
     }
@@ -196,7 +196,7 @@ pub(super) fn write(
             text.push_str(name);
             let value = row.selected(selected, computing, scratch)?;
             let bytes = value.as_deref().map_or(0, <[u8]>::len);
-            computing.calls.work.passes(bytes)?;
+            computing.calls.work.value_steps(bytes)?;
             if bytes >= LARGE_ROW_BYTES {
                 account::grow(2 * (text.len() + 2 * bytes))?;
             }
@@ -210,7 +210,7 @@ pub(super) fn write(
     for selected in &selection.columns {
         let made;
         let value = match selected {
-            Selected::Leaf(Leaf::Column(source)) => row.value(source, scratch),
+            Selected::Leaf(RowValue::Column(source)) => row.value(source, scratch),
             other => {
                 made = row.selected(other, computing, scratch)?;
                 made.as_deref()
@@ -218,7 +218,7 @@ pub(super) fn write(
         };
         let bytes = value.map_or(0, <[u8]>::len);
         if bytes >= PASSED_BYTES {
-            computing.calls.work.passes(bytes)?;
+            computing.calls.work.value_steps(bytes)?;
             // A column may be selected several times.
             out.make_room(bytes)?;
         }
@@ -253,9 +253,9 @@ impl RowSink for SelectSink<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         if self.partition.is_refused {
-            return Ok(Taken::Skipped);
+            return Ok(RowOutcome::Skipped);
         }
         if row.data.len() >= LARGE_ROW_BYTES {
             self.room_for(row)?;
@@ -264,7 +264,7 @@ impl RowSink for SelectSink<'_> {
             let at = || self.partition.row_at(Some(row), (self.key_columns, self.now_s));
             direct.write(row, at, self.now_s, self.out);
             return match self.check_length() {
-                Ok(()) => Ok(Taken::Counted),
+                Ok(()) => Ok(RowOutcome::Counted),
                 Err(error) => Err(self.end_with(error)),
             };
         }
@@ -272,15 +272,15 @@ impl RowSink for SelectSink<'_> {
     }
 
     #[inline]
-    fn runs(&mut self) -> Option<&mut dyn RunSink> {
-        let is_direct = self.direct.is_some_and(DirectColumns::takes_runs);
+    fn batches(&mut self) -> Option<&mut dyn BatchSink> {
+        let is_direct = self.direct.is_some_and(DirectColumns::takes_batches);
         if is_direct && !self.partition.is_refused { Some(self) } else { None }
     }
 
-    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<Taken> {
+    fn partition_end(&mut self, rows: u64) -> helenus_engine::Result<RowOutcome> {
         let partition = &self.partition;
         if rows > 0 || partition.is_refused || !partition.has_statics || !self.shows_statics_alone {
-            return Ok(Taken::Skipped);
+            return Ok(RowOutcome::Skipped);
         }
         self.emit(None)
     }
@@ -303,14 +303,14 @@ impl RowSink for SelectSink<'_> {
     }
 }
 
-impl RunSink for SelectSink<'_> {
-    fn rows(&mut self, run: &RowRun<'_>) -> helenus_engine::Result<bool> {
+impl BatchSink for SelectSink<'_> {
+    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
         let Some(direct) = self.direct else { return Ok(false) };
         if run.data.len() >= LARGE_ROW_BYTES {
             self.out.make_room(run.values.iter().map(|value| value.value.len as usize).sum())?;
         }
         let at = self.partition.row_at(None, (self.key_columns, self.now_s));
-        direct.write_run(run, &at, self.out);
+        direct.write_batch(run, &at, self.out);
         self.check_length().map_err(|error| self.end_with(error))?;
         Ok(true)
     }

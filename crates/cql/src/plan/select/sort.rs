@@ -30,14 +30,14 @@ impl Sort {
 
 /// Rows that are kept until they are sorted. All bytes are in one buffer; a value is a range in it, or null.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct SortBuffer {
     bytes: Vec<u8>,
     /// For each row: the values it is sorted by, then its cells.
     values: Vec<Option<(usize, usize)>>,
     rows: usize,
 }
 
-impl RowsOut for Kept {
+impl RowsOut for SortBuffer {
     fn columns(&mut self, _columns: &std::sync::Arc<crate::backend::ResultColumns>) {}
 
     fn cell(&mut self, value: Option<&[u8]>) {
@@ -57,11 +57,11 @@ impl RowsOut for Kept {
     }
 
     fn clear(&mut self) {
-        *self = Kept::default();
+        *self = SortBuffer::default();
     }
 }
 
-impl Kept {
+impl SortBuffer {
     /// Begins a row: keeps the values by which it is sorted.
     pub(super) fn begin_row(&mut self, sort: &Sort, row: &RowAt<'_>, scratch: &mut Vec<u8>) {
         for (source, ..) in &sort.columns {

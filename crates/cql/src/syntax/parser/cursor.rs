@@ -4,7 +4,7 @@ use super::super::ast::{BindMarker, Marker, Pos};
 use super::super::error::{Failure, Parsed, content};
 use super::super::lexer::{LexError, Lexer};
 use super::super::token::{Kind, Token};
-use crate::work::Work;
+use crate::budget::RequestBudget;
 
 /// The deepest nesting of terms, types, selectors and relations.
 ///
@@ -19,7 +19,7 @@ pub const DEPTH_MAX: u32 = 128;
 /// The parser's state.
 pub(super) struct Parser<'a, 'w> {
     /// Limits the time of parsing.
-    work: &'w Work<'w>,
+    work: &'w RequestBudget<'w>,
     lexer: Lexer<'a>,
     /// The current token, not yet consumed.
     pub(super) token: Token,
@@ -44,7 +44,7 @@ pub(super) struct Mark<'a> {
 }
 
 impl<'a, 'w> Parser<'a, 'w> {
-    pub(super) fn new(text: &'a str, work: &'w Work<'w>) -> Parsed<Parser<'a, 'w>> {
+    pub(super) fn new(text: &'a str, work: &'w RequestBudget<'w>) -> Parsed<Parser<'a, 'w>> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next_token()?;
         Ok(Parser {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::super::ast::{Ident, Literal, Pos, Property, PropertyValue, Term};
 use super::super::error::Parsed;
-use super::super::print::term_in_words;
+use super::super::print::term_in_message;
 use super::super::token::Kind;
 use super::cursor::Parser;
 
@@ -76,7 +76,7 @@ impl<'a> Parser<'a, '_> {
             let value = match value {
                 Term::Literal(literal) => literal,
                 other => {
-                    let of = format!(" for property: {}", term_in_words(&Term::Literal(key)));
+                    let of = format!(" for property: {}", term_in_message(&Term::Literal(key)));
                     return Err(self.not_constant("Invalid property value: ", &other, &of));
                 }
             };
@@ -89,7 +89,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn not_constant(&self, problem: &str, term: &Term<'a>, of: &str) -> Box<super::super::error::Failure> {
-        let mut message = format!("{problem}{}{of}", term_in_words(term));
+        let mut message = format!("{problem}{}{of}", term_in_message(term));
         if matches!(term, Term::Marker(_)) {
             message.push_str(" (bind variables are not supported in DDL queries)");
         }

@@ -5,7 +5,7 @@ use super::super::error::{Failure, Parsed, SyntaxError};
 use super::super::lexer::LexError;
 use super::super::token::{Kind, Token};
 use super::cursor::Parser;
-use crate::work::{UNBOUNDED, Work};
+use crate::budget::{RequestBudget, UNBOUNDED};
 
 /// Parses one statement, followed by any number of `;`.
 ///
@@ -15,11 +15,14 @@ pub fn parse(text: &str) -> Result<Statement<'_>, SyntaxError> {
     parse_within(text, &UNBOUNDED)
 }
 
-/// As `parse`, but `work` can end it early; the caller checks `work` to know whether it did.
+/// As `parse`, but `budget` can end it early; the caller checks `budget` to know whether it did.
 ///
 /// # Errors
 /// As `parse`.
-pub(crate) fn parse_within<'a>(text: &'a str, work: &Work<'_>) -> Result<Statement<'a>, SyntaxError> {
+pub(crate) fn parse_within<'a>(
+    text: &'a str,
+    work: &RequestBudget<'_>,
+) -> Result<Statement<'a>, SyntaxError> {
     whole(text, work, |parser| {
         let kind = parser.statement()?;
         while parser.eat(Kind::Semicolon)? {}
@@ -42,7 +45,7 @@ pub fn parse_type(text: &str) -> Result<DataType<'_>, SyntaxError> {
 
 fn whole<'a, 'w, T>(
     text: &'a str,
-    work: &'w Work<'w>,
+    work: &'w RequestBudget<'w>,
     read: impl FnOnce(&mut Parser<'a, 'w>) -> Parsed<T>,
 ) -> Result<T, SyntaxError> {
     if u32::try_from(text.len()).is_err() {

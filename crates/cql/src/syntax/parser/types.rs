@@ -2,7 +2,7 @@
 
 use super::super::ast::{DataType, DataTypeKind, Native, Pos};
 use super::super::error::Parsed;
-use super::super::print::type_in_words;
+use super::super::print::type_in_message;
 use super::super::token::Kind;
 use super::cursor::Parser;
 use super::follow;
@@ -97,7 +97,7 @@ impl<'a> Parser<'a, '_> {
                     return Ok(inner.kind);
                 }
                 if let DataTypeKind::Native(_) | DataTypeKind::Custom(_) = inner.kind {
-                    let of = type_in_words(&inner);
+                    let of = type_in_message(&inner);
                     let message = format!(
                         "frozen<> is only allowed on collections, tuples, and user-defined types (got {of})"
                     );

@@ -2,6 +2,7 @@
 //! quotes, one space between tokens, and the shortest of equivalent forms. `parse(print(tree))` gives the same tree.
 
 mod access;
+mod message;
 mod modify;
 mod printer;
 mod relation;
@@ -9,7 +10,6 @@ mod schema;
 mod select;
 mod statement;
 mod term;
-mod words;
 
+pub(super) use message::{term_in_message, type_in_message};
 pub use printer::{print, print_term, print_type};
-pub(super) use words::{term_in_words, type_in_words};

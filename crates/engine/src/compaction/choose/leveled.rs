@@ -5,8 +5,8 @@
 
 use super::expired::worth_dropping;
 use super::options::{CompactionOptions, LeveledOptions};
-use super::situation::{Choice, Decision, LEVELS, Output, Reason, Situation};
 use super::size_tiered;
+use super::strategy_input::{CompactionPlan, Decision, LEVELS, Output, Reason, StrategyInput};
 use helenus_model::token::Token;
 
 /// With more SSTables than this, level 0 is first compacted by size.
@@ -16,7 +16,7 @@ const ROUNDS_WITHOUT_MAX: u32 = 25;
 
 /// Chooses what to compact into which level, or one SSTable for its tombstones.
 pub(super) fn choose(
-    situation: &Situation<'_>,
+    situation: &StrategyInput<'_>,
     options: &CompactionOptions,
     own: &LeveledOptions,
 ) -> Decision {
@@ -24,10 +24,10 @@ pub(super) fn choose(
     let pending = manifest.pending();
     if let Some((inputs, level, bytes)) = manifest.candidates() {
         let output = Output::Sized { bytes, level };
-        let choice = Some(Choice { inputs, output, reason: Reason::Strategy });
+        let choice = Some(CompactionPlan { inputs, output, reason: Reason::Strategy });
         return Decision { choice, pending, into_level: Some(level), expired_checked: false };
     }
-    let choice = manifest.droppable().map(|index| Choice {
+    let choice = manifest.droppable().map(|index| CompactionPlan {
         inputs: vec![index],
         output: Output::Sized { bytes: own.sstable_bytes, level: manifest.level_of[index] },
         reason: Reason::Tombstones,
@@ -36,7 +36,7 @@ pub(super) fn choose(
 }
 
 struct Manifest<'a> {
-    situation: &'a Situation<'a>,
+    situation: &'a StrategyInput<'a>,
     options: &'a CompactionOptions,
     own: &'a LeveledOptions,
     /// The SSTables of each level; from level 1 on in the order of their first partitions.
@@ -52,7 +52,7 @@ impl<'a> Manifest<'a> {
     /// An SSTable that would overlap another one on its level counts as level 0. Older SSTables are placed first, as at
     /// Cassandra's start; Cassandra writes the new level into the file, here it is computed each time.
     fn new(
-        situation: &'a Situation<'a>,
+        situation: &'a StrategyInput<'a>,
         options: &'a CompactionOptions,
         own: &'a LeveledOptions,
     ) -> Manifest<'a> {
@@ -267,7 +267,7 @@ impl<'a> Manifest<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::Strategy;
-    use super::super::situation::Source;
+    use super::super::strategy_input::SsTableInfo;
     use super::super::testing::{MIB, Setting, source, whole};
     use super::*;
 
@@ -286,8 +286,8 @@ mod tests {
         (inputs, decision.into_level)
     }
 
-    fn on(level: usize, first: i64, last: i64) -> Source {
-        Source { level, bytes: 10 * MIB, ..source(first, last) }
+    fn on(level: usize, first: i64, last: i64) -> SsTableInfo {
+        SsTableInfo { level, bytes: 10 * MIB, ..source(first, last) }
     }
 
     #[test]
@@ -303,9 +303,9 @@ mod tests {
 
     #[test]
     fn a_level_over_its_size_gives_an_sstable_to_the_next() {
-        let full: Vec<Source> = (0..10).map(|n| on(1, n * 10, n * 10 + 9)).collect();
+        let full: Vec<SsTableInfo> = (0..10).map(|n| on(1, n * 10, n * 10 + 9)).collect();
         assert_eq!(inputs(&Setting::new(full.clone())), (vec![], None), "a thousandth over is no reason");
-        let over = |second: Vec<Source>| [full.clone(), vec![on(1, 100, 109)], second].concat();
+        let over = |second: Vec<SsTableInfo>| [full.clone(), vec![on(1, 100, 109)], second].concat();
         assert_eq!(inputs(&Setting::new(over(vec![]))), (vec![0], Some(2)));
         // It continues after the newest SSTable of the next level, around the ring; overlapping SSTables there are
         // included.
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_level_without_compactions_for_long_gives_an_sstable_within_the_span() {
-        let mut sources: Vec<Source> = (0..11).map(|n| on(1, n * 100, n * 100 + 99)).collect();
+        let mut sources: Vec<SsTableInfo> = (0..11).map(|n| on(1, n * 100, n * 100 + 99)).collect();
         sources.push(on(3, 10, 20));
         let mut setting = Setting::new(sources);
         setting.history.rounds_without[3] = 24;

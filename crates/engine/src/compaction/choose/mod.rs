@@ -9,10 +9,10 @@ mod leveled;
 mod options;
 mod overlaps;
 mod shards;
-mod situation;
 mod size_tiered;
 mod sizes;
 mod strategy;
+mod strategy_input;
 mod time_window;
 mod unified;
 
@@ -23,8 +23,8 @@ pub use expired::fully_expired;
 pub use options::CompactionOptions;
 #[cfg(test)]
 use options::Strategy;
-pub use shards::{Boundaries, range_spanned};
-pub use situation::{Choice, Decision, History, Output, Reason, Situation, Source};
+pub use shards::{ShardEnds, range_spanned};
 pub use sizes::{parse_percent, parse_size};
 pub use strategy::{choose, maximal};
+pub use strategy_input::{CompactionPlan, Decision, History, Output, Reason, SsTableInfo, StrategyInput};
 pub use unified::parse_scaling_parameters;

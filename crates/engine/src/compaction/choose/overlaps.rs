@@ -1,6 +1,6 @@
 //! Computes sets of overlapping SSTables (`org.apache.cassandra.utils.Overlaps`).
 
-use super::situation::Source;
+use super::strategy_input::SsTableInfo;
 use std::collections::BTreeSet;
 
 /// A set of SSTables by index.
@@ -19,7 +19,7 @@ pub enum Inclusion {
 
 /// The overlap sets of the ring. For every point there is a set with all SSTables that overlap there, no set has two
 /// SSTables that do not overlap, and the sets of an SSTable are neighbours.
-pub(super) fn overlap_sets(sources: &[Source], items: &[usize]) -> Vec<Set> {
+pub(super) fn overlap_sets(sources: &[SsTableInfo], items: &[usize]) -> Vec<Set> {
     let mut sorted = items.to_vec();
     sorted.sort_by(|a, b| sources[*a].first.cmp(&sources[*b].first));
     let mut sets: Vec<Set> = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn last_within_limit(sorted: &[usize], sets: &[Set], limit: usize) ->
 }
 
 /// Joins sets until no two share an SSTable: the groups can be compacted separately.
-pub(super) fn apart(sets: Vec<Set>) -> Vec<Set> {
+pub(super) fn join_overlapping(sets: Vec<Set>) -> Vec<Set> {
     let mut groups: Vec<Set> = Vec::new();
     for set in sets {
         match groups.last_mut() {
@@ -135,6 +135,6 @@ mod tests {
         let overlaps = sets(&[&[0, 1, 2], &[3, 4]]);
         assert_eq!(last_within_limit(&[0, 1, 2, 3, 4], &overlaps, 2), [4, 3, 2, 1]);
         assert_eq!(last_within_limit(&[0, 1, 2, 3, 4], &overlaps, 3), [0, 1, 2, 3, 4]);
-        assert_eq!(apart(sets(&[&[0, 1], &[1, 2], &[3]])), sets(&[&[0, 1, 2], &[3]]));
+        assert_eq!(join_overlapping(sets(&[&[0, 1], &[1, 2], &[3]])), sets(&[&[0, 1, 2], &[3]]));
     }
 }

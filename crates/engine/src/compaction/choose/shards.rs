@@ -1,6 +1,6 @@
 //! Parts of the token ring: the part that an SSTable spans, and the boundaries of equal parts.
 
-use super::situation::Source;
+use super::strategy_input::SsTableInfo;
 use helenus_model::token::Token;
 
 /// Smaller spans come from SSTables with one or two partitions, for which a density means nothing
@@ -16,14 +16,14 @@ pub fn range_spanned(first: Token, last: Token) -> f64 {
 }
 
 /// The density of an SSTable: its bytes divided by the part of the ring that it spans.
-pub(super) fn density(source: &Source) -> f64 {
+pub(super) fn density(source: &SsTableInfo) -> f64 {
     let reported = source.coverage;
     let span = if reported > 0.0 { reported } else { range_spanned(source.tokens.0, source.tokens.1) };
     source.bytes as f64 / if span >= coverage_min() { span } else { 1.0 }
 }
 
 /// The density of the result of compacting these SSTables.
-pub(super) fn combined_density(sources: &[&Source]) -> f64 {
+pub(super) fn combined_density(sources: &[&SsTableInfo]) -> f64 {
     let Some(first) = sources.iter().min_by(|a, b| a.first.cmp(&b.first)) else { return 0.0 };
     let Some(last) = sources.iter().max_by(|a, b| a.last.cmp(&b.last)) else { return 0.0 };
     let bytes: u64 = sources.iter().map(|source| source.bytes).sum();
@@ -33,15 +33,15 @@ pub(super) fn combined_density(sources: &[&Source]) -> f64 {
 
 /// Iterates over the ends of equal parts of the ring.
 #[derive(Clone, Debug)]
-pub struct Boundaries {
+pub struct ShardEnds {
     count: u32,
     index: u32,
 }
 
-impl Boundaries {
+impl ShardEnds {
     /// For `count` parts, at least one; the current part is the first.
-    pub fn new(count: u32) -> Boundaries {
-        Boundaries { count: count.max(1), index: 0 }
+    pub fn new(count: u32) -> ShardEnds {
+        ShardEnds { count: count.max(1), index: 0 }
     }
 
     /// The last token of the current part; `None` in the last part.
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn boundaries_are_those_of_the_partitioners_split() {
         let ends = |count: u32| {
-            let mut boundaries = Boundaries::new(count);
+            let mut boundaries = ShardEnds::new(count);
             let mut ends = Vec::new();
             while let Some(end) = boundaries.end() {
                 ends.push(end.0);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(ends(8).len(), 7);
         // The boundaries of four parts are among those of eight.
         assert!(ends(4).iter().all(|end| ends(8).contains(end)));
-        let mut boundaries = Boundaries::new(4);
+        let mut boundaries = ShardEnds::new(4);
         assert!(boundaries.advance_to(Token(i64::MAX)) && boundaries.end().is_none());
     }
 }

@@ -2,11 +2,11 @@
 
 use super::expired::worth_dropping;
 use super::options::{CompactionOptions, SizeTieredOptions};
-use super::situation::{Choice, Decision, Output, Reason, Situation};
+use super::strategy_input::{CompactionPlan, Decision, Output, Reason, StrategyInput};
 
 /// Chooses the bucket to compact, or one SSTable for its tombstones.
 pub(super) fn choose(
-    situation: &Situation<'_>,
+    situation: &StrategyInput<'_>,
     options: &CompactionOptions,
     own: &SizeTieredOptions,
 ) -> Decision {
@@ -25,7 +25,7 @@ pub(super) fn choose(
     } else {
         (chosen, Reason::Strategy)
     };
-    let choice = (!inputs.is_empty()).then_some(Choice { inputs, output: Output::Whole, reason });
+    let choice = (!inputs.is_empty()).then_some(CompactionPlan { inputs, output: Output::Whole, reason });
     Decision { choice, pending, ..Decision::default() }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn buckets(mut sizes: Vec<(usize, u64)>, options: &SizeTieredOptions)
 /// Cassandra takes the bucket with the most reads. Read rates are not kept here, so they all count as equal, and
 /// Cassandra's tie-break decides: the greatest mean size.
 pub(super) fn most_interesting(
-    situation: &Situation<'_>,
+    situation: &StrategyInput<'_>,
     buckets: Vec<Vec<usize>>,
     (min, max): (usize, usize),
 ) -> Vec<usize> {

@@ -1,6 +1,6 @@
 //! Helpers that make sources and situations for the strategies' tests.
 
-use super::situation::{History, Situation, Source};
+use super::strategy_input::{History, SsTableInfo, StrategyInput};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::token::Token;
@@ -16,8 +16,8 @@ fn place(token: i64) -> Vec<u8> {
 }
 
 /// A source of 1 MiB, from one token to another.
-pub(super) fn source(first: i64, last: i64) -> Source {
-    Source {
+pub(super) fn source(first: i64, last: i64) -> SsTableInfo {
+    SsTableInfo {
         id: Descriptor::new(SsTableId::Sequence(0)),
         bytes: MIB,
         first: place(first),
@@ -34,12 +34,12 @@ pub(super) fn source(first: i64, last: i64) -> Source {
 }
 
 /// A source of this size over the whole ring.
-pub(super) fn whole(bytes: u64) -> Source {
-    Source { bytes, ..source(i64::MIN, i64::MAX) }
+pub(super) fn whole(bytes: u64) -> SsTableInfo {
+    SsTableInfo { bytes, ..source(i64::MIN, i64::MAX) }
 }
 
 /// Gives each source its own name and, if it has none, a timestamp. Later sources are newer.
-pub(super) fn numbered(mut sources: Vec<Source>) -> Vec<Source> {
+pub(super) fn numbered(mut sources: Vec<SsTableInfo>) -> Vec<SsTableInfo> {
     for (index, source) in sources.iter_mut().enumerate() {
         source.id = Descriptor::new(SsTableId::Sequence(index as u32 + 1));
         if source.timestamp_us_max == 0 {
@@ -51,19 +51,19 @@ pub(super) fn numbered(mut sources: Vec<Source>) -> Vec<Source> {
 
 /// Makes situations. By default nothing is busy, memtables are empty, and there is no history.
 pub(super) struct Setting {
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<SsTableInfo>,
     pub(super) busy: BTreeSet<Descriptor>,
     pub(super) history: History,
     pub(super) now_ms: i64,
 }
 
 impl Setting {
-    pub(super) fn new(sources: Vec<Source>) -> Setting {
+    pub(super) fn new(sources: Vec<SsTableInfo>) -> Setting {
         Setting { sources: numbered(sources), busy: BTreeSet::new(), history: History::default(), now_ms: 0 }
     }
 
-    pub(super) fn situation(&self) -> Situation<'_> {
-        Situation {
+    pub(super) fn situation(&self) -> StrategyInput<'_> {
+        StrategyInput {
             sources: &self.sources,
             busy: &self.busy,
             elsewhere_us_min: i64::MAX,

@@ -2,8 +2,8 @@
 
 use super::expired::{fully_expired, worth_dropping};
 use super::options::{CompactionOptions, TimeWindowOptions};
-use super::situation::{Choice, Decision, Output, Reason, Situation};
 use super::size_tiered;
+use super::strategy_input::{CompactionPlan, Decision, Output, Reason, StrategyInput};
 use std::collections::BTreeMap;
 
 /// Chooses the newest window with something to do, and expired SSTables, or one SSTable for its tombstones.
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The newest window is that of the newest SSTable of all. Cassandra remembers the newest one it has seen among the
 /// SSTables not being compacted, which differs only for a moment.
 pub(super) fn choose(
-    situation: &Situation<'_>,
+    situation: &StrategyInput<'_>,
     options: &CompactionOptions,
     own: &TimeWindowOptions,
 ) -> Decision {
@@ -37,7 +37,7 @@ pub(super) fn choose(
         reason = Reason::Strategy;
         inputs.extend(expired);
     }
-    let choice = (!inputs.is_empty()).then_some(Choice { inputs, output: Output::Whole, reason });
+    let choice = (!inputs.is_empty()).then_some(CompactionPlan { inputs, output: Output::Whole, reason });
     Decision { choice, pending, expired_checked, ..Decision::default() }
 }
 
@@ -52,7 +52,7 @@ fn window_start_s(timestamp: i64, own: &TimeWindowOptions) -> i64 {
 /// The SSTables to compact, and the number of compactions that are due. The newest window is compacted by size from
 /// `min_threshold` SSTables on, any other window from two on.
 fn newest_window(
-    situation: &Situation<'_>,
+    situation: &StrategyInput<'_>,
     options: &CompactionOptions,
     own: &TimeWindowOptions,
     (windows, newest): (&BTreeMap<i64, Vec<usize>>, i64),
@@ -86,7 +86,7 @@ fn newest_window(
 #[cfg(test)]
 mod tests {
     use super::super::Strategy;
-    use super::super::situation::Source;
+    use super::super::strategy_input::SsTableInfo;
     use super::super::testing::{MIB, Setting, whole};
     use super::*;
 
@@ -103,11 +103,11 @@ mod tests {
         choose(&setting.situation(), options, own)
     }
 
-    fn at(timestamp_us_max: i64) -> Source {
-        Source { timestamp_us_max, ..whole(100 * MIB) }
+    fn at(timestamp_us_max: i64) -> SsTableInfo {
+        SsTableInfo { timestamp_us_max, ..whole(100 * MIB) }
     }
 
-    fn inputs(sources: Vec<Source>) -> Vec<usize> {
+    fn inputs(sources: Vec<SsTableInfo>) -> Vec<usize> {
         decide(&Setting::new(sources), &options(&[])).choice.map(|choice| choice.inputs).unwrap_or_default()
     }
 
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(inputs(vec![at(DAY_US), at(DAY_US), at(DAY_US)]), []);
         assert_eq!(inputs(vec![at(DAY_US), at(DAY_US), at(DAY_US), at(DAY_US)]), [0, 1, 2, 3]);
         // Four in the newest window, but of different sizes: the older window is compacted.
-        let large = Source { bytes: 10_000 * MIB, ..at(3 * DAY_US) };
+        let large = SsTableInfo { bytes: 10_000 * MIB, ..at(3 * DAY_US) };
         let newest = [at(3 * DAY_US), at(3 * DAY_US), at(3 * DAY_US), large];
         assert_eq!(inputs([vec![at(DAY_US), at(DAY_US)], newest.to_vec()].concat()), [0, 1]);
     }
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn what_has_expired_goes_along_once_the_check_is_due() {
-        let expired = Source { local_deletion_s_max: 5, timestamp_us_max: 7, ..whole(MIB) };
-        let alive = Source { timestamp_us_min: DAY_US, ..at(DAY_US) };
+        let expired = SsTableInfo { local_deletion_s_max: 5, timestamp_us_max: 7, ..whole(MIB) };
+        let alive = SsTableInfo { timestamp_us_min: DAY_US, ..at(DAY_US) };
         let mut setting = Setting::new(vec![expired, alive]);
         setting.now_ms = 600_000;
         assert_eq!(decide(&setting, &options(&[])).choice, None, "checked within the last ten minutes");

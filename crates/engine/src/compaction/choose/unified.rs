@@ -7,12 +7,12 @@
 
 use super::expired::fully_expired;
 use super::options::UnifiedOptions;
-use super::overlaps::{Set, apart, buckets, last_within_limit, overlap_sets};
+use super::overlaps::{Set, buckets, join_overlapping, last_within_limit, overlap_sets};
 use super::shards::{combined_density, density};
-use super::situation::{Choice, Decision, Output, Reason, Situation, Source};
+use super::strategy_input::{CompactionPlan, Decision, Output, Reason, SsTableInfo, StrategyInput};
 
 /// Chooses a bucket of the level with the most overlap, and adds expired SSTables.
-pub(super) fn choose(situation: &Situation<'_>, own: &UnifiedOptions) -> Decision {
+pub(super) fn choose(situation: &StrategyInput<'_>, own: &UnifiedOptions) -> Decision {
     let free = situation.free();
     let expired_checked = situation.now_ms - situation.history.expired_checked_ms > own.expired_check_ms;
     let expired = if expired_checked { fully_expired(situation, &free) } else { Vec::new() };
@@ -20,22 +20,22 @@ pub(super) fn choose(situation: &Situation<'_>, own: &UnifiedOptions) -> Decisio
     let (selected, pending) = pick(situation, own, suitable);
     let output = output(situation, own, &selected);
     let inputs = [selected, expired].concat();
-    let choice = (!inputs.is_empty()).then_some(Choice { inputs, output, reason: Reason::Strategy });
+    let choice = (!inputs.is_empty()).then_some(CompactionPlan { inputs, output, reason: Reason::Strategy });
     Decision { choice, pending, expired_checked, ..Decision::default() }
 }
 
 /// All SSTables, in groups that do not overlap each other.
-pub(super) fn maximal(situation: &Situation<'_>, own: &UnifiedOptions) -> Vec<Choice> {
-    let groups = apart(overlap_sets(situation.sources, &situation.free()));
+pub(super) fn maximal(situation: &StrategyInput<'_>, own: &UnifiedOptions) -> Vec<CompactionPlan> {
+    let groups = join_overlapping(overlap_sets(situation.sources, &situation.free()));
     let choice = |group: Set| {
         let inputs: Vec<usize> = group.into_iter().collect();
-        Choice { output: output(situation, own, &inputs), inputs, reason: Reason::Major }
+        CompactionPlan { output: output(situation, own, &inputs), inputs, reason: Reason::Major }
     };
     groups.into_iter().map(choice).collect()
 }
 
-fn output(situation: &Situation<'_>, own: &UnifiedOptions, inputs: &[usize]) -> Output {
-    let sources: Vec<&Source> = inputs.iter().map(|index| &situation.sources[*index]).collect();
+fn output(situation: &StrategyInput<'_>, own: &UnifiedOptions, inputs: &[usize]) -> Output {
+    let sources: Vec<&SsTableInfo> = inputs.iter().map(|index| &situation.sources[*index]).collect();
     Output::Shards(shards(own, combined_density(&sources)))
 }
 
@@ -46,7 +46,7 @@ struct Level {
 }
 
 /// The SSTables to compact, and the number of compactions that are due.
-fn pick(situation: &Situation<'_>, own: &UnifiedOptions, suitable: Vec<usize>) -> (Vec<usize>, u64) {
+fn pick(situation: &StrategyInput<'_>, own: &UnifiedOptions, suitable: Vec<usize>) -> (Vec<usize>, u64) {
     let mut pending = 0;
     let mut selected = None;
     // As in Cassandra, a level's overlap counts even if the level has nothing to compact. Then higher levels with less
@@ -72,7 +72,7 @@ fn pick(situation: &Situation<'_>, own: &UnifiedOptions, suitable: Vec<usize>) -
     (selected.unwrap_or_default(), pending)
 }
 
-fn levels(situation: &Situation<'_>, own: &UnifiedOptions, mut suitable: Vec<usize>) -> Vec<Level> {
+fn levels(situation: &StrategyInput<'_>, own: &UnifiedOptions, mut suitable: Vec<usize>) -> Vec<Level> {
     let density = |index: &usize| density(&situation.sources[*index]);
     suitable.sort_by(|a, b| density(a).total_cmp(&density(b)));
     let next_max = |index: usize, min: f64| (min * fanout(scaling(own, index)) as f64).floor();
@@ -92,14 +92,14 @@ fn levels(situation: &Situation<'_>, own: &UnifiedOptions, mut suitable: Vec<usi
 }
 
 /// The lower bound of the levels' densities: a little less than a flushed SSTable.
-fn base_bytes(situation: &Situation<'_>, own: &UnifiedOptions) -> f64 {
+fn base_bytes(situation: &StrategyInput<'_>, own: &UnifiedOptions) -> f64 {
     let flush = if own.flush_bytes > 0 { own.flush_bytes } else { situation.history.flush_bytes };
     flush.max(1 << 20) as f64 * (1.0 - 0.9 / fanout(scaling(own, 0)) as f64)
 }
 
 /// The inputs of a bucket's compaction: all sources, or, if compaction is late, the oldest ones: as many as give the
 /// levels the shape that compactions in time would have given them.
-fn of_bucket(situation: &Situation<'_>, own: &UnifiedOptions, index: usize, sets: &[Set]) -> Vec<usize> {
+fn of_bucket(situation: &StrategyInput<'_>, own: &UnifiedOptions, index: usize, sets: &[Set]) -> Vec<usize> {
     let count = sets.iter().map(Set::len).max().unwrap_or(0);
     let fanout_here = fanout(scaling(own, index));
     let most = own.sstables_max.max(fanout_here);
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    fn inputs(sources: Vec<Source>, own: &UnifiedOptions) -> Vec<usize> {
+    fn inputs(sources: Vec<SsTableInfo>, own: &UnifiedOptions) -> Vec<usize> {
         let decision = choose(&Setting::new(sources).situation(), own);
         let mut inputs = decision.choice.map(|choice| choice.inputs).unwrap_or_default();
         inputs.sort_unstable();
@@ -248,13 +248,14 @@ mod tests {
     fn levels_begin_and_end_at_multiples_of_the_flush_size() {
         // T4, flush 10 MiB: base 10 * (1 - 0.9 / 4) = 7.75 MiB; level 0 up to 31 MiB, level 1 up to 124 MiB.
         let own = options(&[("flush_size_override", "10MiB")]);
-        let sources: Vec<Source> = [31 * MIB - 1, 31 * MIB, 124 * MIB - 1, 124 * MIB].map(whole).to_vec();
+        let sources: Vec<SsTableInfo> =
+            [31 * MIB - 1, 31 * MIB, 124 * MIB - 1, 124 * MIB].map(whole).to_vec();
         let setting = Setting::new(sources);
         let found = levels(&setting.situation(), &own, vec![0, 1, 2, 3]);
         let found: Vec<_> = found.into_iter().map(|level| (level.index, level.sources)).collect();
         assert_eq!(found, [(0, vec![0]), (1, vec![1, 2]), (2, vec![3])]);
         // On a quarter of the ring, the same bytes are four times as dense.
-        let quarter = Source { bytes: 8 * MIB, ..source(0, (1 << 62) - 1) };
+        let quarter = SsTableInfo { bytes: 8 * MIB, ..source(0, (1 << 62) - 1) };
         let setting = Setting::new(vec![quarter]);
         let found = levels(&setting.situation(), &own, vec![0]);
         assert_eq!((found.len(), found[1].sources.clone()), (2, vec![0]));

@@ -1,7 +1,7 @@
 //! `clientstats`: the connected clients, and former clients by protocol version.
 
-use super::asking::{Server, unexpected};
 use super::layout::{Columns, date};
+use super::requests::{Server, unexpected};
 use anyhow::Result;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ClientLine, ClientsSeen, ProtocolClient};
 use std::io::{Write, stdout};
@@ -32,10 +32,10 @@ pub fn clientstats(server: &Server, shown: &Shown) -> Result<()> {
         if !server.json {
             writeln!(stdout(), "Clearing connection history")?;
         }
-        server.ask(&AdminRequest::ClearClients)?;
+        server.request(&AdminRequest::ClearClients)?;
         return if server.json { server.print_json(&serde_json::json!({ "done": true })) } else { Ok(()) };
     }
-    let AdminAnswer::Clients(seen) = server.ask(&AdminRequest::Clients)? else { return unexpected() };
+    let AdminAnswer::Clients(seen) = server.request(&AdminRequest::Clients)? else { return unexpected() };
     if server.json {
         return server.print_json(&seen);
     }

@@ -1,16 +1,16 @@
 //! The clocks: remarks of `info` and `status` about anomalies, and `resetclock`.
 
-use super::asking::{Server, unexpected};
+use super::requests::{Server, unexpected};
 use anyhow::Result;
 use helenus_model::types::{CqlType, to_cql_literal};
-use helenus_server::admin::{AdminAnswer, AdminRequest, ClockFigures};
+use helenus_server::admin::{AdminAnswer, AdminRequest, ClockMetrics};
 use std::io::{Write, stdout};
 
 /// Timestamps that are ahead of the clock by less than this are normal on a busy server.
 const AHEAD_US_SHOWN: i64 = 1_000_000;
 
 /// Remarks about anomalies of the clocks, each a name and a text. Empty if all is well.
-pub(super) fn remarks(clock: &ClockFigures) -> Vec<(&'static str, String)> {
+pub(super) fn remarks(clock: &ClockMetrics) -> Vec<(&'static str, String)> {
     let mut remarks = Vec::new();
     if let Some((expected_us, found_us)) = clock.last_jump {
         let times = if clock.jumps == 1 { "once".to_owned() } else { format!("{} times", clock.jumps) };
@@ -40,7 +40,7 @@ pub(super) fn remarks(clock: &ClockFigures) -> Vec<(&'static str, String)> {
 /// # Errors
 /// No server answers; the machine's clock is beyond the times that files can hold; the log fails.
 pub fn resetclock(server: &Server) -> Result<()> {
-    let AdminAnswer::Clock(before) = server.ask(&AdminRequest::ResetClock)? else { return unexpected() };
+    let AdminAnswer::Clock(before) = server.request(&AdminRequest::ResetClock)? else { return unexpected() };
     if server.json {
         return server.print_json(&before);
     }

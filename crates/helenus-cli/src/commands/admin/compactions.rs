@@ -1,10 +1,10 @@
 //! Compactions: `compact`, `garbagecollect`, `upgradesstables`, `scrub`, `compactionstats`, `compactionhistory`, and
 //! their limits.
 
-use super::asking::{Server, unexpected};
 use super::layout::{Columns, bytes_text, file_size, java_double, moment};
+use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
-use helenus_server::admin::{AdminAnswer, AdminRequest, Compaction, CompactionFigures, Which};
+use helenus_server::admin::{AdminAnswer, AdminRequest, Compaction, CompactionMetrics, TableSelection};
 use serde_json::json;
 use std::io::{Write, stdout};
 
@@ -30,14 +30,14 @@ pub fn compact(server: &Server, request: &AdminRequest, what: &str) -> Result<()
 /// # Errors
 /// No server answers.
 pub fn compactionstats(server: &Server, human: bool) -> Result<()> {
-    let AdminAnswer::Compactions(found) = server.ask(&AdminRequest::Compactions)? else {
+    let AdminAnswer::Compactions(found) = server.request(&AdminRequest::Compactions)? else {
         return unexpected();
     };
     if server.json {
         return server.print_json(&found);
     }
     let mut columns = Columns::new(" ");
-    let CompactionFigures { completed, discarded, bytes_per_s, .. } = found;
+    let CompactionMetrics { completed, discarded, bytes_per_s, .. } = found;
     columns.row(["concurrent compactors".to_owned(), found.compactors.to_string()]);
     let pending: u64 = found.pending.iter().map(|(_, _, pending)| pending).sum();
     columns.row(["pending tasks".to_owned(), pending.to_string()]);
@@ -71,7 +71,7 @@ pub fn compactionstats(server: &Server, human: bool) -> Result<()> {
     Ok(())
 }
 
-fn running(columns: &mut Columns, found: &CompactionFigures, human: bool) {
+fn running(columns: &mut Columns, found: &CompactionMetrics, human: bool) {
     if found.running.is_empty() {
         return;
     }
@@ -106,7 +106,7 @@ fn running(columns: &mut Columns, found: &CompactionFigures, human: bool) {
 /// # Errors
 /// No server answers.
 pub fn compactionhistory(server: &Server) -> Result<()> {
-    let AdminAnswer::History(lines) = server.ask(&AdminRequest::CompactionHistory)? else {
+    let AdminAnswer::History(lines) = server.request(&AdminRequest::CompactionHistory)? else {
         return unexpected();
     };
     if server.json {
@@ -157,7 +157,7 @@ fn properties(line: &helenus_server::admin::PastCompactionLine) -> String {
 /// # Errors
 /// No server answers; a rate that is no whole number, unless `precise`.
 pub fn getcompactionthroughput(server: &Server, precise: bool) -> Result<()> {
-    let AdminAnswer::Compactions(found) = server.ask(&AdminRequest::Compactions)? else {
+    let AdminAnswer::Compactions(found) = server.request(&AdminRequest::Compactions)? else {
         return unexpected();
     };
     let mib = found.bytes_per_s as f64 / MIB;
@@ -179,9 +179,9 @@ pub fn getcompactionthroughput(server: &Server, precise: bool) -> Result<()> {
 ///
 /// # Errors
 /// No server answers; no such table.
-pub fn statusautocompaction(server: &Server, which: Which, all: bool) -> Result<()> {
+pub fn statusautocompaction(server: &Server, which: TableSelection, all: bool) -> Result<()> {
     let request = AdminRequest::AutoCompaction { which, set: None };
-    let AdminAnswer::AutoCompaction(tables) = server.ask(&request)? else { return unexpected() };
+    let AdminAnswer::AutoCompaction(tables) = server.request(&request)? else { return unexpected() };
     if server.json {
         return server.print_json(&tables);
     }

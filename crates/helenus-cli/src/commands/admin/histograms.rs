@@ -1,15 +1,15 @@
 //! `tablehistograms` (`TableHistograms.java`).
 
-use super::asking::{Server, unexpected};
+use super::requests::{Server, unexpected};
 use anyhow::Result;
-use helenus_server::admin::{AdminAnswer, AdminRequest, Spread, TableFigures, Which};
+use helenus_server::admin::{AdminAnswer, AdminRequest, Spread, TableMetrics, TableSelection};
 use std::io::{Write, stdout};
 
 const PLACES: [&str; 7] = ["50%", "75%", "95%", "98%", "99%", "Min", "Max"];
 
 /// Prints the distribution of latencies and partition sizes of tables since the start.
-pub fn tablehistograms(server: &Server, which: Which) -> Result<()> {
-    let AdminAnswer::Tables(tables) = server.ask(&AdminRequest::Tables { which })? else {
+pub fn tablehistograms(server: &Server, which: TableSelection) -> Result<()> {
+    let AdminAnswer::Tables(tables) = server.request(&AdminRequest::Tables { which })? else {
         return unexpected();
     };
     if server.json {
@@ -22,7 +22,7 @@ pub fn tablehistograms(server: &Server, which: Which) -> Result<()> {
     Ok(())
 }
 
-fn print(out: &mut dyn Write, table: &TableFigures) -> Result<()> {
+fn print(out: &mut dyn Write, table: &TableMetrics) -> Result<()> {
     if table.sstables == 0 {
         writeln!(
             out,

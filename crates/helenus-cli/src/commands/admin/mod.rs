@@ -9,23 +9,23 @@
 //! and similar ones.
 
 mod absent;
-mod asking;
 mod clients;
 mod clocks;
 mod command;
 mod compactions;
 mod histograms;
 mod layout;
+mod maintenance;
 mod node;
 mod overview;
 mod paths;
 mod pools;
+mod requests;
 mod run;
 mod snapshots;
 mod tables;
 mod timeouts;
-mod upkeep;
 
-pub use asking::{follow, unexpected};
 pub use command::command;
+pub use requests::{run_job_on, unexpected};
 pub use run::run;

@@ -1,24 +1,24 @@
 //! Facts about the server: `status`, `info`, `version`, `describecluster`, `describering`, `ring`, `getendpoints`,
 //! `statusbinary`.
 
-use super::asking::{Server, unexpected};
 use super::clocks::remarks;
 use super::layout::{Columns, decimals, file_size, java_double};
+use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
-use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryFigures, NodeFigures};
+use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryMetrics, NodeMetrics};
 use std::io::{Write, stdout};
 
 /// Cassandra's port between nodes. `system.local` shows it too, though nothing listens on it.
 const STORAGE_PORT: u16 = 7000;
 
-fn asked(server: &Server) -> Result<NodeFigures> {
-    match server.ask(&AdminRequest::Node)? {
+fn asked(server: &Server) -> Result<NodeMetrics> {
+    match server.request(&AdminRequest::Node)? {
         AdminAnswer::Node(node) => Ok(node),
         _ => unexpected(),
     }
 }
 
-fn check_keyspace(node: &NodeFigures, keyspace: Option<&str>) -> Result<()> {
+fn check_keyspace(node: &NodeMetrics, keyspace: Option<&str>) -> Result<()> {
     match keyspace.filter(|name| !node.keyspaces.iter().any(|(known, _)| known == name)) {
         Some(unknown) => bail!("The keyspace {unknown}, does not exist"),
         None => Ok(()),
@@ -105,7 +105,7 @@ pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
 }
 
 /// Memory of the engine and of client requests.
-fn off_heap(memory: &MemoryFigures) -> u64 {
+fn off_heap(memory: &MemoryMetrics) -> u64 {
     memory.memtables + memory.cache + memory.sstables + memory.requests
 }
 
@@ -114,12 +114,12 @@ fn mebibytes(bytes: u64) -> String {
 }
 
 /// The caches: the block cache in the line of the chunk cache. The lines of the key, row and counter cache are zero.
-fn caches(memory: &MemoryFigures) -> Vec<(&'static str, String)> {
+fn caches(memory: &MemoryMetrics) -> Vec<(&'static str, String)> {
     let none = "entries 0, size 0 bytes, capacity 0 bytes, 0 hits, 0 requests, NaN recent hit rate, 0 save period in seconds";
     let mut lines: Vec<_> =
         ["Key Cache", "Row Cache", "Counter Cache"].map(|name| (name, none.to_owned())).into();
     let (size, capacity) = (file_size(memory.cache), file_size(memory.cache_max));
-    let MemoryFigures { cache_blocks, cache_hits, cache_misses, .. } = memory;
+    let MemoryMetrics { cache_blocks, cache_hits, cache_misses, .. } = memory;
     let requests = cache_hits + cache_misses;
     let rate = decimals((requests > 0).then(|| *cache_hits as f64 / requests as f64), 3);
     // The hit rate is that of the whole time since the start. The latency of a miss is not measured.
@@ -138,7 +138,7 @@ fn caches(memory: &MemoryFigures) -> Vec<(&'static str, String)> {
 /// # Errors
 /// No server answers.
 pub fn version(server: &Server, verbose: bool) -> Result<()> {
-    let NodeFigures { release_version, version, .. } = asked(server)?;
+    let NodeMetrics { release_version, version, .. } = asked(server)?;
     if server.json {
         return server.print_json(
             &serde_json::json!({ "release_version": release_version, "helenus_version": version }),
@@ -191,7 +191,7 @@ pub fn describering(server: &Server, keyspace: &str) -> Result<()> {
     }
     let mut out = stdout().lock();
     writeln!(out, "Schema Version:{}\nTokenRange: ", node.schema_version)?;
-    let NodeFigures { address, datacenter, rack, tokens, .. } = &node;
+    let NodeMetrics { address, datacenter, rack, tokens, .. } = &node;
     let starts = tokens.last().into_iter().chain(tokens);
     for (start, end) in starts.zip(tokens) {
         writeln!(
@@ -240,7 +240,7 @@ pub fn ring(server: &Server, keyspace: Option<&str>) -> Result<()> {
 pub fn getendpoints(server: &Server, keyspace: &str, table: &str, key: &str) -> Result<()> {
     // The request for the key's files is sent only to check the table and the key.
     let (keyspace, table, key) = (keyspace.to_owned(), table.to_owned(), key.to_owned());
-    server.ask(&AdminRequest::FilesOfKey { keyspace, table, key, hex: false })?;
+    server.request(&AdminRequest::FilesOfKey { keyspace, table, key, hex: false })?;
     let node = asked(server)?;
     if server.json {
         return server.print_json(&[node.address]);

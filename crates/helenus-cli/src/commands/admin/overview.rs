@@ -1,13 +1,13 @@
 //! `helenus admin overview`: a summary of the server, laid out for people. nodetool has no such verb.
 
-use super::asking::{Server, running_text, unexpected};
+use super::requests::{Server, running_text, unexpected};
 use anyhow::Result;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ServerStatus, TableLine};
 use std::io::Write;
 
 /// Prints the summary.
 pub fn run(server: &Server) -> Result<()> {
-    let AdminAnswer::Status(status) = server.ask(&AdminRequest::Status)? else { return unexpected() };
+    let AdminAnswer::Status(status) = server.request(&AdminRequest::Status)? else { return unexpected() };
     if server.json {
         return server.print_json(&status);
     }

@@ -1,6 +1,6 @@
 //! `datapaths`: the directories of tables.
 
-use super::asking::{Server, unexpected};
+use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
 use helenus_server::admin::{AdminAnswer, AdminRequest};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// # Errors
 /// No server answers; no such keyspace or table.
 pub fn datapaths(server: &Server, names: &[&str]) -> Result<()> {
-    let AdminAnswer::DataPaths(mut paths) = server.ask(&AdminRequest::DataPaths)? else {
+    let AdminAnswer::DataPaths(mut paths) = server.request(&AdminRequest::DataPaths)? else {
         return unexpected();
     };
     let is_named = |name: &str, (keyspace, table, _): &(String, String, PathBuf)| {

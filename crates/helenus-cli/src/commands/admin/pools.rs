@@ -1,15 +1,15 @@
 //! Threads and memory: `tpstats`, and `memory` in place of nodetool's `gcstats`.
 
-use super::asking::{Server, unexpected};
 use super::layout::{Columns, file_size};
+use super::requests::{Server, unexpected};
 use anyhow::Result;
-use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryFigures};
+use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryMetrics};
 use serde_json::{Map, Value, json};
 use std::io::{Write, stdout};
 
 /// `tpstats` (`TpStatsPrinter.java`): the thread pools that exist. No message between nodes is ever dropped.
 pub fn tpstats(server: &Server) -> Result<()> {
-    let AdminAnswer::Pools(pools) = server.ask(&AdminRequest::Pools)? else { return unexpected() };
+    let AdminAnswer::Pools(pools) = server.request(&AdminRequest::Pools)? else { return unexpected() };
     if server.json {
         let pool = |pool: &helenus_server::admin::Pool| {
             let figures = json!({
@@ -43,14 +43,14 @@ pub fn tpstats(server: &Server) -> Result<()> {
 
 /// `memory`: the memory of the server by use.
 pub fn memory(server: &Server) -> Result<()> {
-    let AdminAnswer::Memory(memory) = server.ask(&AdminRequest::Memory)? else { return unexpected() };
+    let AdminAnswer::Memory(memory) = server.request(&AdminRequest::Memory)? else { return unexpected() };
     if server.json {
         return server.print_json(&memory);
     }
-    let MemoryFigures {
+    let MemoryMetrics {
         resident, memtables, memtables_max, cache, cache_max, cache_blocks, sstables, ..
     } = memory;
-    let MemoryFigures { requests, requests_max, shares, waited, refused, .. } = memory;
+    let MemoryMetrics { requests, requests_max, shares, waited, refused, .. } = memory;
     let mut out = stdout().lock();
     if let Some(resident) = resident {
         writeln!(out, "process      {} resident", file_size(resident))?;

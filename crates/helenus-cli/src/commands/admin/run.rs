@@ -1,17 +1,17 @@
 //! Dispatches each verb to the function that runs it.
 
-use super::asking::Server;
 use super::clients::Shown;
+use super::requests::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
 use super::{
-    absent, clients, clocks, compactions, histograms, node, overview, paths, pools, snapshots, tables,
-    timeouts, upkeep,
+    absent, clients, clocks, compactions, histograms, maintenance, node, overview, paths, pools, snapshots,
+    tables, timeouts,
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
 use helenus_model::types::{CqlType, parse_text};
-use helenus_server::admin::{AdminRequest, ImportOrder, Which};
+use helenus_server::admin::{AdminRequest, ImportOrder, TableSelection};
 
 /// The arguments of a verb.
 struct Given<'a>(&'a ArgMatches);
@@ -33,9 +33,9 @@ impl<'a> Given<'a> {
         self.0.get_flag(name)
     }
 
-    fn which(&self) -> Which {
+    fn which(&self) -> TableSelection {
         let tables = self.many("tables").into_iter().map(str::to_owned).collect();
-        Which { keyspace: self.text("keyspace").map(str::to_owned), tables }
+        TableSelection { keyspace: self.text("keyspace").map(str::to_owned), tables }
     }
 }
 
@@ -75,8 +75,8 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
             node::getendpoints(server, given.needed("keyspace"), given.needed("table"), given.needed("key"))
         }
         "statusbinary" => node::statusbinary(server),
-        "enablebinary" => upkeep::done(server, &AdminRequest::ServeClients { serve: true }),
-        "disablebinary" => upkeep::done(server, &AdminRequest::ServeClients { serve: false }),
+        "enablebinary" => maintenance::done(server, &AdminRequest::ServeClients { serve: true }),
+        "disablebinary" => maintenance::done(server, &AdminRequest::ServeClients { serve: false }),
         "clientstats" => {
             let shown = Shown {
                 all: given.flag("all_connections"),
@@ -92,14 +92,14 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "setlogginglevel" => timeouts::setlogginglevel(server, given.text("logger"), given.text("level")),
         "tpstats" => pools::tpstats(server),
         "memory" => pools::memory(server),
-        "gettraceprobability" => upkeep::gettraceprobability(server),
+        "gettraceprobability" => maintenance::gettraceprobability(server),
         "settraceprobability" => {
             let set = given.0.get_one::<f64>("value").copied();
-            upkeep::done(server, &AdminRequest::TraceProbability { set })
+            maintenance::done(server, &AdminRequest::TraceProbability { set })
         }
-        "reloadsettings" => upkeep::reloadsettings(server),
+        "reloadsettings" => maintenance::reloadsettings(server),
         "resetclock" => clocks::resetclock(server),
-        "drain" => upkeep::done(server, &AdminRequest::Drain),
+        "drain" => maintenance::done(server, &AdminRequest::Drain),
         _ => return None,
     })
 }
@@ -127,13 +127,13 @@ fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()
         "rebuild_index" => {
             let [keyspace, table] = ["keyspace", "table"].map(|name| given.needed(name).to_owned());
             let indexes = given.many("indexes").into_iter().map(str::to_owned).collect();
-            upkeep::done(server, &AdminRequest::RebuildIndexes { keyspace, table, indexes })
+            maintenance::done(server, &AdminRequest::RebuildIndexes { keyspace, table, indexes })
         }
-        "flush" => upkeep::flush(server, given.which()),
-        "cleanup" => upkeep::cleanup(server, given.which()),
-        "verify" => upkeep::verify(server, given.which()),
-        "scrub" => upkeep::scrub(server, &given.which(), (!given.flag("no_snapshot"), now_ms())),
-        "refresh" => upkeep::refresh(server, given.needed("keyspace"), given.needed("table")),
+        "flush" => maintenance::flush(server, given.which()),
+        "cleanup" => maintenance::cleanup(server, given.which()),
+        "verify" => maintenance::verify(server, given.which()),
+        "scrub" => maintenance::scrub(server, &given.which(), (!given.flag("no_snapshot"), now_ms())),
+        "refresh" => maintenance::refresh(server, given.needed("keyspace"), given.needed("table")),
         "import" => {
             let flags = ImportOrder {
                 copy: given.flag("copy"),
@@ -142,15 +142,21 @@ fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()
                 ..ImportOrder::default()
             };
             let directories: Vec<String> = given.many("directories").into_iter().map(str::to_owned).collect();
-            upkeep::import(server, (given.needed("keyspace"), given.needed("table")), &directories, &flags)
+            maintenance::import(
+                server,
+                (given.needed("keyspace"), given.needed("table")),
+                &directories,
+                &flags,
+            )
         }
         _ => return None,
     })
 }
 
 fn of_compactions(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>> {
-    let auto =
-        |set| upkeep::done(server, &AdminRequest::AutoCompaction { which: given.which(), set: Some(set) });
+    let auto = |set| {
+        maintenance::done(server, &AdminRequest::AutoCompaction { which: given.which(), set: Some(set) })
+    };
     Some(match verb {
         "compact" => compact(server, given),
         "garbagecollect" => {
@@ -171,7 +177,7 @@ fn of_compactions(server: &Server, verb: &str, given: &Given<'_>) -> Option<Resu
         "getcompactionthroughput" => compactions::getcompactionthroughput(server, given.flag("precise")),
         "setcompactionthroughput" => {
             let mib = given.0.get_one::<u32>("mib").copied().unwrap_or_default();
-            upkeep::done(server, &AdminRequest::SetCompactionThroughput { mib })
+            maintenance::done(server, &AdminRequest::SetCompactionThroughput { mib })
         }
         "enableautocompaction" => auto(true),
         "disableautocompaction" => auto(false),
@@ -205,12 +211,12 @@ fn snapshot(server: &Server, given: &Given<'_>) -> Result<()> {
     let ttl = given.text("ttl").map(|text| anyhow::Ok((text, ttl_seconds(text)?))).transpose()?;
     let name = given.text("name").map_or_else(|| now_ms().to_string(), str::to_owned);
     let keyspaces = given.many("keyspaces");
-    let mut of: Vec<Which> = Vec::new();
+    let mut of: Vec<TableSelection> = Vec::new();
     if let Some(list) = given.text("list") {
         for pair in list.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (keyspace, table) =
                 pair.split_once('.').with_context(|| format!("{pair}: give KEYSPACE.TABLE"))?;
-            of.push(Which { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] });
+            of.push(TableSelection { keyspace: Some(keyspace.to_owned()), tables: vec![table.to_owned()] });
         }
     }
     if given.text("table").is_some() && keyspaces.len() != 1 {
@@ -218,7 +224,9 @@ fn snapshot(server: &Server, given: &Given<'_>) -> Result<()> {
     }
     let tables: Vec<String> = given.text("table").map(str::to_owned).into_iter().collect();
     of.extend(
-        keyspaces.iter().map(|name| Which { keyspace: Some((*name).to_owned()), tables: tables.clone() }),
+        keyspaces
+            .iter()
+            .map(|name| TableSelection { keyspace: Some((*name).to_owned()), tables: tables.clone() }),
     );
     snapshots::snapshot(server, (&name, &of), !given.flag("skip_flush"), ttl)
 }
@@ -271,7 +279,7 @@ fn seconds(text: &str) -> Result<i64> {
 }
 
 /// `KEYSPACE TABLE` or `KEYSPACE.TABLE`.
-fn pair(given: &Given<'_>) -> Which {
+fn pair(given: &Given<'_>) -> TableSelection {
     let (keyspace, table) = (given.text("keyspace"), given.text("table"));
     let (keyspace, table) = match (keyspace, table) {
         (Some(both), None) => {
@@ -279,7 +287,10 @@ fn pair(given: &Given<'_>) -> Which {
         }
         given => given,
     };
-    Which { keyspace: keyspace.map(str::to_owned), tables: table.map(str::to_owned).into_iter().collect() }
+    TableSelection {
+        keyspace: keyspace.map(str::to_owned),
+        tables: table.map(str::to_owned).into_iter().collect(),
+    }
 }
 
 fn toppartitions(server: &Server, given: &Given<'_>) -> Result<()> {
@@ -292,7 +303,7 @@ fn toppartitions(server: &Server, given: &Given<'_>) -> Result<()> {
         _ => None,
     };
     let name = |at: usize| args.get(at).filter(|name| **name != "*").map(|name| (*name).to_owned());
-    let which = Which { keyspace: name(0), tables: name(1).into_iter().collect() };
+    let which = TableSelection { keyspace: name(0), tables: name(1).into_iter().collect() };
     let most = given.0.get_one::<usize>("count").copied().unwrap_or(10);
     tables::toppartitions(server, &which, duration_ms, most)
 }

@@ -1,9 +1,9 @@
 //! `snapshot`, `listsnapshots`, `clearsnapshot`.
 
-use super::asking::{Server, unexpected};
 use super::layout::{Columns, file_size};
+use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
-use helenus_server::admin::{AdminAnswer, AdminRequest, SnapshotLine, Which};
+use helenus_server::admin::{AdminAnswer, AdminRequest, SnapshotLine, TableSelection};
 use std::io::{Write, stdout};
 
 /// `snapshot` (`Snapshot.java`).
@@ -12,7 +12,7 @@ use std::io::{Write, stdout};
 /// No server answers; no such keyspace or table; a snapshot of that name exists.
 pub fn snapshot(
     server: &Server,
-    (name, of): (&str, &[Which]),
+    (name, of): (&str, &[TableSelection]),
     flush: bool,
     ttl: Option<(&str, u32)>,
 ) -> Result<()> {
@@ -33,7 +33,7 @@ pub fn snapshot(
         flush,
         ttl_s: ttl.map(|(_, seconds)| seconds),
     };
-    let AdminAnswer::Snapshots(taken) = server.ask(&request)? else { return unexpected() };
+    let AdminAnswer::Snapshots(taken) = server.request(&request)? else { return unexpected() };
     if server.json {
         return server.print_json(&taken);
     }
@@ -41,7 +41,7 @@ pub fn snapshot(
     Ok(())
 }
 
-fn text(which: &Which) -> String {
+fn text(which: &TableSelection) -> String {
     let keyspace = which.keyspace.clone().unwrap_or_default();
     match which.tables.as_slice() {
         [] => keyspace,
@@ -54,7 +54,7 @@ fn text(which: &Which) -> String {
 /// # Errors
 /// No server answers.
 pub fn listsnapshots(server: &Server, no_ttl: bool) -> Result<()> {
-    let AdminAnswer::Snapshots(mut found) = server.ask(&AdminRequest::Snapshots)? else {
+    let AdminAnswer::Snapshots(mut found) = server.request(&AdminRequest::Snapshots)? else {
         return unexpected();
     };
     found.retain(|line| !no_ttl || line.expires_at.is_none());
@@ -127,7 +127,7 @@ pub fn clearsnapshot(server: &Server, cleared: &Cleared<'_>, now_ms: i64) -> Res
         keyspaces: keyspaces.clone(),
         before_ms,
     };
-    let AdminAnswer::Snapshots(removed) = server.ask(&request)? else { return unexpected() };
+    let AdminAnswer::Snapshots(removed) = server.request(&request)? else { return unexpected() };
     if server.json {
         return server.print_json(&removed);
     }

@@ -1,9 +1,11 @@
 //! Statistics of tables: `tablestats`, `getsstables`, `toppartitions`.
 
-use super::asking::{Server, unexpected};
 use super::layout::{Columns, bytes_text, decimals, java_double, memory_size};
+use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
-use helenus_server::admin::{AdminAnswer, AdminRequest, Spread, TableFigures, TopPartitionLine, Which};
+use helenus_server::admin::{
+    AdminAnswer, AdminRequest, Spread, TableMetrics, TableSelection, TopPartitionLine,
+};
 use serde_json::{Map, Value, json};
 use std::io::{Write, stdout};
 
@@ -26,16 +28,18 @@ pub struct Wanted<'a> {
 /// # Errors
 /// No server answers; keyspaces and tables that do not exist.
 pub fn tablestats(server: &Server, wanted: &Wanted<'_>) -> Result<()> {
-    let AdminAnswer::Tables(all) = server.ask(&AdminRequest::Tables { which: Which::default() })? else {
+    let AdminAnswer::Tables(all) =
+        server.request(&AdminRequest::Tables { which: TableSelection::default() })?
+    else {
         return unexpected();
     };
     check_names(&all, &wanted.names)?;
-    let is_named = |table: &TableFigures| {
+    let is_named = |table: &TableMetrics| {
         let full = format!("{}.{}", table.keyspace, table.table);
         wanted.names.iter().any(|name| *name == table.keyspace || *name == full)
     };
-    let is_shown = |table: &&TableFigures| wanted.names.is_empty() || is_named(table) != wanted.ignore;
-    let mut shown: Vec<&TableFigures> = all.iter().filter(is_shown).collect();
+    let is_shown = |table: &&TableMetrics| wanted.names.is_empty() || is_named(table) != wanted.ignore;
+    let mut shown: Vec<&TableMetrics> = all.iter().filter(is_shown).collect();
     if server.json {
         return server.print_json(&as_json(&all, &shown, wanted.human));
     }
@@ -77,7 +81,7 @@ pub fn tablestats(server: &Server, wanted: &Wanted<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_names(all: &[TableFigures], names: &[&str]) -> Result<()> {
+fn check_names(all: &[TableMetrics], names: &[&str]) -> Result<()> {
     for name in names {
         let (keyspace, table) =
             name.split_once('.').map_or((*name, None), |(keyspace, table)| (keyspace, Some(table)));
@@ -102,10 +106,10 @@ struct OfKeyspace<'a> {
     flushes_pending: u64,
 }
 
-fn of_keyspace<'a>(all: &[TableFigures], name: &'a str) -> OfKeyspace<'a> {
+fn of_keyspace<'a>(all: &[TableMetrics], name: &'a str) -> OfKeyspace<'a> {
     let tables = || all.iter().filter(|table| table.keyspace == name && !table.is_index);
     // Means over all requests since the start, whereas a table's latencies are recent ones (`StatsKeyspace.java`).
-    let sum = |of: fn(&TableFigures) -> (u64, f64)| -> (u64, Option<f64>) {
+    let sum = |of: fn(&TableMetrics) -> (u64, f64)| -> (u64, Option<f64>) {
         let count = tables().map(|table| of(table).0).sum::<u64>();
         let us: f64 = tables().map(|table| of(table).1).sum();
         (count, (count > 0).then(|| us / count as f64 / 1000.0))
@@ -131,7 +135,7 @@ type Figure = (&'static str, &'static str, String, Value);
 
 /// All metrics of a table in nodetool's order. Errors of the Bloom filter are not counted and shown as `NaN`. The
 /// number of rows in memtables is shown as their number of cells.
-fn figures(table: &TableFigures, human: bool) -> Vec<Figure> {
+fn figures(table: &TableMetrics, human: bool) -> Vec<Figure> {
     let number =
         |text: &'static str, name: &'static str, value: u64| (text, name, value.to_string(), json!(value));
     let size = |text: &'static str, name: &'static str, value: u64| {
@@ -228,7 +232,7 @@ fn figures(table: &TableFigures, human: bool) -> Vec<Figure> {
     figures
 }
 
-fn levels(table: &TableFigures, human: bool) -> Vec<Figure> {
+fn levels(table: &TableMetrics, human: bool) -> Vec<Figure> {
     if table.levels.is_empty() {
         return Vec::new();
     }
@@ -245,7 +249,7 @@ fn levels(table: &TableFigures, human: bool) -> Vec<Figure> {
     ]
 }
 
-fn per_slice(table: &TableFigures) -> [Figure; 4] {
+fn per_slice(table: &TableMetrics) -> [Figure; 4] {
     let mean = |spread: &Spread| java_double(spread.mean.filter(|_| spread.count > 0));
     let (rows, tombstones) = (&table.rows, &table.tombstones);
     [
@@ -278,7 +282,7 @@ fn per_slice(table: &TableFigures) -> [Figure; 4] {
 
 fn print_table(
     out: &mut dyn Write,
-    table: &TableFigures,
+    table: &TableMetrics,
     (name, indent, human): (&str, &str, bool),
 ) -> Result<()> {
     let kind = if table.is_index { "Table (index)" } else { "Table" };
@@ -291,7 +295,7 @@ fn print_table(
 }
 
 /// The tables as `tablestats -F json` prints them (`TableStatsHolder.convert2Map`).
-fn as_json(all: &[TableFigures], shown: &[&TableFigures], human: bool) -> Value {
+fn as_json(all: &[TableMetrics], shown: &[&TableMetrics], human: bool) -> Value {
     let mut keyspaces = Map::new();
     for table in shown {
         let figures = figures(table, human).into_iter().map(|(_, name, _, value)| (name.to_owned(), value));
@@ -316,7 +320,7 @@ fn as_json(all: &[TableFigures], shown: &[&TableFigures], human: bool) -> Value 
 }
 
 /// Sorts tables by a metric, the greatest value first (`StatsTableComparator`).
-fn sort(tables: &mut [&TableFigures], key: &str) -> Result<()> {
+fn sort(tables: &mut [&TableMetrics], key: &str) -> Result<()> {
     let key = match key {
         "reads" => "local_read_count",
         "writes" => "local_write_count",
@@ -325,19 +329,19 @@ fn sort(tables: &mut [&TableFigures], key: &str) -> Result<()> {
         other => other,
     };
     if key == "full_name" || key == "table_name" {
-        let name = |table: &TableFigures| match key {
+        let name = |table: &TableMetrics| match key {
             "table_name" => table.table.clone(),
             _ => format!("{}.{}", table.keyspace, table.table),
         };
         tables.sort_by_key(|table| name(table));
         return Ok(());
     }
-    let value = |table: &TableFigures| {
+    let value = |table: &TableMetrics| {
         let found = figures(table, false).into_iter().find(|(_, name, ..)| *name == key)?.3;
         found.as_f64().or_else(|| found.as_str()?.parse().ok()).or(Some(0.0))
     };
     if tables.first().is_some_and(|table| value(table).is_none()) {
-        let none = TableFigures { levels: vec![(0, 0)], ..TableFigures::default() };
+        let none = TableMetrics { levels: vec![(0, 0)], ..TableMetrics::default() };
         let known: Vec<&str> = figures(&none, false).into_iter().map(|(_, name, ..)| name).collect();
         bail!(
             "argument for sort must be one of: full_name, table_name, reads, writes, read_latency, write_latency, {}",
@@ -354,7 +358,8 @@ fn sort(tables: &mut [&TableFigures], key: &str) -> Result<()> {
 /// No server answers; no such table; a malformed key.
 pub fn getsstables(server: &Server, of: [&str; 3], (hex, levels): (bool, bool)) -> Result<()> {
     let [keyspace, table, key] = of.map(str::to_owned);
-    let AdminAnswer::Files(files) = server.ask(&AdminRequest::FilesOfKey { keyspace, table, key, hex })?
+    let AdminAnswer::Files(files) =
+        server.request(&AdminRequest::FilesOfKey { keyspace, table, key, hex })?
     else {
         return unexpected();
     };
@@ -374,8 +379,13 @@ type CountOf = fn(&TopPartitionLine) -> u64;
 
 /// `toppartitions [KEYSPACE [TABLE]] [DURATION]`: the partitions requested most since the start, or within the next
 /// `duration_ms` milliseconds.
-pub fn toppartitions(server: &Server, which: &Which, duration_ms: Option<u64>, most: usize) -> Result<()> {
-    let ask = || match server.ask(&AdminRequest::TopPartitions { which: which.clone() })? {
+pub fn toppartitions(
+    server: &Server,
+    which: &TableSelection,
+    duration_ms: Option<u64>,
+    most: usize,
+) -> Result<()> {
+    let ask = || match server.request(&AdminRequest::TopPartitions { which: which.clone() })? {
         AdminAnswer::TopPartitions(lines) => Ok(lines),
         _ => unexpected(),
     };
@@ -430,7 +440,7 @@ pub fn toppartitions(server: &Server, which: &Which, duration_ms: Option<u64>, m
 
 /// `refreshsizeestimates` (`RefreshSizeEstimates.java`): does nothing, because the estimates are always current.
 pub fn refreshsizeestimates(server: &Server) -> Result<()> {
-    let AdminAnswer::Node(_) = server.ask(&AdminRequest::Node)? else { return unexpected() };
+    let AdminAnswer::Node(_) = server.request(&AdminRequest::Node)? else { return unexpected() };
     if server.json {
         return server.print_json(&serde_json::json!({ "refreshed": true }));
     }

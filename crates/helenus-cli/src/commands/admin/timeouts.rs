@@ -1,6 +1,6 @@
 //! `gettimeout`, `settimeout`, `getlogginglevels`, `setlogginglevel`.
 
-use super::asking::{Server, unexpected};
+use super::requests::{Server, unexpected};
 use anyhow::{Context, Result, bail};
 use helenus_server::admin::{AdminAnswer, AdminRequest, LogLevelChoice, TimeoutKind};
 use std::io::{Write, stdout};
@@ -37,7 +37,7 @@ fn kind(word: &str) -> Result<TimeoutKind> {
 /// No server answers; Helenus has no such timeout.
 pub fn gettimeout(server: &Server, word: &str) -> Result<()> {
     let request = AdminRequest::Timeout { kind: kind(word)?, set_ms: None };
-    let AdminAnswer::TimeoutMs(ms) = server.ask(&request)? else { return unexpected() };
+    let AdminAnswer::TimeoutMs(ms) = server.request(&request)? else { return unexpected() };
     if server.json {
         return server.print_json(&serde_json::json!({ "type": word, "timeout_ms": ms }));
     }
@@ -53,7 +53,7 @@ pub fn settimeout(server: &Server, word: &str, value: &str) -> Result<()> {
     let ms: i64 = value.parse().with_context(|| format!("{value} is no number of milliseconds"))?;
     let kind = kind(word)?;
     let Ok(ms) = u64::try_from(ms) else { bail!("timeout must be non-negative") };
-    super::upkeep::done(server, &AdminRequest::Timeout { kind, set_ms: Some(ms) })
+    super::maintenance::done(server, &AdminRequest::Timeout { kind, set_ms: Some(ms) })
 }
 
 /// `getlogginglevels` (`GetLoggingLevels.java`).
@@ -61,7 +61,7 @@ pub fn settimeout(server: &Server, word: &str, value: &str) -> Result<()> {
 /// # Errors
 /// No server answers.
 pub fn getlogginglevels(server: &Server) -> Result<()> {
-    let AdminAnswer::LogLevel(level) = server.ask(&AdminRequest::LogLevel { set: None })? else {
+    let AdminAnswer::LogLevel(level) = server.request(&AdminRequest::LogLevel { set: None })? else {
         return unexpected();
     };
     if server.json {
@@ -89,7 +89,7 @@ pub fn setlogginglevel(server: &Server, logger: Option<&str>, level: Option<&str
         }
         Some(level) => bail!("there is no level {level:?}: give error, warn, info, debug or off"),
     };
-    let AdminAnswer::LogLevel(_) = server.ask(&AdminRequest::LogLevel { set: Some(choice) })? else {
+    let AdminAnswer::LogLevel(_) = server.request(&AdminRequest::LogLevel { set: Some(choice) })? else {
         return unexpected();
     };
     if server.json {

@@ -4,7 +4,7 @@ use super::column::Column;
 use super::types::schema;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
-use helenus_engine::read::{RowSink, Taken};
+use helenus_engine::read::{RowOutcome, RowSink};
 use helenus_engine::{Error, Result};
 use helenus_model::cell::Cell;
 use helenus_model::counter_context;
@@ -116,18 +116,18 @@ impl RowSink for Batches<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome> {
         self.add(Some(row))?;
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
     /// A partition with only live static values is one row, as in SELECT.
-    fn partition_end(&mut self, rows: u64) -> Result<Taken> {
+    fn partition_end(&mut self, rows: u64) -> Result<RowOutcome> {
         if rows == 0 && self.has_statics {
             self.add(None)?;
-            return Ok(Taken::Counted);
+            return Ok(RowOutcome::Counted);
         }
-        Ok(Taken::Skipped)
+        Ok(RowOutcome::Skipped)
     }
 }
 

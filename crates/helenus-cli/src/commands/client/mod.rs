@@ -3,14 +3,16 @@
 
 pub mod calls;
 mod connection;
-mod line;
+mod pipeline;
 mod rpc;
 mod session;
 mod template;
 mod text;
 
 pub use connection::{Connection, PATIENCE, Received};
-pub use line::{Answered, Caller, DoorAt, Line, Pair, column, columns, of_reply};
+pub use pipeline::{
+    AnswerBody, BlockingClient, Endpoint, Pair, PipelinedConnection, column, columns, of_reply,
+};
 pub use rpc::{RpcClient, exception_text, nothing};
 pub use session::{PreparedStatement, Session};
 pub use template::{Copy, Template};

@@ -16,7 +16,7 @@ use crate::commands::stress::{WideOrder as Order, create_wide_table};
 use anyhow::{Context, Result, ensure};
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{LocalBackend, LocalOptions};
-use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowOutcome, RowSink};
 use helenus_engine::{Database, DatabaseOptions, MemoryShares, ReadRequest, SyncMode};
 use helenus_model::byte_comparable;
 use helenus_model::cell::{Cell, Span};
@@ -43,7 +43,7 @@ pub(super) struct Embedded {
     backend: Arc<LocalBackend>,
     keyspace: String,
     tables: Option<Tables>,
-    _scratch: Option<Scratch>,
+    _scratch: Option<TemporaryDirectory>,
 }
 
 struct Tables {
@@ -52,9 +52,9 @@ struct Tables {
 }
 
 /// A directory that is removed when this value is dropped.
-struct Scratch(PathBuf);
+struct TemporaryDirectory(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             eprintln!("cannot remove {}: {error}", self.0.display());
@@ -69,7 +69,7 @@ impl Embedded {
         let dir = options.data.clone().unwrap_or_else(own);
         ensure!(options.data.is_some() || !options.keep, "--keep needs --data: a temporary database is new");
         std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let scratch = options.data.is_none().then(|| Scratch(dir.clone()));
+        let scratch = options.data.is_none().then(|| TemporaryDirectory(dir.clone()));
         eprintln!(
             "database in {}{}",
             dir.display(),
@@ -346,13 +346,13 @@ impl RowSink for Cells<'_> {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         let cell = row.row.cells.iter().find(|cell| cell.is_live(self.now_s));
         self.answer.push(row.clustering(0), cell.map(|cell| row.value(cell)));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }

@@ -6,10 +6,10 @@
 //! loads, warms up, measures, and checks every answer. `small_rows` does the same with tables of growing size.
 //! `results` holds the outcome, which `table`, `page` and `compare` print.
 
+mod admin_client;
 mod answer;
 mod cases;
 mod compare;
-mod door;
 mod embedded;
 mod history;
 mod options;
@@ -23,6 +23,6 @@ mod small_rows;
 mod subject;
 mod table;
 
-pub use door::Door;
+pub use admin_client::AdminClient;
 pub use options::ProfileOptions;
 pub use run::run;

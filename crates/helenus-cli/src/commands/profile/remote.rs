@@ -4,15 +4,17 @@
 //! The measured time is from the first byte written to the last byte read. The request is assembled before, and the
 //! answer is decoded after.
 
+use super::admin_client::AdminClient;
 use super::answer::Answer;
 use super::cases::{Query, Slice};
-use super::door::Door;
 use super::options::RunOptions;
 use super::progress::Progress;
 use super::results::Settled;
 use super::rows::Partition;
 use super::subject::Subject;
-use crate::commands::client::{Answered, Caller, DoorAt, Session, Template, calls, columns, of_reply};
+use crate::commands::client::{
+    AnswerBody, BlockingClient, Endpoint, Session, Template, calls, columns, of_reply,
+};
 use crate::commands::stress::content::{NAME, name};
 use crate::commands::stress::{WideLoad, WideOrder as Order, create_wide_table, load_wide};
 use anyhow::{Context, Result, bail, ensure};
@@ -30,8 +32,8 @@ pub(super) struct Remote {
     version: Option<Version>,
     keyspace: String,
     /// The admin socket for flush and compaction, if there is one.
-    door: Option<Door>,
-    caller: Caller,
+    admin: Option<AdminClient>,
+    caller: BlockingClient,
     /// The request templates by shape.
     requests: HashMap<Shape, Template>,
 }
@@ -80,11 +82,11 @@ impl Shape {
         format!("{head}{bound}{turned} LIMIT {}", self.count)
     }
 
-    fn request(&self, caller: &mut Caller, keyspace: &str) -> Result<Template> {
+    fn request(&self, caller: &mut BlockingClient, keyspace: &str) -> Result<Template> {
         let key = format!("row-{}", self.width).into_bytes();
         match caller {
-            Caller::Cql(session) => self.execute(session, keyspace, &key),
-            Caller::Rpc(_) => self.get_slice(&key),
+            BlockingClient::Cql(session) => self.execute(session, keyspace, &key),
+            BlockingClient::Rpc(_) => self.get_slice(&key),
         }
     }
 
@@ -125,25 +127,25 @@ fn list_of(names: usize) -> Vec<u8> {
 
 impl Remote {
     /// Connects to the server.
-    pub fn open(at: DoorAt<'_>, options: &RunOptions) -> Result<Remote> {
+    pub fn open(at: Endpoint<'_>, options: &RunOptions) -> Result<Remote> {
         let version = match at {
-            DoorAt::Cql(_, version) => Some(version),
-            DoorAt::Rpc(_) => None,
+            Endpoint::Cql(_, version) => Some(version),
+            Endpoint::Rpc(_) => None,
         };
         Ok(Remote {
             address: at.address().to_owned(),
             version,
             keyspace: options.keyspace.clone(),
-            door: Door::find(at.address(), options.server_data.as_deref())?,
-            caller: Caller::open(at)?,
+            admin: AdminClient::find(at.address(), options.server_data.as_deref())?,
+            caller: BlockingClient::open(at)?,
             requests: HashMap::new(),
         })
     }
 
-    fn at(&self) -> DoorAt<'_> {
+    fn at(&self) -> Endpoint<'_> {
         match self.version {
-            Some(version) => DoorAt::Cql(&self.address, version),
-            None => DoorAt::Rpc(&self.address),
+            Some(version) => Endpoint::Cql(&self.address, version),
+            None => Endpoint::Rpc(&self.address),
         }
     }
 }
@@ -163,14 +165,14 @@ impl Subject for Remote {
             caller.run(&create_wide_table(keyspace, order, is_compact))?;
         }
         match caller {
-            Caller::Cql(_) => Ok(()),
-            Caller::Rpc(client) => client.use_keyspace(keyspace),
+            BlockingClient::Cql(_) => Ok(()),
+            BlockingClient::Rpc(client) => client.use_keyspace(keyspace),
         }
     }
 
     fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()> {
         let load = WideLoad {
-            door: self.at(),
+            endpoint: self.at(),
             keyspace: &self.keyspace,
             order: partition.order,
             width: partition.row.width,
@@ -179,7 +181,7 @@ impl Subject for Remote {
     }
 
     fn settle(&mut self) -> Result<Settled> {
-        let Some(door) = &self.door else { return Ok(Settled::default()) };
+        let Some(door) = &self.admin else { return Ok(Settled::default()) };
         let flush_s = Some(door.flush(&self.keyspace)?.as_secs_f64());
         let compact_s = Some(door.compact(&self.keyspace).context("the compaction")?.as_secs_f64());
         let (sstables, disk_bytes) = door.footprint(&self.keyspace)?;
@@ -209,13 +211,13 @@ impl Subject for Remote {
             }
         };
         match &mut self.caller {
-            Caller::Cql(session) => session.exchange(fill, |response| match response {
+            BlockingClient::Cql(session) => session.exchange(fill, |response| match response {
                 Response::Result(ResultMessage::Rows(rows)) => take(&rows, answer),
                 Response::Error(error) => bail!("{}: {}", error.detail.code().name(), error.message),
                 other => bail!("an answer that does not fit: {other:?}"),
             }),
-            Caller::Rpc(client) => client.exchange(fill, |message| match of_reply(message)? {
-                Ok(Answered::Value(Type::List, reader)) => take_columns(reader, answer),
+            BlockingClient::Rpc(client) => client.exchange(fill, |message| match of_reply(message)? {
+                Ok(AnswerBody::Value(Type::List, reader)) => take_columns(reader, answer),
                 Ok(other) => bail!("an answer that does not fit: {other:?}"),
                 Err(refusal) => bail!("{}: {}", refusal.kind, refusal.text),
             }),

@@ -10,7 +10,7 @@ use super::results::{Measured, Passed, Profile, Settled, TouchedMean};
 use super::rows::{Partition, Row};
 use super::subject::Subject;
 use super::{compare, page, small_rows, table};
-use crate::commands::client::DoorAt;
+use crate::commands::client::Endpoint;
 use crate::commands::numbers::{grouped, seconds};
 use crate::commands::stress::WideOrder as Order;
 use anyhow::{Context, Result, ensure};
@@ -78,8 +78,8 @@ fn both(options: &RunOptions) -> Result<()> {
 
 fn open(options: &RunOptions) -> Result<Box<dyn Subject>> {
     let door = match (&options.rpc, &options.cql) {
-        (Some(address), _) => DoorAt::Rpc(address),
-        (None, Some(address)) => DoorAt::Cql(address, Version::from_number(options.protocol, false)?),
+        (Some(address), _) => Endpoint::Rpc(address),
+        (None, Some(address)) => Endpoint::Cql(address, Version::from_number(options.protocol, false)?),
         (None, None) => return Ok(Box::new(Embedded::open(options)?)),
     };
     Ok(Box::new(Remote::open(door, options)?))

@@ -11,7 +11,7 @@ use super::results::{AtSize, Latency, Profile, TouchedMean};
 use crate::commands::stress::content::{COLUMNS, KEY, VALUE, below, key, mix, value};
 use anyhow::{Context, Result, ensure};
 use helenus_engine::ReadRequest;
-use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowSink, Taken};
+use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, RowOutcome, RowSink};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Limits, Slice};
@@ -180,13 +180,13 @@ impl RowSink for Cells {
         Ok(())
     }
 
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<Taken> {
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
         row.row.cells.iter().for_each(|cell| self.0.extend_from_slice(row.value(cell)));
-        Ok(Taken::Counted)
+        Ok(RowOutcome::Counted)
     }
 
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<Taken> {
-        Ok(Taken::Skipped)
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
     }
 }
 

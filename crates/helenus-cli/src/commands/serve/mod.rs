@@ -1,9 +1,9 @@
 //! `helenus serve`: `run` opens the database and then the listeners, `doors` gives the admin socket control of them,
 //! `says` writes messages and the log, `ending` waits for the end.
 
-mod doors;
-mod ending;
+mod control;
+mod messages;
 mod run;
-mod says;
+mod shutdown;
 
 pub use run::{command, run};

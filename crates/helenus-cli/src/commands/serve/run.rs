@@ -1,13 +1,13 @@
 //! Runs the server: opens the database, then the listeners, and closes both at the end so that nothing is left to
 //! replay.
 
-use super::super::watch::watch;
-use super::doors::ServedDoors;
-use super::ending::Ending;
-use super::says::{
-    Progress, open_to_all, refused, say, say_adopted, say_open_to_all, say_opened, say_where,
-    say_without_effect, start_log,
+use super::super::progress_watch::run_with_progress;
+use super::control::RunningServer;
+use super::messages::{
+    Progress, announce, announce_addresses, open_to_all, refused, report_adopted, report_open_to_all,
+    report_opened, report_without_effect, start_log,
 };
+use super::shutdown::ShutdownSignals;
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
@@ -21,7 +21,7 @@ use helenus_engine::{
 use helenus_host::Host;
 use helenus_host::account::{self, split};
 use helenus_rpc::{Node, Rpc};
-use helenus_server::admin::{AdminServer, Facts, socket_for_data, socket_for_memory};
+use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
 use helenus_server::config::{Kind, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table};
 use helenus_server::connection_budget::DescriptorPlan;
 use helenus_server::http::{HttpServer, HttpState, Watched};
@@ -109,7 +109,7 @@ fn serve(
 ) -> Result<()> {
     let adopted = matches.get_one::<String>("adopt").map(Path::new);
     let adoption = adopted.map(|directory| adopt_directory(real, directory, log)).transpose()?;
-    say_without_effect(log, settings);
+    report_without_effect(log, settings);
     let host = match config.storage {
         Storage::Memory => helenus_host::memory::host(),
         Storage::Directory(_) => real.clone(),
@@ -121,10 +121,10 @@ fn serve(
     let http = start_http(&host, config, &state)?;
     let journal = JournalSlot::of(Arc::new(EngineJournal::new(log, &policies)));
     let database = open(&host, config, (log, progress, journal))?;
-    let ending = Ending::new()?;
+    let ending = ShutdownSignals::new()?;
     if let Some(adoption) = &adoption {
         database.finish_adoption(adoption)?;
-        say_adopted(log, adoption);
+        report_adopted(log, adoption);
     }
     let local = LocalBackend::new(Arc::clone(&database), local_options(config));
     describe_node(&local, config, config.listen);
@@ -139,7 +139,7 @@ fn serve(
     let rpc = start_rpc(&host, &local, config, &slow)?.map(Arc::new);
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
     let http_address = http.as_ref().map(HttpServer::address);
-    let doors = ServedDoors {
+    let doors = RunningServer {
         native: Arc::clone(&native),
         rpc: rpc.clone(),
         database: Arc::clone(&database),
@@ -170,16 +170,16 @@ fn serve(
     if connections_max < CONNECTIONS_WANTED {
         let text =
             format!("{connections_max} connections, by the open files allowed; raise it with ulimit -n");
-        say(log, "limited", text);
+        announce(log, "limited", text);
     }
     if let Some(rpc) = &rpc {
-        say(log, "rpc", format!("{}  (Thrift, framed or not)", rpc.address()));
+        announce(log, "rpc", format!("{}  (Thrift, framed or not)", rpc.address()));
     }
     if let Some(http) = &http {
-        say(log, "http", format!("{}  (/metrics, /health, /ready)", http.address()));
+        announce(log, "http", format!("{}  (/metrics, /health, /ready)", http.address()));
     }
-    say_open_to_all(log, &open_to_all);
-    say_where(log, &native, &admin, config);
+    report_open_to_all(log, &open_to_all);
+    announce_addresses(log, &native, &admin, config);
     let stop_doors = || {
         native.stop();
         if let Some(rpc) = &rpc {
@@ -188,7 +188,7 @@ fn serve(
     };
     ending.wait(&mut told, log, &stop_doors);
     state.stopping();
-    say(log, "stopping", "answering what has come, writing memtables".to_owned());
+    announce(log, "stopping", "answering what has come, writing memtables".to_owned());
     stop_doors();
     admin.stop();
     let closed = database.close().context("closing the database");
@@ -197,7 +197,7 @@ fn serve(
     }
     state.closed();
     closed?;
-    say(log, "stopped", "nothing to replay".to_owned());
+    announce(log, "stopped", "nothing to replay".to_owned());
     Ok(())
 }
 
@@ -209,9 +209,9 @@ fn start_http(host: &Host, config: &ServerConfig, state: &Arc<HttpState>) -> Res
 
 /// Checks a copy of a Cassandra node's directory and prepares it for opening.
 fn adopt_directory(host: &Host, directory: &Path, log: &Log) -> Result<Adoption> {
-    say(log, "adopting", format!("{}: checking everything first", directory.display()));
+    announce(log, "adopting", format!("{}: checking everything first", directory.display()));
     let progress = ImportProgress::default();
-    let adopted = watch(|| adopt(host, directory, true, &progress), || progress.look())?;
+    let adopted = run_with_progress(|| adopt(host, directory, true, &progress), || progress.status())?;
     adopted.map_err(|error| match error {
         // The list of problems alone: nothing was imported.
         ImportError::Refused { problems } => anyhow!("nothing was changed:\n  {}", problems.join("\n  ")),
@@ -286,7 +286,7 @@ fn open(
     let opened = Database::open(host.clone(), options);
     progress.end();
     let (database, report) = opened.map_err(refused)?;
-    say_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
+    report_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
     if config.disk_failure.refuses_to_start() && !report.unreadable.is_empty() {
         return Err(anyhow!(
             "{} tables have SSTables that cannot be read, and disk_failure_policy says not to start then: mend them with \
@@ -365,23 +365,23 @@ fn start_rpc(
 fn start_admin(
     host: &Host,
     local: &Arc<LocalBackend>,
-    doors: ServedDoors,
+    control: RunningServer,
     (config, warnings): (&ServerConfig, &[String]),
 ) -> Result<AdminServer> {
     let (path, directory, sync) = match &config.storage {
-        Storage::Memory => (socket_for_memory(doors.native.address().port()), None, None),
+        Storage::Memory => (socket_for_memory(control.native.address().port()), None, None),
         Storage::Directory(directory) => {
             (socket_for_data(directory), Some(directory.clone()), Some(config.sync.name()))
         }
     };
-    let facts = Facts {
+    let facts = ServerInfo {
         version: env!("CARGO_PKG_VERSION"),
-        listening: doors.native.address(),
-        rpc: doors.rpc.as_ref().map(|rpc| rpc.address()),
+        listening: control.native.address(),
+        rpc: control.rpc.as_ref().map(|rpc| rpc.address()),
         directory,
         sync,
         warnings: warnings.to_vec(),
-        doors: Box::new(doors),
+        control: Box::new(control),
     };
     AdminServer::start(host, local, &path, facts).context("the admin socket")
 }

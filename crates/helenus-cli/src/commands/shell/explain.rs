@@ -36,7 +36,7 @@ impl Step {
                     | "cache"
                     | "acknowledge",
                 _
-            ) | ("index", "entries" | "remembered" | "blocks" | "nodes" | "pages")
+            ) | ("index", "entries" | "key cache" | "blocks" | "nodes" | "pages")
                 | ("filter", "dropped")
                 | ("write", "partitions" | "bytes")
         )

@@ -120,8 +120,8 @@ impl Shell {
     /// As [`Shell::run_text`].
     pub fn run(&mut self, statement: &Statement, name: Option<&str>) -> Result<ControlFlow<()>> {
         let done = match command::read(&statement.text) {
-            Ok(None) => self.ask_server(&statement.text).map(|()| ControlFlow::Continue(())),
-            Ok(Some(Command::Means(other))) => self.ask_server(&other).map(|()| ControlFlow::Continue(())),
+            Ok(None) => self.run_on_server(&statement.text).map(|()| ControlFlow::Continue(())),
+            Ok(Some(Command::Means(other))) => self.run_on_server(&other).map(|()| ControlFlow::Continue(())),
             Ok(Some(command)) => self.obey(command, &statement.text),
             Err(error) => Err(error),
         };
@@ -310,7 +310,7 @@ impl Shell {
 
     fn copy(&mut self, text: &str) -> Result<()> {
         let (session, catalog) = &mut *self.server.borrow_mut();
-        let mut place = copy::Place { session, catalog, consistency: self.settings.asked.consistency };
+        let mut place = copy::CopyContext { session, catalog, consistency: self.settings.asked.consistency };
         copy::run(text, &self.defaults, &mut place)
     }
 }

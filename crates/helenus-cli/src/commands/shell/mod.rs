@@ -8,7 +8,6 @@
 //! back.
 
 mod agreement;
-mod asking;
 mod catalog;
 mod command;
 mod copy;
@@ -22,6 +21,7 @@ mod output;
 mod rc;
 mod refusal;
 mod run;
+mod run_statement;
 mod session;
 mod statement;
 mod trace;

@@ -55,7 +55,7 @@ pub fn run(options: &ShellOptions) -> Result<()> {
     shell.defaults = rc;
     notes.iter().for_each(|note| eprintln!("Warning: {note}"));
     let done = match (&options.execute, options.file.as_deref().filter(|file| *file != Path::new("-"))) {
-        _ if is_interactive => return edit::converse(&mut shell, options, &interrupt),
+        _ if is_interactive => return edit::run_interactive(&mut shell, options, &interrupt),
         (Some(text), _) => shell.run_lines(&mut format!("{text}\n;").as_bytes(), None),
         (None, Some(file)) => {
             let input = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -206,7 +206,7 @@ impl Session {
     /// As [`Session::query`].
     pub fn ask(&mut self, request: &Request<'_>, tracing: bool) -> Result<Reply> {
         if self.broken {
-            self.connect_anew()?;
+            self.reconnect()?;
         }
         self.stream = if self.stream == i16::MAX { 1 } else { self.stream + 1 };
         let head = RequestHead {
@@ -232,7 +232,7 @@ impl Session {
         }
     }
 
-    fn connect_anew(&mut self) -> Result<()> {
+    fn reconnect(&mut self) -> Result<()> {
         self.connection = connect(&self.endpoint, &self.interrupt)?;
         self.broken = false;
         match self.keyspace.clone() {

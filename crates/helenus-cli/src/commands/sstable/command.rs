@@ -1,6 +1,6 @@
 //! The command line of `helenus sstable`.
 
-use super::{anew, dump, ls, metadata, partitions, scrub, verify};
+use super::{dump, ls, metadata, partitions, scrub, upgrade_split, verify};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use helenus_host::Host;
@@ -29,9 +29,10 @@ pub fn command() -> Command {
             .about("Read SSTables whole and say what is wrong"),
         scrub::ScrubOptions::augment_args(Command::new("scrub"))
             .about("Write damaged SSTables anew, with everything that can be read"),
-        anew::UpgradeOptions::augment_args(Command::new("upgrade"))
+        upgrade_split::UpgradeOptions::augment_args(Command::new("upgrade"))
             .about("Write SSTables anew, in another version"),
-        anew::SplitOptions::augment_args(Command::new("split")).about("Write SSTables anew, in smaller ones"),
+        upgrade_split::SplitOptions::augment_args(Command::new("split"))
+            .about("Write SSTables anew, in smaller ones"),
     ];
     Command::new("sstable")
         .about("Look at SSTables, check them and write them anew")
@@ -52,8 +53,8 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         Some(("dump", matches)) => with(matches, &host, dump::run),
         Some(("metadata", matches)) => with(matches, &host, metadata::run),
         Some(("partitions", matches)) => with(matches, &host, partitions::run),
-        Some(("upgrade", matches)) => with(matches, &host, anew::upgrade),
-        Some(("split", matches)) => with(matches, &host, anew::split),
+        Some(("upgrade", matches)) => with(matches, &host, upgrade_split::upgrade),
+        Some(("split", matches)) => with(matches, &host, upgrade_split::split),
         Some(("verify", matches)) => with(matches, &host, verify::run),
         Some(("scrub", matches)) => with(matches, &host, scrub::run),
         _ => bail!("no command"),

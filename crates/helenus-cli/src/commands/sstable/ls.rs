@@ -1,6 +1,6 @@
 //! `helenus sstable ls`: lists SSTables with their table, version and size.
 
-use super::found::{Depth, Found, find_all};
+use super::find::{Depth, Found, find_all};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `helenus sstable metadata`: prints Statistics.db, with the names of Cassandra's sstablemetadata.
 
 use super::dump::key_types;
-use super::found::{Depth, Found, find_all};
+use super::find::{Depth, Found, find_all};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;

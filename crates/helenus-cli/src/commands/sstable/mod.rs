@@ -3,15 +3,15 @@
 //! `found` finds the SSTables that the arguments name. They are opened with their own headers. Each command has a file
 //! of its own.
 
-mod anew;
 mod command;
 mod dump;
-mod found;
+mod find;
 mod ls;
 mod metadata;
 mod partitions;
 mod scrub;
+mod upgrade_split;
 mod verify;
 
 pub use command::{command, run};
-pub use found::Found;
+pub use find::Found;

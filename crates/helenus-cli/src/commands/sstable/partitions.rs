@@ -1,7 +1,7 @@
 //! `helenus sstable partitions`: lists large partitions of SSTables, with the counts of Cassandra's sstablepartitions.
 
 use super::dump::key_types;
-use super::found::{Depth, Found, find_all};
+use super::find::{Depth, Found, find_all};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `helenus sstable scrub`: rewrites SSTables with everything that can be read of them, as Cassandra's sstablescrub
 //! does.
 
-use super::found::{Depth, Found, find};
+use super::find::{Depth, Found, find};
 use crate::commands::progress::{Progress, size};
 use anyhow::{Context, Result, bail};
 use clap::Args;

@@ -1,6 +1,6 @@
 //! `helenus sstable verify`: reads SSTables completely and reports damage.
 
-use super::found::{Depth, Found, find_all};
+use super::find::{Depth, Found, find_all};
 use super::ls::components;
 use crate::commands::progress::Progress;
 use anyhow::{Result, bail};

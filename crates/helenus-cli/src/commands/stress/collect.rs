@@ -1,10 +1,10 @@
 //! Collects the counts of a run's threads, second by second, for the terminal, the series, and the results.
 
 use super::cost::ServerUse;
-use super::drive::{Part, TICK};
 use super::live::Live;
 use super::measure::{Fault, Tally};
-use super::results::{Errors, Figures, Latency, Second, StatementFigures, buckets, spectrum};
+use super::results::{Errors, Latency, RunResult, Second, StatementFigures, buckets, spectrum};
+use super::thread_loop::{Part, TICK};
 use super::workload::Workload;
 use anyhow::Result;
 use hdrhistogram::Histogram;
@@ -126,11 +126,11 @@ impl Collected {
     }
 
     /// The results of the run.
-    pub fn figures(&self, took: Duration, workload: &dyn Workload) -> Result<Figures> {
+    pub fn figures(&self, took: Duration, workload: &dyn Workload) -> Result<RunResult> {
         let seconds = took.as_secs_f64();
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let Some(total) = &self.total else {
-            return Ok(Figures { workload: workload.name(), seconds, ..Figures::default() });
+            return Ok(RunResult { workload: workload.name(), seconds, ..RunResult::default() });
         };
         let latency = total.latency()?;
         let errors = |(kind, fault): (&String, &Fault)| {
@@ -143,7 +143,7 @@ impl Collected {
             latency_us: Latency::of(histogram),
         };
         let answers = latency.len() + total.fault_count();
-        Ok(Figures {
+        Ok(RunResult {
             workload: workload.name(),
             operations: latency.len(),
             rows: total.rows,
@@ -158,7 +158,7 @@ impl Collected {
             series: self.series.clone(),
             histogram: buckets(&latency),
             spectrum: spectrum(&latency),
-            ..Figures::default()
+            ..RunResult::default()
         })
     }
 }

@@ -7,14 +7,14 @@
 
 use super::interface::Interface;
 use super::options::{InterfacesOptions, LoadOptions, Test};
-use super::results::{Figures, side_by_side, write_files};
-use super::run::{lanes, make_keyspace, measure, stopped};
-use super::scatter::Scatter;
+use super::permutation::Permutation;
+use super::results::{RunResult, side_by_side, write_files};
+use super::run::{connections, make_keyspace, measure, stopped};
 use super::workload::{Extent, Workload, Wrong};
 use super::{single_rows, statements};
-use crate::commands::client::{Answered, Caller};
+use crate::commands::client::{AnswerBody, BlockingClient};
 use crate::commands::numbers::grouped;
-use crate::commands::profile::Door;
+use crate::commands::profile::AdminClient;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()>
     let interfaces = interfaces(load, options)?;
     let mut first = load.clone();
     first.over = interfaces.iter().copied().find(|one| one.is_rpc()).or(interfaces.first().copied());
-    let mut caller = Caller::open(first.door()?)?;
+    let mut caller = BlockingClient::open(first.endpoint()?)?;
     make_keyspace(&mut caller, load)?;
     let (mut runs, mut faults) = (Vec::new(), 0);
     for test in &options.tests {
@@ -43,7 +43,7 @@ pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()>
             }
             settle(load, options)?;
         }
-        let mut of_test: Vec<Vec<Figures>> = vec![Vec::new(); interfaces.len()];
+        let mut of_test: Vec<Vec<RunResult>> = vec![Vec::new(); interfaces.len()];
         for _ in 0..options.runs {
             for (interface, figures) in interfaces.iter().zip(&mut of_test) {
                 let mut load = load.clone();
@@ -52,8 +52,8 @@ pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()>
                 stopped(&load)?;
             }
         }
-        let medians: Vec<Figures> = of_test.iter().filter_map(|figures| median(figures)).collect();
-        faults += of_test.iter().flatten().map(Figures::error_count).sum::<u64>();
+        let medians: Vec<RunResult> = of_test.iter().filter_map(|figures| median(figures)).collect();
+        faults += of_test.iter().flatten().map(RunResult::error_count).sum::<u64>();
         if !load.prints_json() {
             println!("{}", side_by_side(&title(*test, rows, options.runs), &medians));
             errors(&of_test);
@@ -104,14 +104,14 @@ fn title(test: Test, rows: u64, runs: u16) -> String {
     if runs > 1 { format!("{what}, the median of {runs} runs") } else { what }
 }
 
-fn make(caller: &mut Caller, keyspace: &str, test: Test) -> Result<()> {
+fn make(caller: &mut BlockingClient, keyspace: &str, test: Test) -> Result<()> {
     match test {
         Test::Count => statements::make_counters(caller, keyspace),
         _ => statements::make_table(caller, keyspace, test == Test::Indexed),
     }
 }
 
-fn empty(caller: &mut Caller, keyspace: &str, test: Test) -> Result<()> {
+fn empty(caller: &mut BlockingClient, keyspace: &str, test: Test) -> Result<()> {
     let table = match test {
         Test::Count => statements::counters(),
         Test::Insert | Test::Indexed => statements::table(test == Test::Indexed),
@@ -122,8 +122,8 @@ fn empty(caller: &mut Caller, keyspace: &str, test: Test) -> Result<()> {
 
 /// The workload of a test.
 fn workload(load: &LoadOptions, test: Test) -> Result<Box<dyn Workload>> {
-    let mut caller = Caller::open(load.door()?)?;
-    if let Caller::Rpc(client) = &mut caller {
+    let mut caller = BlockingClient::open(load.endpoint()?)?;
+    if let BlockingClient::Rpc(client) = &mut caller {
         client.use_keyspace(&load.keyspace)?;
     }
     Ok(match test {
@@ -138,7 +138,7 @@ fn workload(load: &LoadOptions, test: Test) -> Result<Box<dyn Workload>> {
 }
 
 /// Runs one test over one interface: a warm-up if requested, then every row once, or for the given duration.
-fn once(caller: &mut Caller, load: &LoadOptions, test: Test) -> Result<Figures> {
+fn once(caller: &mut BlockingClient, load: &LoadOptions, test: Test) -> Result<RunResult> {
     let workload = workload(load, test)?;
     if load.warmup > 0.0 {
         empty(caller, &load.keyspace, test)?;
@@ -150,11 +150,11 @@ fn once(caller: &mut Caller, load: &LoadOptions, test: Test) -> Result<Figures> 
             operations: None,
             ..load.clone()
         };
-        measure(&warm, lanes(&warm, &*workload)?, warm.duration, &*workload)?;
+        measure(&warm, connections(&warm, &*workload)?, warm.duration, &*workload)?;
     }
     empty(caller, &load.keyspace, test)?;
     let load = LoadOptions { warmup: 0.0, ..load.clone() };
-    measure(&load, lanes(&load, &*workload)?, load.duration, &*workload)
+    measure(&load, connections(&load, &*workload)?, load.duration, &*workload)
 }
 
 /// Writes the rows that will be read.
@@ -162,13 +162,13 @@ fn fill(load: &LoadOptions, rows: u64) -> Result<()> {
     let load =
         LoadOptions { rows, duration: None, operations: None, rate: None, warmup: 0.0, ..load.clone() };
     let workload = workload(&load, Test::Insert)?;
-    let figures = measure(&load, lanes(&load, &*workload)?, None, &*workload)?;
+    let figures = measure(&load, connections(&load, &*workload)?, None, &*workload)?;
     super::results::ended(&figures).context("while the rows to be read were written")
 }
 
 /// Flushes and compacts the rows that will be read, if the server's admin socket is reachable.
 fn settle(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
-    match Door::find(load.door()?.address(), options.server_data.as_deref())? {
+    match AdminClient::find(load.endpoint()?.address(), options.server_data.as_deref())? {
         Some(door) => {
             door.flush(&load.keyspace)?;
             door.compact(&load.keyspace)?;
@@ -182,13 +182,13 @@ fn settle(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
 }
 
 /// The run with the median rate.
-fn median(runs: &[Figures]) -> Option<Figures> {
-    let mut order: Vec<&Figures> = runs.iter().collect();
+fn median(runs: &[RunResult]) -> Option<RunResult> {
+    let mut order: Vec<&RunResult> = runs.iter().collect();
     order.sort_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s));
     order.get((order.len().max(1) - 1) / 2).copied().cloned()
 }
 
-fn errors(of_test: &[Vec<Figures>]) {
+fn errors(of_test: &[Vec<RunResult>]) {
     for run in of_test.iter().flatten() {
         for (kind, errors) in &run.errors {
             println!("  {}: {} times {kind}, first: {}", run.interface.title(), errors.count, errors.first);
@@ -200,18 +200,18 @@ fn errors(of_test: &[Vec<Figures>]) {
 struct EachRow<W> {
     of: W,
     rows: u64,
-    order: Scatter,
+    order: Permutation,
 }
 
 impl<W: Workload> EachRow<W> {
     fn new(of: W, rows: u64) -> EachRow<W> {
-        EachRow { of, rows, order: Scatter::new(rows) }
+        EachRow { of, rows, order: Permutation::new(rows) }
     }
 
     /// Workloads derive the row of an operation from its leading bits: `below(operation, rows)`. This is the least
     /// operation that gives `row`.
     fn operation(&self, row: u64) -> u64 {
-        let row = u128::from(self.order.place(row));
+        let row = u128::from(self.order.image(row));
         u64::try_from((row << 64).div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
     }
 }
@@ -229,7 +229,7 @@ impl<W: Workload> Workload for EachRow<W> {
         self.of.put(self.operation(row), stream, out);
     }
 
-    fn check(&self, row: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, row: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         self.of.check(self.operation(row), answer)
     }
 }
@@ -253,7 +253,7 @@ mod tests {
 
         fn put(&self, _operation: u64, _stream: i16, _out: &mut Vec<u8>) {}
 
-        fn check(&self, _operation: u64, _answer: &Answered<'_>) -> Result<u64, Wrong> {
+        fn check(&self, _operation: u64, _answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
             Ok(0)
         }
     }
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_median_run_is_shown() {
-        let run = |ops_per_s| Figures { ops_per_s, ..Figures::default() };
+        let run = |ops_per_s| RunResult { ops_per_s, ..RunResult::default() };
         let median = |rates: &[f64]| {
             super::median(&rates.iter().copied().map(run).collect::<Vec<_>>()).map(|run| run.ops_per_s)
         };

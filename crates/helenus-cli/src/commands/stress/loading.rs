@@ -2,10 +2,10 @@
 
 use super::interrupt::Interrupt;
 use super::options::{LoadOptions, Order};
-use super::run::{lanes, measure};
+use super::run::{connections, measure};
 use super::wide_rows::Load;
 use super::workload::{Extent, Workload, Wrong};
-use crate::commands::client::{Answered, Caller, DoorAt};
+use crate::commands::client::{AnswerBody, BlockingClient, Endpoint};
 use anyhow::{Result, ensure};
 
 /// Number of rows in a batch, as in the published results of `stress load`.
@@ -17,7 +17,7 @@ const CONNECTIONS: u16 = 4;
 /// A partition to load. Its table must exist.
 #[derive(Clone, Copy, Debug)]
 pub struct WideLoad<'a> {
-    pub door: DoorAt<'a>,
+    pub endpoint: Endpoint<'a>,
     pub keyspace: &'a str,
     pub order: Order,
     /// Number of rows.
@@ -29,12 +29,12 @@ pub struct WideLoad<'a> {
 /// # Errors
 /// The server cannot be reached or refuses a batch.
 pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
-    let (rpc, protocol) = match load.door {
-        DoorAt::Cql(_, version) => (None, version.number()),
-        DoorAt::Rpc(address) => (Some(address.to_owned()), 0),
+    let (rpc, protocol) = match load.endpoint {
+        Endpoint::Cql(_, version) => (None, version.number()),
+        Endpoint::Rpc(address) => (Some(address.to_owned()), 0),
     };
     let options = LoadOptions {
-        host: load.door.address().to_owned(),
+        host: load.endpoint.address().to_owned(),
         rpc,
         over: None,
         keyspace: load.keyspace.to_owned(),
@@ -55,10 +55,10 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
         quiet: true,
         interrupt: Interrupt::default(),
     };
-    let mut caller = Caller::open(load.door)?;
+    let mut caller = BlockingClient::open(load.endpoint)?;
     let workload = Told { load: Load::prepare(&mut caller, &options, load.order, BATCH)?, told };
     drop(caller);
-    let lanes = lanes(&options, &workload)?;
+    let lanes = connections(&options, &workload)?;
     let figures = measure(&options, lanes, None, &workload)?;
     if let Some((kind, fault)) = figures.errors.first_key_value() {
         anyhow::bail!("{} batches were refused, {kind}: {}", figures.error_count(), fault.first);
@@ -87,7 +87,7 @@ impl Workload for Told<'_> {
         self.load.put(operation, stream, out);
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         let rows = self.load.check(operation, answer)?;
         (self.told)(rows);
         Ok(rows)

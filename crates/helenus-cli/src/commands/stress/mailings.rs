@@ -9,12 +9,12 @@
 
 use super::interface::Interface;
 use super::options::{LoadOptions, MailingsOptions, Part};
-use super::results::{Figures, ended, table, write_files};
-use super::run::{lanes, make_keyspace, measure};
-use super::scatter::Scatter;
+use super::permutation::Permutation;
+use super::results::{RunResult, ended, table, write_files};
+use super::run::{connections, make_keyspace, measure};
 use super::workload::{Extent, Workload, Wrong, check_cell, check_columns, check_rows, check_void};
-use crate::commands::client::{Answered, Caller, Template, calls, column};
-use crate::commands::profile::Door;
+use crate::commands::client::{AnswerBody, BlockingClient, Template, calls, column};
+use crate::commands::profile::AdminClient;
 use anyhow::{Result, ensure};
 use helenus_wire::thrift::Type;
 use serde_json::json;
@@ -43,7 +43,7 @@ struct Users {
     nobody: u64,
     /// Number of users with both mails.
     both: u64,
-    order: Scatter,
+    order: Permutation,
 }
 
 impl Users {
@@ -53,12 +53,12 @@ impl Users {
         let both = options.second_day.unwrap_or(share((TEXT_SECOND_DAY, TEXT_USERS)));
         let nobody = share(TEXT_NOBODY).min(count - 1);
         ensure!(both + nobody <= count, "--second-day: at most {} of {count} users", count - nobody);
-        Ok(Users { count, nobody, both, order: Scatter::new(count) })
+        Ok(Users { count, nobody, both, order: Permutation::new(count) })
     }
 
     /// The number of mails of a user.
     fn mails(&self, user: u64) -> u64 {
-        match self.order.place(user) {
+        match self.order.image(user) {
             place if place < self.nobody => 0,
             place if place < self.nobody + self.both => 2,
             _ => 1,
@@ -118,12 +118,12 @@ struct Work {
 }
 
 impl Work {
-    fn prepare(caller: &mut Caller, keyspace: &str, (job, users): (Job, Users)) -> Result<Work> {
+    fn prepare(caller: &mut BlockingClient, keyspace: &str, (job, users): (Job, Users)) -> Result<Work> {
         let (template, digits): (Template, &'static [(usize, usize)]) = match (job, &*caller) {
-            (Job::Mail(day), Caller::Cql(_)) => {
+            (Job::Mail(day), BlockingClient::Cql(_)) => {
                 (cql_mail(caller, keyspace, day)?, &[(0, 4), (1, 4), (2, 4), (3, 0), (4, 4)])
             }
-            (Job::Mail(day), Caller::Rpc(_)) => (rpc_mail(day)?, &[(0, 4), (2, 4), (5, 0)]),
+            (Job::Mail(day), BlockingClient::Rpc(_)) => (rpc_mail(day)?, &[(0, 4), (2, 4), (5, 0)]),
             _ => (read(caller, keyspace, job)?, &[(0, BEFORE_DIGITS)]),
         };
         let has = |user: &u64| job.has(users.mails(*user));
@@ -155,8 +155,8 @@ fn digits(user: u64) -> [u8; DIGITS] {
     digits
 }
 
-fn cql_mail(caller: &mut Caller, keyspace: &str, day: usize) -> Result<Template> {
-    let Caller::Cql(session) = caller else { anyhow::bail!("statements over CQL alone") };
+fn cql_mail(caller: &mut BlockingClient, keyspace: &str, day: usize) -> Result<Template> {
+    let BlockingClient::Cql(session) = caller else { anyhow::bail!("statements over CQL alone") };
     let mut insert = |column: &str| {
         session.prepare(&format!(
             "INSERT INTO {keyspace}.\"{FAMILY}\" (key, column1, value) VALUES (?, '{column}', ?)"
@@ -183,11 +183,11 @@ fn rpc_mail(day: usize) -> Result<Template> {
     calls::write_columns(FAMILY, key.as_bytes(), &columns)
 }
 
-fn read(caller: &mut Caller, keyspace: &str, job: Job) -> Result<Template> {
+fn read(caller: &mut BlockingClient, keyspace: &str, job: Job) -> Result<Template> {
     let key = key(0);
     let key = key.as_bytes();
     match (caller, job) {
-        (Caller::Cql(session), job) => {
+        (BlockingClient::Cql(session), job) => {
             let (columns, which) = match job {
                 Job::Slice => ("column1, value", format!("column1 >= '{FROM}' AND column1 <= '{TO}'")),
                 _ => ("value", "column1 = 'email'".to_owned()),
@@ -196,10 +196,10 @@ fn read(caller: &mut Caller, keyspace: &str, job: Job) -> Result<Template> {
             let statement = session.prepare(&query)?;
             Template::execute(session.version(), &statement, &[key], true)
         }
-        (Caller::Rpc(_), Job::Slice) => {
+        (BlockingClient::Rpc(_), Job::Slice) => {
             calls::get_slice(FAMILY, key, calls::range(FROM.as_bytes(), TO.as_bytes(), false, 100))
         }
-        (Caller::Rpc(_), _) => calls::get(FAMILY, key, b"email"),
+        (BlockingClient::Rpc(_), _) => calls::get(FAMILY, key, b"email"),
     }
 }
 
@@ -220,13 +220,13 @@ impl Workload for Work {
         }
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         let user = self.user(operation);
         match self.job {
             Job::Mail(_) => check_void(answer).map(|()| 1),
             Job::Email => {
                 let expected = key(user);
-                let found = if let Answered::Value(Type::Struct, reader) = answer {
+                let found = if let AnswerBody::Value(Type::Struct, reader) = answer {
                     column(&mut reader.clone())?.value
                 } else {
                     let row = check_rows(answer, 1)?.iter().next().and_then(Result::ok).ok_or(Wrong::Cut)?;
@@ -259,7 +259,7 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
     let users = Users::new(options)?;
     load.ensure_known("mailings", &[Interface::Prepared, Interface::Rpc])?;
     let mut all = Vec::new();
-    let mut caller = Caller::open(load.door()?)?;
+    let mut caller = BlockingClient::open(load.endpoint()?)?;
     if options.parts.contains(&Part::Load) {
         make_keyspace(&mut caller, load)?;
         caller.run(&format!(
@@ -292,7 +292,7 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
         };
         for job in jobs {
             let work = Work::prepare(&mut caller, &load.keyspace, (*job, users))?;
-            let figures = measure(load, lanes(load, &work)?, None, &work)?;
+            let figures = measure(load, connections(load, &work)?, None, &work)?;
             told[job.key()] = tell(load, &figures, (*job == Job::Slice).then(|| work.matches()))?;
             ended(&figures)?;
             all.push(figures);
@@ -301,7 +301,7 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
     write_files(load, &told, &all)
 }
 
-fn tell(load: &LoadOptions, figures: &Figures, matches: Option<[u64; 3]>) -> Result<serde_json::Value> {
+fn tell(load: &LoadOptions, figures: &RunResult, matches: Option<[u64; 3]>) -> Result<serde_json::Value> {
     let mut told = serde_json::to_value(figures)?;
     if !load.prints_json() || figures.error_count() > 0 {
         println!("{}", table(figures));
@@ -317,7 +317,7 @@ fn tell(load: &LoadOptions, figures: &Figures, matches: Option<[u64; 3]>) -> Res
 
 /// Flushes and compacts, if the server's admin socket is reachable.
 fn settle(load: &LoadOptions, options: &MailingsOptions) -> Result<serde_json::Value> {
-    let found = Door::find(load.door()?.address(), options.server_data.as_deref())?;
+    let found = AdminClient::find(load.endpoint()?.address(), options.server_data.as_deref())?;
     let Some(door) = found else {
         eprintln!(
             "NOT FLUSHED AND NOT COMPACTED: this server cannot be told to from here. A Helenus on this machine can, with \

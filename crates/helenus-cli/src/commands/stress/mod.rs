@@ -6,30 +6,30 @@
 //! servers in turn.
 //!
 //! A `workload` makes requests and checks answers. A `lane` is a connection with its requests in flight, whose send
-//! times `schedule` determines. `drive` is the loop of a thread over its lanes; each second it hands its counts
+//! times `schedule` determines. `drive` is the loop of a thread over its connections; each second it hands its counts
 //! (`measure`) to `collect`, which updates `live` and makes `results`. `interfaces` runs four tests over every
 //! interface. `custom` runs the statements of a user's file.
 
 mod collect;
+mod connection;
 pub(in crate::commands) mod content;
 mod cost;
 mod custom;
-mod drive;
 mod interface;
 mod interfaces;
 mod interrupt;
-mod lane;
 mod live;
 mod loading;
 mod mailings;
 mod measure;
 mod options;
+mod permutation;
 mod results;
 mod run;
-mod scatter;
 mod schedule;
 mod single_rows;
 mod statements;
+mod thread_loop;
 mod wide_rows;
 mod workload;
 

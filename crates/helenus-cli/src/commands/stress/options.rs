@@ -2,7 +2,7 @@
 
 use super::interface::Interface;
 use super::interrupt::Interrupt;
-use crate::commands::client::DoorAt;
+use crate::commands::client::Endpoint;
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use helenus_wire::native::Version;
@@ -114,11 +114,11 @@ impl LoadOptions {
     }
 
     /// The address and protocol of the loaded server.
-    pub fn door(&self) -> Result<DoorAt<'_>> {
+    pub fn endpoint(&self) -> Result<Endpoint<'_>> {
         if self.interface().is_rpc() {
-            return Ok(DoorAt::Rpc(self.rpc.as_deref().unwrap_or(RPC)));
+            return Ok(Endpoint::Rpc(self.rpc.as_deref().unwrap_or(RPC)));
         }
-        Ok(DoorAt::Cql(&self.host, Version::from_number(self.protocol, false)?))
+        Ok(Endpoint::Cql(&self.host, Version::from_number(self.protocol, false)?))
     }
 
     /// Refuses an interface that a workload does not support.

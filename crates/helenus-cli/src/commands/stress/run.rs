@@ -1,20 +1,20 @@
 //! Runs a workload from its options to its results: tables, statements, connections, threads.
 
 use super::collect::Collected;
+use super::connection::StressConnection;
 use super::cost::{ServerUse, wake_on_time};
-use super::drive::{Driven, Plan, drive};
 use super::interface::Interface;
-use super::lane::Lane;
 use super::live::{Goal, Live};
 use super::measure::Tally;
 use super::options::{Kind, LoadOptions, StressOptions};
 use super::results::{
-    ClientUse, FORMAT, Figures, Paced, Results, ServerFigures, compare, ended, table, write_files,
+    ClientUse, FORMAT, Paced, Results, RunResult, ServerFigures, compare, ended, table, write_files,
 };
 use super::schedule::Schedule;
+use super::thread_loop::{Plan, ThreadTotals, drive};
 use super::workload::{Extent, Operations, Workload};
 use super::{custom, interfaces, mailings, single_rows, statements, wide_rows};
-use crate::commands::client::{Caller, Line};
+use crate::commands::client::{BlockingClient, PipelinedConnection};
 use crate::commands::machine::machine;
 use anyhow::{Context, Result, bail, ensure};
 use std::sync::mpsc::sync_channel;
@@ -53,13 +53,13 @@ pub fn run(options: &StressOptions) -> Result<()> {
         file = Some(read);
     }
     check(&options.kind, load)?;
-    let mut caller = Caller::open(load.door()?)?;
+    let mut caller = BlockingClient::open(load.endpoint()?)?;
     let workload: Box<dyn Workload> = match &file {
         Some(file) => file.prepare(&mut caller, load)?,
         None => prepare(&mut caller, &options.kind, load)?,
     };
     drop(caller);
-    let lanes = lanes(load, &*workload)?;
+    let lanes = connections(load, &*workload)?;
     let is_endless = matches!(workload.extent(), Extent::Any) || file.is_some();
     let seconds = match load.duration {
         None if is_endless && load.operations.is_none() => Some(READ_SECONDS),
@@ -92,7 +92,7 @@ fn check(kind: &Kind, load: &LoadOptions) -> Result<()> {
 }
 
 /// Creates the tables that the workload needs, and the workload.
-fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<dyn Workload>> {
+fn prepare(caller: &mut BlockingClient, kind: &Kind, load: &LoadOptions) -> Result<Box<dyn Workload>> {
     let keyspace = &load.keyspace;
     if matches!(kind, Kind::Insert { .. } | Kind::Count { .. } | Kind::Load { .. }) {
         make_keyspace(caller, load)?;
@@ -127,7 +127,7 @@ fn prepare(caller: &mut Caller, kind: &Kind, load: &LoadOptions) -> Result<Box<d
 }
 
 /// Creates the keyspace if it does not exist; drops it first if that is requested.
-pub(super) fn make_keyspace(caller: &mut Caller, load: &LoadOptions) -> Result<()> {
+pub(super) fn make_keyspace(caller: &mut BlockingClient, load: &LoadOptions) -> Result<()> {
     let keyspace = &load.keyspace;
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     ensure!(is_name(keyspace), "--keyspace: small letters, digits and underscores only");
@@ -141,8 +141,11 @@ pub(super) fn make_keyspace(caller: &mut Caller, load: &LoadOptions) -> Result<(
 }
 
 /// The connections, with the requests in flight distributed over them.
-pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Result<Vec<Lane<'w>>> {
-    let door = load.door()?;
+pub(super) fn connections<'w>(
+    load: &LoadOptions,
+    workload: &'w dyn Workload,
+) -> Result<Vec<StressConnection<'w>>> {
+    let door = load.endpoint()?;
     let in_flight = load.in_flight;
     let count = u32::from(load.connections).min(in_flight);
     let again = load.duration.is_some() && load.operations.is_none();
@@ -151,11 +154,11 @@ pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Resul
         .map(|number| {
             let streams =
                 i16::try_from(share(number)).ok().context("at most 32,767 in flight a connection")?;
-            let line = Line::open(door, &load.keyspace)?;
+            let line = PipelinedConnection::open(door, &load.keyspace)?;
             let place = (u64::from(number), u64::from(count));
             let operations = Operations::share(workload.extent(), place, again, load.operations);
             let schedule = load.rate.map(|rate| Schedule::new(rate, place.0, place.1));
-            Ok(Lane::new(line, workload, operations, streams, schedule))
+            Ok(StressConnection::new(line, workload, operations, streams, schedule))
         })
         .collect()
 }
@@ -163,13 +166,13 @@ pub(super) fn lanes<'w>(load: &LoadOptions, workload: &'w dyn Workload) -> Resul
 /// Runs the threads and sums up their counts.
 pub(super) fn measure(
     load: &LoadOptions,
-    mut lanes: Vec<Lane<'_>>,
+    mut lanes: Vec<StressConnection<'_>>,
     seconds: Option<f64>,
     workload: &dyn Workload,
-) -> Result<Figures> {
+) -> Result<RunResult> {
     let connections = lanes.len();
     let threads = usize::from(load.threads).min(connections);
-    let mut parts: Vec<Vec<Lane<'_>>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut parts: Vec<Vec<StressConnection<'_>>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, lane) in lanes.drain(..).enumerate() {
         if let Some(part) = parts.get_mut(number % threads) {
             part.push(lane);
@@ -190,7 +193,7 @@ pub(super) fn measure(
         "{} over {} on {}: {connections} connections, {} in flight",
         workload.name(),
         load.interface().title(),
-        load.door()?.address(),
+        load.endpoint()?.address(),
         load.in_flight
     );
     let live = Live::begin(&what, goal(load, workload, seconds), measure_from, load.shows_progress());
@@ -205,7 +208,7 @@ pub(super) fn measure(
             .collect();
         drop(told);
         let collected = Collected::of(&heard, live, threads, load.server_pid);
-        let driven: Result<Vec<Driven>> = running
+        let driven: Result<Vec<ThreadTotals>> = running
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread of stress has ended early")))
             .collect();
@@ -242,12 +245,12 @@ fn goal(load: &LoadOptions, workload: &dyn Workload, seconds: Option<Duration>) 
 }
 
 /// Fills in the results that the options determine.
-fn describe(load: &LoadOptions, figures: &mut Figures) -> Result<()> {
+fn describe(load: &LoadOptions, figures: &mut RunResult) -> Result<()> {
     figures.format = FORMAT.into();
     figures.program = env!("CARGO_PKG_VERSION").into();
     figures.label.clone_from(&load.label);
     figures.machine = machine();
-    load.door()?.address().clone_into(&mut figures.host);
+    load.endpoint()?.address().clone_into(&mut figures.host);
     figures.interface = load.interface();
     figures.protocol =
         if figures.interface.is_rpc() { "RPC".into() } else { format!("protocol v{}", load.protocol) };
@@ -256,7 +259,7 @@ fn describe(load: &LoadOptions, figures: &mut Figures) -> Result<()> {
 }
 
 /// Fills in the CPU time and memory of client and server.
-fn use_of(driven: &[Driven], server: Option<(ServerUse, ServerUse)>, figures: &mut Figures) {
+fn use_of(driven: &[ThreadTotals], server: Option<(ServerUse, ServerUse)>, figures: &mut RunResult) {
     // Incorrect answers cost as much as correct ones.
     let answers = figures.operations + figures.error_count();
     let per_op = |cpu_s: f64| if answers == 0 { 0.0 } else { cpu_s * 1e6 / answers as f64 };

@@ -6,7 +6,7 @@ use super::interface::Interface;
 use super::options::LoadOptions;
 use super::statements::{self, INDEXED, NAMES, counters, table};
 use super::workload::{Extent, Workload, Wrong, check_cell, check_columns, check_rows, check_void};
-use crate::commands::client::{Answered, Caller, Copy, Template, calls};
+use crate::commands::client::{AnswerBody, BlockingClient, Copy, Template, calls};
 use anyhow::Result;
 use helenus_wire::thrift::{CqlResult, Field, Type};
 
@@ -76,7 +76,7 @@ impl Insert {
     /// `as_update` uses UPDATE in place of INSERT, as the old benchmark did. RPC does not distinguish them, and CQL 2
     /// always uses UPDATE.
     pub fn prepare(
-        caller: &mut Caller,
+        caller: &mut BlockingClient,
         load: &LoadOptions,
         indexed: bool,
         as_update: bool,
@@ -84,30 +84,30 @@ impl Insert {
         let (keyspace, table) = (&load.keyspace, table(indexed));
         let (key, value): (&[u8], &[u8]) = (&[0; KEY], &[0; VALUE]);
         let request = match (caller, load.interface()) {
-            (Caller::Cql(session), Interface::Prepared) if as_update => {
+            (BlockingClient::Cql(session), Interface::Prepared) if as_update => {
                 let statement = session.prepare(&statements::update(keyspace, table))?;
                 let values = [value, value, value, value, value, key];
                 let template = Template::execute(session.version(), &statement, &values, false)?;
                 Request::prepared(template).key_after(COLUMNS)
             }
-            (Caller::Cql(session), Interface::Prepared) => {
+            (BlockingClient::Cql(session), Interface::Prepared) => {
                 let statement = session.prepare(&statements::insert(keyspace, table))?;
                 let values = [key, value, value, value, value, value];
                 Request::prepared(Template::execute(session.version(), &statement, &values, false)?)
             }
-            (Caller::Cql(session), _) if as_update => {
+            (BlockingClient::Cql(session), _) if as_update => {
                 let text = statements::update_text(keyspace, table);
                 Request::text(Template::query(session.version(), &text)?).key_after(COLUMNS)
             }
-            (Caller::Cql(session), _) => {
+            (BlockingClient::Cql(session), _) => {
                 let text = statements::insert_text(keyspace, table);
                 Request::text(Template::query(session.version(), &text)?)
             }
-            (Caller::Rpc(_), Interface::Cql2) => {
+            (BlockingClient::Rpc(_), Interface::Cql2) => {
                 let template = calls::execute_first(&statements::first_update(table))?;
                 Request::text(template).key_after(COLUMNS)
             }
-            (Caller::Rpc(_), _) => {
+            (BlockingClient::Rpc(_), _) => {
                 let columns = NAMES.map(|name| (name.as_bytes(), value));
                 Request::call(calls::write_columns(table, key, &columns)?)
             }
@@ -134,27 +134,27 @@ impl Workload for Insert {
         }
     }
 
-    fn check(&self, _operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, _operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         check_void(answer).map(|()| 1)
     }
 }
 
 impl Read {
-    pub fn prepare(caller: &mut Caller, load: &LoadOptions) -> Result<Read> {
+    pub fn prepare(caller: &mut BlockingClient, load: &LoadOptions) -> Result<Read> {
         let (keyspace, table, key) = (&load.keyspace, table(false), &[0; KEY]);
         let request = match (caller, load.interface()) {
-            (Caller::Cql(session), Interface::Prepared) => {
+            (BlockingClient::Cql(session), Interface::Prepared) => {
                 let statement = session.prepare(&statements::select(keyspace, table))?;
                 Request::prepared(Template::execute(session.version(), &statement, &[key], true)?)
             }
-            (Caller::Cql(session), _) => {
+            (BlockingClient::Cql(session), _) => {
                 let text = statements::select_text(keyspace, table);
                 Request::text(Template::query(session.version(), &text)?)
             }
-            (Caller::Rpc(_), Interface::Cql2) => {
+            (BlockingClient::Rpc(_), Interface::Cql2) => {
                 Request::text(calls::execute_first(&statements::first_select(table))?)
             }
-            (Caller::Rpc(_), _) => {
+            (BlockingClient::Rpc(_), _) => {
                 let all = calls::range(b"", b"", false, COLUMNS as i32);
                 Request::call(calls::get_slice(table, key, all)?)
             }
@@ -181,14 +181,14 @@ impl Workload for Read {
         request.set(&mut request.template.put(stream, out), request.key, &key(self.row(operation)));
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         check_values(answer, self.row(operation))
     }
 }
 
 /// Checks that the answer is one row with the values of row `row`.
-fn check_values(answer: &Answered<'_>, row: u64) -> Result<u64, Wrong> {
-    if let Answered::Value(Type::Struct, reader) = answer {
+fn check_values(answer: &AnswerBody<'_>, row: u64) -> Result<u64, Wrong> {
+    if let AnswerBody::Value(Type::Struct, reader) = answer {
         let result = CqlResult::read(&mut reader.clone())?;
         let rows = result.rows.unwrap_or_default();
         let [only] = &rows[..] else { return Err(Wrong::Count { expected: 1, found: rows.len() as u64 }) };
@@ -203,7 +203,7 @@ fn check_values(answer: &Answered<'_>, row: u64) -> Result<u64, Wrong> {
         }
         return Ok(1);
     }
-    if let Answered::Value(..) = answer {
+    if let AnswerBody::Value(..) = answer {
         return check_columns(answer, COLUMNS as u64, |at, found| {
             let column = at as usize;
             let name = NAMES.get(column).copied().unwrap_or_default();
@@ -224,8 +224,8 @@ fn check_values(answer: &Answered<'_>, row: u64) -> Result<u64, Wrong> {
 
 /// Converts an answer to get_indexed_slices with a single row into the answer that has that row's columns. Returns any
 /// other answer as it is.
-fn only_row<'a>(answer: &Answered<'a>) -> Result<Answered<'a>, Wrong> {
-    let Answered::Value(Type::List, reader) = answer else { return Ok(answer.clone()) };
+fn only_row<'a>(answer: &AnswerBody<'a>) -> Result<AnswerBody<'a>, Wrong> {
+    let AnswerBody::Value(Type::List, reader) = answer else { return Ok(answer.clone()) };
     let mut reader = reader.clone();
     let (_, found) = reader.list()?;
     if found != 1 {
@@ -233,7 +233,7 @@ fn only_row<'a>(answer: &Answered<'a>) -> Result<Answered<'a>, Wrong> {
     }
     while let Some((ty, number)) = reader.field()? {
         if (ty, number) == (Type::List, 2) {
-            return Ok(Answered::Value(ty, reader));
+            return Ok(AnswerBody::Value(ty, reader));
         }
         reader.skip(ty)?;
     }
@@ -241,21 +241,21 @@ fn only_row<'a>(answer: &Answered<'a>) -> Result<Answered<'a>, Wrong> {
 }
 
 impl Find {
-    pub fn prepare(caller: &mut Caller, load: &LoadOptions) -> Result<Find> {
+    pub fn prepare(caller: &mut BlockingClient, load: &LoadOptions) -> Result<Find> {
         let (keyspace, table, value) = (&load.keyspace, table(true), &[0; VALUE]);
         let request = match (caller, load.interface()) {
-            (Caller::Cql(session), Interface::Prepared) => {
+            (BlockingClient::Cql(session), Interface::Prepared) => {
                 let statement = session.prepare(&statements::find(keyspace, table))?;
                 Request::prepared(Template::execute(session.version(), &statement, &[value], true)?)
             }
-            (Caller::Cql(session), _) => {
+            (BlockingClient::Cql(session), _) => {
                 let text = statements::find_text(keyspace, table);
                 Request::text(Template::query(session.version(), &text)?)
             }
-            (Caller::Rpc(_), Interface::Cql2) => {
+            (BlockingClient::Rpc(_), Interface::Cql2) => {
                 Request::text(calls::execute_first(&statements::first_find(table))?)
             }
-            (Caller::Rpc(_), _) => {
+            (BlockingClient::Rpc(_), _) => {
                 let name = NAMES.get(INDEXED).copied().unwrap_or_default();
                 Request::call(calls::find(table, name.as_bytes(), value, 100)?)
             }
@@ -278,34 +278,39 @@ impl Workload for Find {
         request.set(&mut request.template.put(stream, out), 0, &value(row, INDEXED));
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         check_values(&only_row(answer)?, below(operation, self.rows))
     }
 }
 
 impl Count {
     /// `single`: one counter for each request.
-    pub fn prepare(caller: &mut Caller, load: &LoadOptions, single: bool) -> Result<Count> {
+    pub fn prepare(caller: &mut BlockingClient, load: &LoadOptions, single: bool) -> Result<Count> {
         let each = if single { NAMES.iter().map(std::slice::from_ref).collect() } else { vec![&NAMES[..]] };
         let requests = each.into_iter().map(|names| Count::request(caller, load, names, single));
         Ok(Count { requests: requests.collect::<Result<_>>()?, rows: load.rows })
     }
 
-    fn request(caller: &mut Caller, load: &LoadOptions, names: &[&str], single: bool) -> Result<Request> {
+    fn request(
+        caller: &mut BlockingClient,
+        load: &LoadOptions,
+        names: &[&str],
+        single: bool,
+    ) -> Result<Request> {
         let (keyspace, table, key) = (&load.keyspace, counters(), &[0; KEY]);
         Ok(match (caller, load.interface()) {
-            (Caller::Cql(session), Interface::Prepared) => {
+            (BlockingClient::Cql(session), Interface::Prepared) => {
                 let statement = session.prepare(&statements::count(keyspace, names))?;
                 Request::prepared(Template::execute(session.version(), &statement, &[key], false)?)
             }
-            (Caller::Cql(session), _) => {
+            (BlockingClient::Cql(session), _) => {
                 let text = statements::count_text(keyspace, names);
                 Request::text(Template::query(session.version(), &text)?)
             }
-            (Caller::Rpc(_), Interface::Cql2) => {
+            (BlockingClient::Rpc(_), Interface::Cql2) => {
                 Request::text(calls::execute_first(&statements::first_count(names))?)
             }
-            (Caller::Rpc(_), _) => {
+            (BlockingClient::Rpc(_), _) => {
                 let columns: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
                 Request::call(match columns[..] {
                     [name] if single => calls::add(table, key, name)?,
@@ -332,7 +337,7 @@ impl Workload for Count {
         }
     }
 
-    fn check(&self, _operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, _operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         check_void(answer).map(|()| 1)
     }
 }

@@ -2,7 +2,7 @@
 //! 2, which writes quoted texts where CQL 3 writes `0x`.
 
 use super::content::{COLUMNS, KEY, VALUE};
-use crate::commands::client::{Caller, Text};
+use crate::commands::client::{BlockingClient, Text};
 use anyhow::Result;
 use std::fmt::Display;
 
@@ -22,14 +22,14 @@ pub(super) fn counters() -> &'static str {
 }
 
 /// Creates a table if it does not exist.
-fn make(caller: &mut Caller, name: impl Display, ty: &str) -> Result<()> {
+fn make(caller: &mut BlockingClient, name: impl Display, ty: &str) -> Result<()> {
     let storage = if caller.sees_compact_tables_alone() { " WITH COMPACT STORAGE" } else { "" };
     let columns = each(", ", |name| format!("\"{name}\" {ty}"));
     caller.run(&format!("CREATE TABLE IF NOT EXISTS {name} (key blob PRIMARY KEY, {columns}){storage}"))
 }
 
 /// Creates the table if it does not exist, with an index on `C1` if requested.
-pub(super) fn make_table(caller: &mut Caller, keyspace: &str, indexed: bool) -> Result<()> {
+pub(super) fn make_table(caller: &mut BlockingClient, keyspace: &str, indexed: bool) -> Result<()> {
     let table = table(indexed);
     make(caller, format_args!("{keyspace}.{table}"), "blob")?;
     if indexed {
@@ -40,7 +40,7 @@ pub(super) fn make_table(caller: &mut Caller, keyspace: &str, indexed: bool) -> 
 }
 
 /// Creates the table of counters if it does not exist.
-pub(super) fn make_counters(caller: &mut Caller, keyspace: &str) -> Result<()> {
+pub(super) fn make_counters(caller: &mut BlockingClient, keyspace: &str) -> Result<()> {
     make(caller, format_args!("{keyspace}.{}", counters()), "counter")
 }
 

@@ -3,7 +3,7 @@
 use super::content::{NAME, WIDE_VALUE, below, mix, name, wide_value};
 use super::options::{LoadOptions, Order, Start};
 use super::workload::{Extent, Workload, Wrong, check_cell, check_columns, check_void};
-use crate::commands::client::{Answered, Caller, Template, calls};
+use crate::commands::client::{AnswerBody, BlockingClient, Template, calls};
 use anyhow::{Result, ensure};
 use helenus_wire::thrift::SlicePredicate;
 
@@ -18,7 +18,7 @@ struct Partition {
 }
 
 /// Creates both tables if they do not exist.
-pub(super) fn make_tables(caller: &mut Caller, keyspace: &str) -> Result<()> {
+pub(super) fn make_tables(caller: &mut BlockingClient, keyspace: &str) -> Result<()> {
     let is_compact = caller.sees_compact_tables_alone();
     for order in [Order::Asc, Order::Desc] {
         caller.run(&create_table(keyspace, order, is_compact))?;
@@ -62,7 +62,12 @@ impl Partition {
     }
 
     /// Checks that the answer has `expected` rows: the rows with the numbers that `number` returns, in this order.
-    fn check(&self, answer: &Answered<'_>, expected: u64, number: impl Fn(u64) -> u64) -> Result<u64, Wrong> {
+    fn check(
+        &self,
+        answer: &AnswerBody<'_>,
+        expected: u64,
+        number: impl Fn(u64) -> u64,
+    ) -> Result<u64, Wrong> {
         check_columns(answer, expected, |at, found| {
             let row = number(at);
             check_cell((at, 0), found.name, &name(row))?;
@@ -81,12 +86,17 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub fn prepare(caller: &mut Caller, load: &LoadOptions, order: Order, batch: u16) -> Result<Load> {
+    pub fn prepare(
+        caller: &mut BlockingClient,
+        load: &LoadOptions,
+        order: Order,
+        batch: u16,
+    ) -> Result<Load> {
         let partition = Partition::new(order, load, u64::from(batch))?;
         let table = order.table();
         let (key, name, value) = (partition.key(), [b'0'; NAME], [b'0'; WIDE_VALUE]);
         let template: Box<dyn Fn(u64) -> Result<Template>> = match caller {
-            Caller::Cql(session) => {
+            BlockingClient::Cql(session) => {
                 let query =
                     format!("INSERT INTO {}.{table} (key, name, value) VALUES (?, ?, ?)", load.keyspace);
                 let (statement, version) = (session.prepare(&query)?, session.version());
@@ -94,7 +104,7 @@ impl Load {
                     Template::batch(version, &statement, &[&key, &name, &value], rows as usize)
                 })
             }
-            Caller::Rpc(_) => Box::new(move |rows| {
+            BlockingClient::Rpc(_) => Box::new(move |rows| {
                 calls::write_columns(table, &key, &vec![(&name[..], &value[..]); rows as usize])
             }),
         };
@@ -131,7 +141,7 @@ impl Workload for Load {
         }
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         let rows = self.rows(operation);
         check_void(answer).map(|()| rows.end - rows.start)
     }
@@ -156,7 +166,7 @@ pub(super) struct SliceShape {
 
 impl Slice {
     pub fn prepare(
-        caller: &mut Caller,
+        caller: &mut BlockingClient,
         load: &LoadOptions,
         order: Order,
         shape: SliceShape,
@@ -166,7 +176,7 @@ impl Slice {
         let (keyspace, table) = (&load.keyspace, order.table());
         let (key, from) = (partition.key(), [b'0'; NAME]);
         let template = match caller {
-            Caller::Cql(session) => {
+            BlockingClient::Cql(session) => {
                 let (operator, direction) = if reversed { ("<=", "DESC") } else { (">=", "ASC") };
                 let bound =
                     if start == Start::First { String::new() } else { format!("AND name {operator} ? ") };
@@ -178,7 +188,7 @@ impl Slice {
                 let values = if start == Start::First { &values[..1] } else { &values[..] };
                 Template::execute(session.version(), &statement, values, true)?
             }
-            Caller::Rpc(_) => {
+            BlockingClient::Rpc(_) => {
                 // Whether the read goes against the table's order.
                 let turned = reversed != (order == Order::Desc);
                 let from = if start == Start::First { &[][..] } else { &from };
@@ -219,7 +229,7 @@ impl Workload for Slice {
         }
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         let first = self.first(operation);
         self.partition.check(answer, self.limit, |at| if self.reversed { first - at } else { first + at })
     }
@@ -238,7 +248,7 @@ pub(super) struct Names {
 
 impl Names {
     pub fn prepare(
-        caller: &mut Caller,
+        caller: &mut BlockingClient,
         load: &LoadOptions,
         order: Order,
         (names, pages): (u16, u16),
@@ -248,7 +258,7 @@ impl Names {
         let (keyspace, table) = (&load.keyspace, order.table());
         let (key, some) = (partition.key(), [b'0'; NAME]);
         let (template, names_at) = match caller {
-            Caller::Cql(session) => {
+            BlockingClient::Cql(session) => {
                 let query = format!("SELECT name, value FROM {keyspace}.{table} WHERE key = ? AND name IN ?");
                 let statement = session.prepare(&query)?;
                 // A list value: its count, then each element with its length.
@@ -259,7 +269,7 @@ impl Names {
                 }
                 (Template::execute(session.version(), &statement, &[&key, &list], true)?, 8)
             }
-            Caller::Rpc(_) => {
+            BlockingClient::Rpc(_) => {
                 let column_names = Some(vec![&some[..]; names as usize]);
                 let predicate = SlicePredicate { column_names, slice_range: None };
                 (calls::get_slice(table, &key, predicate)?, 0)
@@ -308,7 +318,7 @@ impl Workload for Names {
         }
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         self.partition.check(answer, self.names, |at| match self.partition.order {
             Order::Asc => self.row(operation, at),
             Order::Desc => self.row(operation, self.names - 1 - at),

@@ -1,7 +1,7 @@
 //! The interface of a workload: requests by number, and the expected answers.
 
 use super::content::mix;
-use crate::commands::client::{Answered, Pair, columns};
+use crate::commands::client::{AnswerBody, Pair, columns};
 use helenus_wire::native::{ResultMessage, Rows};
 use helenus_wire::thrift::{CqlResult, CqlResultType, Field, ThriftError, Type};
 use std::fmt;
@@ -24,7 +24,7 @@ pub(super) trait Workload: Sync {
     /// Appends the request of an operation. Its answer repeats the number `stream`.
     fn put(&self, operation: u64, stream: i16, out: &mut Vec<u8>);
     /// Checks an answer against the operation. Returns the number of rows written or read.
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong>;
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong>;
 }
 
 /// The operations that a workload has.
@@ -74,10 +74,10 @@ impl From<ThriftError> for Wrong {
 }
 
 /// Checks that the answer to a write is empty.
-pub(super) fn check_void(answer: &Answered<'_>) -> Result<(), Wrong> {
+pub(super) fn check_void(answer: &AnswerBody<'_>) -> Result<(), Wrong> {
     match answer {
-        Answered::Result(ResultMessage::Void) | Answered::Done => Ok(()),
-        Answered::Value(Type::Struct, reader) => match CqlResult::read(&mut reader.clone())?.kind {
+        AnswerBody::Result(ResultMessage::Void) | AnswerBody::Done => Ok(()),
+        AnswerBody::Value(Type::Struct, reader) => match CqlResult::read(&mut reader.clone())?.kind {
             CqlResultType::Void => Ok(()),
             _ => Err(Wrong::Kind { expected: "Void" }),
         },
@@ -86,10 +86,10 @@ pub(super) fn check_void(answer: &Answered<'_>) -> Result<(), Wrong> {
 }
 
 /// Checks that the answer to a read has `expected` rows.
-pub(super) fn check_rows<'r, 'a>(answer: &'r Answered<'a>, expected: u64) -> Result<&'r Rows<'a>, Wrong> {
+pub(super) fn check_rows<'r, 'a>(answer: &'r AnswerBody<'a>, expected: u64) -> Result<&'r Rows<'a>, Wrong> {
     match answer {
-        Answered::Result(ResultMessage::Rows(rows)) if rows.row_count as u64 == expected => Ok(rows),
-        Answered::Result(ResultMessage::Rows(rows)) => {
+        AnswerBody::Result(ResultMessage::Rows(rows)) if rows.row_count as u64 == expected => Ok(rows),
+        AnswerBody::Result(ResultMessage::Rows(rows)) => {
             Err(Wrong::Count { expected, found: rows.row_count as u64 })
         }
         _ => Err(Wrong::Kind { expected: "Rows" }),
@@ -100,12 +100,12 @@ pub(super) fn check_rows<'r, 'a>(answer: &'r Answered<'a>, expected: u64) -> Res
 /// CQL, or a column of Thrift RPC.
 #[inline]
 pub(super) fn check_columns(
-    answer: &Answered<'_>,
+    answer: &AnswerBody<'_>,
     expected: u64,
     mut check: impl FnMut(u64, Pair<'_>) -> Result<(), Wrong>,
 ) -> Result<u64, Wrong> {
     let mut checked = 0;
-    if let Answered::Value(Type::List, reader) = answer {
+    if let AnswerBody::Value(Type::List, reader) = answer {
         let (found, columns) = columns(reader.clone())?;
         if found != expected {
             return Err(Wrong::Count { expected, found });

@@ -81,7 +81,7 @@ fn open_files_are_read_whatever_becomes_of_their_names_with_few_descriptors() {
                 }
             }
             let pinned_now =
-                open_ones.iter().filter(|(one, _)| *one.file.place.lock() == Place::Pinned).count();
+                open_ones.iter().filter(|(one, _)| *one.file.place.lock() == ClockState::Pinned).count();
             assert!(descriptors(&files) <= KEPT + pinned_now, "step {step}");
         }
         assert!(pinned > 0, "files were removed");

@@ -10,7 +10,7 @@
 use helenus_engine::{Distribution, Distributions, TableStatus};
 
 use super::super::exposition::{Kind, Page};
-use super::page::{Gathered, SECONDS};
+use super::page::{MetricsInput, SECONDS};
 use super::tables::labels;
 
 type Number = fn(&TableStatus) -> u64;
@@ -53,7 +53,7 @@ const REQUESTS: [(&str, Spread); 3] =
     [("Read", |found| &found.reads), ("Write", |found| &found.writes), ("RangeSlice", |found| &found.scans)];
 
 /// Writes these metrics.
-pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
+pub(super) fn put(page: &mut Page, gathered: &MetricsInput<'_>) {
     let node = &gathered.watched.node;
     let host = gathered.status.host_id.to_string();
     let common = [
@@ -70,7 +70,7 @@ pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
     page.set_common(&[]);
 }
 
-fn put_tables(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_tables(page: &mut Page, gathered: &MetricsInput<'_>) {
     for (name, of) in TABLE_GAUGES {
         let name = format!("{PREFIX}table_{name}");
         page.family(&name, Kind::Gauge, "As Cassandra's TableMetrics.");
@@ -96,7 +96,7 @@ fn put_tables(page: &mut Page, gathered: &Gathered<'_>) {
     }
 }
 
-fn put_requests(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_requests(page: &mut Page, gathered: &MetricsInput<'_>) {
     let latency = format!("{PREFIX}client_request_latency");
     page.family(
         &latency,
@@ -130,7 +130,7 @@ fn put_requests(page: &mut Page, gathered: &Gathered<'_>) {
     gauge("cql_regular_statements_executed", "Statements run from their text.", native.regular);
 }
 
-fn put_cache(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_cache(page: &mut Page, gathered: &MetricsInput<'_>) {
     let (status, work) = (&gathered.status, &gathered.status.work);
     let requests = work.cache_hits + work.cache_misses;
     let rate = if requests == 0 { f64::NAN } else { work.cache_hits as f64 / requests as f64 };
@@ -149,7 +149,7 @@ fn put_cache(page: &mut Page, gathered: &Gathered<'_>) {
     }
 }
 
-fn put_background(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_background(page: &mut Page, gathered: &MetricsInput<'_>) {
     let (status, work) = (&gathered.status, &gathered.status.work);
     let pending: u64 = status.tables.iter().map(|table| table.pending_compactions).sum();
     let load: u64 = status.tables.iter().map(|table| table.disk_bytes).sum();

@@ -3,14 +3,14 @@
 use helenus_host::real::disk_space;
 
 use super::super::exposition::{Kind, Page};
-use super::page::{Gathered, SECONDS};
+use super::page::{MetricsInput, SECONDS};
 use super::tables::LATENCY_BOUNDS;
 
 /// The bounds for syncs among those for latencies: 50 us to 5 s.
 const SYNC: std::ops::RangeInclusive<usize> = 5..=20;
 
 /// Writes these metrics.
-pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
+pub(super) fn put(page: &mut Page, gathered: &MetricsInput<'_>) {
     put_info(page, gathered);
     put_clock(page, gathered);
     put_requests(page, gathered);
@@ -19,8 +19,8 @@ pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
     put_work(page, gathered);
 }
 
-fn put_info(page: &mut Page, gathered: &Gathered<'_>) {
-    let Gathered { watched, status, state, .. } = gathered;
+fn put_info(page: &mut Page, gathered: &MetricsInput<'_>) {
+    let MetricsInput { watched, status, state, .. } = gathered;
     let host_id = status.host_id.to_string();
     page.family("helenus_info", Kind::Gauge, "What runs here; always 1.");
     let labels = [
@@ -44,7 +44,7 @@ fn put_info(page: &mut Page, gathered: &Gathered<'_>) {
     }
 }
 
-fn put_clock(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_clock(page: &mut Page, gathered: &MetricsInput<'_>) {
     let clock = &gathered.status.clock;
     let jumps = "Jumps of the machine's clock by more than an hour since the start.";
     page.single("helenus_clock_jumps_total", Kind::Counter, jumps, clock.jumps as f64);
@@ -54,7 +54,7 @@ fn put_clock(page: &mut Page, gathered: &Gathered<'_>) {
     page.single("helenus_clock_refused", Kind::Gauge, refused, f64::from(u8::from(clock.is_refused)));
 }
 
-fn put_requests(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_requests(page: &mut Page, gathered: &MetricsInput<'_>) {
     let native = &gathered.native;
     let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
     single("helenus_connections", Kind::Gauge, "Clients connected.", native.connections);
@@ -109,7 +109,7 @@ fn put_requests(page: &mut Page, gathered: &Gathered<'_>) {
     }
 }
 
-fn put_memory(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_memory(page: &mut Page, gathered: &MetricsInput<'_>) {
     let status = &gathered.status;
     let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
     single("helenus_memtable_bytes", Kind::Gauge, "Bytes of all memtables.", status.memtable_bytes);
@@ -118,7 +118,7 @@ fn put_memory(page: &mut Page, gathered: &Gathered<'_>) {
     single("helenus_cache_bytes", Kind::Gauge, "Bytes in the block cache.", status.cache_bytes);
     single("helenus_cache_bytes_max", Kind::Gauge, "Bytes it may hold.", status.cache_bytes_max);
     single("helenus_cache_blocks", Kind::Gauge, "Blocks in it.", status.cache_blocks);
-    let account = helenus_host::account::figures();
+    let account = helenus_host::account::metrics();
     let waited = "Requests that waited for memory.";
     single("helenus_memory_waits_total", Kind::Counter, waited, account.waited);
     let refused = "Requests that were refused because there was no memory in time.";
@@ -145,7 +145,7 @@ fn put_memory(page: &mut Page, gathered: &Gathered<'_>) {
     family("helenus_memory_bytes_peak", "The most bytes that a share has held.", &|share| share.peak);
 }
 
-fn put_log(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_log(page: &mut Page, gathered: &MetricsInput<'_>) {
     let Some(log) = &gathered.status.log else { return };
     let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
     single("helenus_commitlog_segments", Kind::Gauge, "Segments of the commit log.", log.segments);
@@ -160,7 +160,7 @@ fn put_log(page: &mut Page, gathered: &Gathered<'_>) {
     page.histogram("helenus_commitlog_sync_seconds", &[], (&log.syncs, &LATENCY_BOUNDS[SYNC], SECONDS));
 }
 
-fn put_work(page: &mut Page, gathered: &Gathered<'_>) {
+fn put_work(page: &mut Page, gathered: &MetricsInput<'_>) {
     let (status, work) = (&gathered.status, &gathered.status.work);
     let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
     single("helenus_flushes_total", Kind::Counter, "Memtables flushed.", work.flushes);

@@ -1,32 +1,32 @@
 //! The page of all metrics.
 
-use helenus_engine::{Distribution, Distributions, Span, Status};
+use helenus_engine::{Distribution, Distributions, Period, Status};
 use helenus_host::real::{ProcessUsage, process_usage};
 
 use super::super::exposition::{Kind, Page};
 use super::super::state::{HttpState, Stage, Watched};
 use super::{cassandra, own, tables};
-use crate::native::NativeFigures;
-use crate::rpc::RpcFigures;
+use crate::native::NativeMetrics;
+use crate::rpc::RpcMetrics;
 
 /// Nanoseconds in a second: values are kept in nanoseconds and shown in seconds.
 pub(super) const SECONDS: f64 = 1e9;
 
 /// All metrics at one moment.
-pub(super) struct Gathered<'a> {
+pub(super) struct MetricsInput<'a> {
     pub state: &'a HttpState,
     pub watched: &'a Watched,
     pub status: Status,
-    pub native: NativeFigures,
+    pub native: NativeMetrics,
     /// Metrics of the old RPC interface, if it is served.
-    pub rpc: Option<RpcFigures>,
+    pub rpc: Option<RpcMetrics>,
     /// The distributions of each table of `status`, in its order, since the start.
     pub distributions: Vec<Distributions>,
     /// The same for recent requests.
     pub recent: Vec<Distributions>,
 }
 
-impl Gathered<'_> {
+impl MetricsInput<'_> {
     /// The distribution of recent requests over all user and system tables. The storage of indexes is left out, because
     /// its reads and writes are part of others.
     pub fn all_tables(&self, of: fn(&Distributions) -> &Distribution) -> Distribution {
@@ -63,10 +63,10 @@ pub(in super::super) fn metrics(state: &HttpState) -> String {
     };
     let status = watched.database.status();
     let of_span = |span| status.tables.iter().map(|table| table.counters.distributions(span)).collect();
-    let (distributions, recent) = (of_span(Span::All), of_span(watched.database.recently()));
+    let (distributions, recent) = (of_span(Period::All), of_span(watched.database.recently()));
     let native = watched.native.figures();
     let rpc = watched.rpc.as_ref().map(|rpc| rpc.figures());
-    let gathered = Gathered { state, watched: &watched, status, native, rpc, distributions, recent };
+    let gathered = MetricsInput { state, watched: &watched, status, native, rpc, distributions, recent };
     own::put(&mut page, &gathered);
     tables::put(&mut page, &gathered);
     cassandra::put(&mut page, &gathered);

@@ -6,7 +6,7 @@
 use helenus_engine::{Distribution, Distributions, TableStatus};
 
 use super::super::exposition::{Kind, Page};
-use super::page::{Gathered, SECONDS};
+use super::page::{MetricsInput, SECONDS};
 
 /// Bounds of latencies, in nanoseconds: 1 us to 10 s.
 pub(super) const LATENCY_BOUNDS: [u64; 22] = [
@@ -109,7 +109,7 @@ const SPREADS: [(&str, &str, Spread, &[u64]); 3] = [
 ];
 
 /// Writes these metrics.
-pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
+pub(super) fn put(page: &mut Page, gathered: &MetricsInput<'_>) {
     let kinds = [(Kind::Gauge, &GAUGES[..]), (Kind::Counter, &COUNTERS[..])];
     for (kind, families) in kinds {
         for (name, help, of) in families {
@@ -135,7 +135,7 @@ pub(super) fn put(page: &mut Page, gathered: &Gathered<'_>) {
 
 fn put_histograms(
     page: &mut Page,
-    gathered: &Gathered<'_>,
+    gathered: &MetricsInput<'_>,
     (name, help, of): (&str, &str, Spread),
     (bounds, unit): (&[u64], f64),
 ) {

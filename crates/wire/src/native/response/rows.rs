@@ -11,7 +11,7 @@ use crate::append;
 use crate::native::primitives::{Put, Reader, patch_int};
 use crate::native::types::{Columns, one_table, put_columns};
 use crate::native::{BodyCodec, ColumnSpec, HEADER_LENGTH, Opcode, OpenEnvelope, Version};
-use helenus_model::run::{RowRun, RunColumn};
+use helenus_model::row_batch::{BatchColumn, RowBatch};
 
 use super::ResponseHead;
 use super::ResultKind;
@@ -197,7 +197,7 @@ impl<'b> RowsWriter<'b> {
     ///
     /// # Panics
     /// If the number of `columns` is not that of the result, or a row has been begun.
-    pub fn run(&mut self, run: &RowRun<'_>, columns: &[RunColumn<'_>]) {
+    pub fn row_batch(&mut self, run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
         assert_eq!(
             (self.cells_in_row, columns.len()),
             (0, self.columns),
@@ -207,15 +207,15 @@ impl<'b> RowsWriter<'b> {
             for row in run.rows() {
                 for column in columns {
                     match *column {
-                        RunColumn::Value(place) => match row.get(place) {
+                        BatchColumn::Value(place) => match row.get(place) {
                             Some(value) => {
                                 out.put(&value.value.len.to_be_bytes());
                                 out.put_span(run.data, value.value);
                             }
                             None => out.put(&(-1_i32).to_be_bytes()),
                         },
-                        RunColumn::Fixed(None) => out.put(&(-1_i32).to_be_bytes()),
-                        RunColumn::Fixed(Some(value)) => {
+                        BatchColumn::Fixed(None) => out.put(&(-1_i32).to_be_bytes()),
+                        BatchColumn::Fixed(Some(value)) => {
                             out.put(&(value.len() as i32).to_be_bytes());
                             out.put(value);
                         }
@@ -328,12 +328,12 @@ impl Drop for RowsWriter<'_> {
 }
 
 /// Bytes of the cells that `columns` select from a row batch.
-fn run_bytes(run: &RowRun<'_>, columns: &[RunColumn<'_>]) -> usize {
+fn run_bytes(run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) -> usize {
     let values =
         |place: usize| run.rows().filter_map(move |row| row.get(place)).map(|v| v.value.len as usize);
-    let column = |column: &RunColumn<'_>| match *column {
-        RunColumn::Value(place) => values(place).sum(),
-        RunColumn::Fixed(value) => run.len() * value.map_or(0, <[u8]>::len),
+    let column = |column: &BatchColumn<'_>| match *column {
+        BatchColumn::Value(place) => values(place).sum(),
+        BatchColumn::Fixed(value) => run.len() * value.map_or(0, <[u8]>::len),
     };
     4 * run.len() * columns.len() + columns.iter().map(column).sum::<usize>()
 }

@@ -149,7 +149,7 @@ fn a_flipped_bit_anywhere_is_refused_in_cassandras_words() {
             let WireError::SegmentCrc { part: found, read, computed } = refusal.error else {
                 panic!("{refusal:?}")
             };
-            assert_eq!((found, refusal.then), (part, Then::Close));
+            assert_eq!((found, refusal.then), (part, AfterRefusal::Close));
             let text = format!(
                 "invalid, unrecoverable CRC mismatch detected in frame {part}. Read {}, Computed {}",
                 read as i32, computed as i32
@@ -192,7 +192,7 @@ fn a_message_that_is_too_big_is_dropped_and_answered_at_its_end() {
             refusal.error.to_string(),
             "CQL Message of size 3000 bytes exceeds allowed maximum of 2999 bytes"
         );
-        assert_eq!((refusal.stream, refusal.then), (9, Then::Skip(input.len() as u64)));
+        assert_eq!((refusal.stream, refusal.then), (9, AfterRefusal::Skip(input.len() as u64)));
         let mut next = Vec::new();
         SegmentWriter::new(format).append(&envelope(1, 5, false), &mut next);
         assert!(matches!(reader.read(&next), Ok(Step::Envelopes { .. })), "the connection goes on");
@@ -216,7 +216,7 @@ fn a_long_message_is_refused_where_it_cannot_be_followed() {
         let mut reader = reader(format);
         reader.set_ready(ready);
         let refusal = reader.read(&part(format, payload)).unwrap_err();
-        assert_eq!(refusal.then, Then::Close);
+        assert_eq!(refusal.then, AfterRefusal::Close);
         refusal.error.to_string()
     };
     let mut unknown = envelope(1, 3000, false);
@@ -236,7 +236,7 @@ fn lz4_that_does_not_unfold_is_refused() {
     out.extend_from_slice(payload);
     out.extend_from_slice(&crc32(payload).to_le_bytes());
     let refusal = reader(SegmentFormat::Lz4).read(&out).unwrap_err();
-    assert_eq!(refusal.then, Then::Close);
+    assert_eq!(refusal.then, AfterRefusal::Close);
     assert!(matches!(refusal.error, WireError::NotLz4 { announced: 1000, compressed: 4 }));
 }
 

@@ -7,7 +7,7 @@ use super::dialect::{put_field, put_quoted_field};
 use super::import::Filled;
 use super::options::{Content, CopyOptions, CopyStatement, Marks};
 use super::progress::{RateMeter, interval};
-use super::run::Place;
+use super::run::CopyContext;
 use anyhow::{Context, Result, bail, ensure};
 use helenus_model::types::CqlType;
 use helenus_wire::native::{Response, ResultMessage};
@@ -47,7 +47,7 @@ pub fn export(
     copy: &CopyStatement,
     from: &Filled<'_>,
     file: Option<&Path>,
-    place: &mut Place<'_>,
+    place: &mut CopyContext<'_>,
 ) -> Result<()> {
     let names: Vec<String> = match copy.columns.as_slice() {
         [] => from.columns.iter().map(|column| column.name.clone()).collect(),
@@ -129,7 +129,7 @@ fn statements(
     from: &Filled<'_>,
     names: &[String],
     connections: usize,
-    place: &mut Place<'_>,
+    place: &mut CopyContext<'_>,
 ) -> Result<Vec<String>> {
     let columns: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let json = if copy.options.content == Content::Json { "JSON " } else { "" };

@@ -7,8 +7,8 @@ use super::glob;
 use super::input::{Chunk, ReadUp, first_record, read_all};
 use super::options::{Content, CopyStatement};
 use super::progress::{RateMeter, interval};
-use super::run::Place;
-use super::worker::{Failed, Feed, Plan, Shared, Target, Worker};
+use super::run::CopyContext;
+use super::worker::{Failed, Plan, RequestFeed, Shared, Target, Worker};
 use anyhow::{Context, Result, bail, ensure};
 use helenus_model::types::CqlType;
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ pub fn import(
     copy: &CopyStatement,
     into: &Filled<'_>,
     names: Option<&str>,
-    place: &mut Place<'_>,
+    place: &mut CopyContext<'_>,
 ) -> Result<()> {
     let files = names.map(glob::files).transpose()?.unwrap_or_default();
     let columns = columns(copy, into, &files)?;
@@ -75,7 +75,7 @@ pub fn import(
         let (version, connection) = (session.version(), session.into_connection());
         workers.push(Worker {
             connection,
-            feed: Feed::new(&plan, &shared, prepared, version, failures.clone()),
+            feed: RequestFeed::new(&plan, &shared, prepared, version, failures.clone()),
         });
     }
     drop(failures);
@@ -163,7 +163,7 @@ fn plan(
     copy: &CopyStatement,
     into: &Filled<'_>,
     columns: &[String],
-    place: &Place<'_>,
+    place: &CopyContext<'_>,
 ) -> Result<(String, Plan)> {
     let options = &copy.options;
     let table = format!("{}.{}", quoted(into.keyspace), quoted(into.table));
@@ -253,7 +253,7 @@ impl ErrorFile {
         failed: &Receiver<Failed>,
         shared: &Shared,
         meter: &mut RateMeter,
-        place: &Place<'_>,
+        place: &CopyContext<'_>,
     ) -> Result<()> {
         let mut ended = Ok(());
         loop {

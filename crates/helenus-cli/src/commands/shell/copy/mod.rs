@@ -16,4 +16,4 @@ mod run;
 mod worker;
 
 pub use options::{HELP, OPTION_NAMES};
-pub use run::{Place, run};
+pub use run::{CopyContext, run};

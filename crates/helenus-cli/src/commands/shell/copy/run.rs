@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use helenus_wire::native::Consistency;
 
 /// The parts of the shell that a COPY uses.
-pub struct Place<'p> {
+pub struct CopyContext<'p> {
     pub session: &'p mut Session,
     pub catalog: &'p mut Catalog,
     pub consistency: Consistency,
@@ -20,7 +20,7 @@ pub struct Place<'p> {
 ///
 /// # Errors
 /// The statement is wrong, the table does not exist, rows failed.
-pub fn run(statement: &str, defaults: &Rc, place: &mut Place<'_>) -> Result<()> {
+pub fn run(statement: &str, defaults: &Rc, place: &mut CopyContext<'_>) -> Result<()> {
     let (copy, keyspace) = options::read(statement, defaults, place.session.keyspace())?;
     let table = place.catalog.table(place.session, &keyspace, &copy.table)?;
     let columns =

@@ -95,7 +95,7 @@ impl Row {
 }
 
 /// A request in flight, with its rows.
-struct Flight {
+struct RequestInFlight {
     chunk: Arc<Chunk>,
     first: usize,
     count: usize,
@@ -105,11 +105,11 @@ struct Flight {
 /// A connection and its feed of requests.
 pub struct Worker<'w> {
     pub connection: Connection,
-    pub feed: Feed<'w>,
+    pub feed: RequestFeed<'w>,
 }
 
 /// The rows to be sent, and the requests in flight.
-pub struct Feed<'w> {
+pub struct RequestFeed<'w> {
     plan: &'w Plan,
     shared: &'w Shared,
     prepared: Prepared,
@@ -124,12 +124,12 @@ pub struct Feed<'w> {
     /// The index in the chunk of a row that is already parsed and begins the next group.
     carried: Option<usize>,
     spare: Row,
-    flights: Vec<Option<Flight>>,
+    flights: Vec<Option<RequestInFlight>>,
     free: Vec<i16>,
-    again: Vec<Flight>,
+    again: Vec<RequestInFlight>,
 }
 
-impl<'w> Feed<'w> {
+impl<'w> RequestFeed<'w> {
     /// A feed without requests in flight.
     pub fn new(
         plan: &'w Plan,
@@ -137,9 +137,9 @@ impl<'w> Feed<'w> {
         prepared: Prepared,
         version: Version,
         failures: SyncSender<Failed>,
-    ) -> Feed<'w> {
+    ) -> RequestFeed<'w> {
         let streams = i16::try_from(plan.requests_max).unwrap_or(i16::MAX);
-        Feed {
+        RequestFeed {
             plan,
             shared,
             prepared,
@@ -197,7 +197,7 @@ impl<'w> Feed<'w> {
     }
 
     /// The next group of rows for one request, parsed into `rows`.
-    fn next_group(&mut self) -> Option<Flight> {
+    fn next_group(&mut self) -> Option<RequestInFlight> {
         loop {
             let chunk = match &self.chunk {
                 Some(chunk) if self.at < chunk.len() => Arc::clone(chunk),
@@ -237,7 +237,7 @@ impl<'w> Feed<'w> {
             }
             if count > 0 {
                 self.shared.rows_sent.fetch_add(count as u64, Ordering::Relaxed);
-                return Some(Flight { chunk, first, count, attempts: 0 });
+                return Some(RequestInFlight { chunk, first, count, attempts: 0 });
             }
         }
     }
@@ -309,7 +309,7 @@ impl<'w> Feed<'w> {
     }
 
     /// Appends the request of a flight, whose rows are in `rows`.
-    fn put(&mut self, flight: Flight, out: &mut Vec<u8>) -> Result<()> {
+    fn put(&mut self, flight: RequestInFlight, out: &mut Vec<u8>) -> Result<()> {
         let Some(stream) = self.free.pop() else { return Ok(()) };
         let missing = match self.plan.null_as_unset && self.version >= Version::V4 {
             true => Value::Unset,
@@ -372,7 +372,7 @@ impl<'w> Feed<'w> {
             // The server refused a batch because of one of its rows: each row is sent alone to find it.
             for at in 0..flight.count {
                 let chunk = Arc::clone(&flight.chunk);
-                self.again.push(Flight { chunk, first: flight.first + at, count: 1, attempts: 0 });
+                self.again.push(RequestInFlight { chunk, first: flight.first + at, count: 1, attempts: 0 });
             }
         } else {
             self.fail(&flight.chunk, rows, false, (&text, flight.attempts));

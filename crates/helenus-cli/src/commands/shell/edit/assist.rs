@@ -3,7 +3,7 @@
 use super::super::interpreter::Server;
 use super::super::statement::take_apart;
 use super::complete::{Candidate, completions};
-use super::words::is_keyword;
+use super::keywords::is_keyword;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;

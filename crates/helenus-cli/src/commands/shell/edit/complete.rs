@@ -5,7 +5,7 @@ use super::super::copy::OPTION_NAMES;
 use super::super::help;
 use super::super::interpreter::expand_home;
 use super::super::statement::take_apart;
-use super::words;
+use super::keywords;
 use helenus_model::types::quote_identifier;
 use std::collections::BTreeMap;
 
@@ -140,20 +140,20 @@ impl Scene<'_> {
             |words: &[&'static str]| words.iter().map(|word| Offer::Keyword(word)).collect::<Vec<_>>();
         let (first, second, last, before) = (self.first(), self.nth(1), self.word(1), self.word(2));
         match (first.as_str(), last.as_str()) {
-            ("", _) => return keywords(words::STATEMENTS),
+            ("", _) => return keywords(keywords::STATEMENTS),
             (_, ".") => return self.in_keyspace(&before),
             ("COPY", "FROM" | "TO") => return keywords(&["STDIN", "STDOUT"]),
             ("COPY", "WITH" | "AND") => return keywords(OPTION_NAMES),
-            ("CONSISTENCY", "CONSISTENCY") | ("SERIAL", "CONSISTENCY") => return keywords(words::LEVELS),
+            ("CONSISTENCY", "CONSISTENCY") | ("SERIAL", "CONSISTENCY") => return keywords(keywords::LEVELS),
             ("SERIAL", _) => return keywords(&["CONSISTENCY"]),
-            ("TRACING" | "EXPAND" | "TIMING" | "PAGING", _) => return keywords(words::SWITCH),
+            ("TRACING" | "EXPAND" | "TIMING" | "PAGING", _) => return keywords(keywords::SWITCH),
             ("CAPTURE", _) => return keywords(&["OFF"]),
-            ("SHOW", _) => return keywords(words::SHOWN),
-            ("FORMAT", _) => return keywords(words::FORMATS),
+            ("SHOW", _) => return keywords(keywords::SHOWN),
+            ("FORMAT", _) => return keywords(keywords::FORMATS),
             ("HELP", _) => return help::topics().map(Offer::Keyword).collect(),
             ("USE", _) | (_, "KEYSPACE") => return self.all_keyspaces(""),
             ("DESCRIBE" | "DESC", "DESCRIBE" | "DESC") => {
-                let mut offers = keywords(words::DESCRIBE);
+                let mut offers = keywords(keywords::DESCRIBE);
                 offers.extend(self.tables());
                 return offers;
             }
@@ -163,18 +163,18 @@ impl Scene<'_> {
             ("CREATE", "ON") => return self.tables(),
             (_, "TYPE") => return self.types(),
             (_, "INDEX") => return self.indexes(),
-            ("CREATE", "CREATE") => return keywords(words::CREATE),
-            ("DROP", "DROP") => return keywords(words::DROP),
-            ("ALTER", "ALTER") => return keywords(words::ALTER),
-            ("BEGIN", "BEGIN") => return keywords(words::BEGIN),
-            ("EXPLAIN", "EXPLAIN" | "ANALYZE" | "JSON") => return keywords(words::EXPLAINED),
+            ("CREATE", "CREATE") => return keywords(keywords::CREATE),
+            ("DROP", "DROP") => return keywords(keywords::DROP),
+            ("ALTER", "ALTER") => return keywords(keywords::ALTER),
+            ("BEGIN", "BEGIN") => return keywords(keywords::BEGIN),
+            ("EXPLAIN", "EXPLAIN" | "ANALYZE" | "JSON") => return keywords(keywords::EXPLAINED),
             ("INSERT", "INSERT") => return keywords(&["INTO"]),
             ("CREATE" | "ALTER", "WITH" | "AND") if second == "KEYSPACE" => {
-                return keywords(words::KEYSPACE_OPTIONS);
+                return keywords(keywords::KEYSPACE_OPTIONS);
             }
-            ("CREATE" | "ALTER", "WITH" | "AND") => return keywords(words::TABLE_OPTIONS),
+            ("CREATE" | "ALTER", "WITH" | "AND") => return keywords(keywords::TABLE_OPTIONS),
             (_, "SELECT" | "DISTINCT") => {
-                let mut offers = keywords(words::SELECTED);
+                let mut offers = keywords(keywords::SELECTED);
                 offers.extend(self.columns());
                 return offers;
             }
@@ -197,18 +197,19 @@ impl Scene<'_> {
         let inner = inner.filter(|word| ["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&word.as_str()));
         let kind = if matches!(first, "EXPLAIN" | "BEGIN") { inner.take(1).next() } else { None };
         let words: &[&'static str] = match (kind.as_deref().unwrap_or(first), second) {
-            ("SELECT", _) => words::AFTER_SELECT,
-            ("INSERT", _) => words::AFTER_INSERT,
-            ("UPDATE", _) => words::AFTER_UPDATE,
-            ("DELETE", _) => words::AFTER_DELETE,
-            ("ALTER", "TABLE") if self.words.len() < 6 => words::ALTER_TABLE,
+            ("SELECT", _) => keywords::AFTER_SELECT,
+            ("INSERT", _) => keywords::AFTER_INSERT,
+            ("UPDATE", _) => keywords::AFTER_UPDATE,
+            ("DELETE", _) => keywords::AFTER_DELETE,
+            ("ALTER", "TABLE") if self.words.len() < 6 => keywords::ALTER_TABLE,
             ("CREATE" | "ALTER", "TABLE" | "TYPE") => {
-                let mut offers: Vec<Offer> = words::TYPES.iter().map(|word| Offer::Keyword(word)).collect();
-                offers.extend(words::AFTER_CREATE.iter().map(|word| Offer::Keyword(word)));
+                let mut offers: Vec<Offer> =
+                    keywords::TYPES.iter().map(|word| Offer::Keyword(word)).collect();
+                offers.extend(keywords::AFTER_CREATE.iter().map(|word| Offer::Keyword(word)));
                 offers.extend(self.types());
                 return offers;
             }
-            ("CREATE" | "ALTER", _) => words::AFTER_CREATE,
+            ("CREATE" | "ALTER", _) => keywords::AFTER_CREATE,
             ("DROP", _) => &["IF EXISTS"],
             ("COPY", _) => &["FROM", "TO", "WITH"],
             _ => &[],

@@ -2,8 +2,8 @@
 
 mod assist;
 mod complete;
-mod converse;
 mod history;
-mod words;
+mod interactive;
+mod keywords;
 
-pub use converse::converse;
+pub use interactive::run_interactive;

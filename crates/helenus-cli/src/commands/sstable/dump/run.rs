@@ -5,7 +5,7 @@ use super::line::Lines;
 use super::partition::Words;
 use super::printer::{Layout, Printer};
 use crate::commands::progress::Progress;
-use crate::commands::sstable::found::{Depth, Found, find};
+use crate::commands::sstable::find::{Depth, Found, find};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;

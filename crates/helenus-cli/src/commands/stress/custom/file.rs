@@ -17,7 +17,7 @@
 use super::error::FileError;
 use super::value::{Generator, Spec};
 use super::work::{Request, Work};
-use crate::commands::client::{Caller, PreparedStatement, Session};
+use crate::commands::client::{BlockingClient, PreparedStatement, Session};
 use crate::commands::stress::interface::Interface;
 use crate::commands::stress::options::LoadOptions;
 use crate::commands::stress::workload::Workload;
@@ -131,10 +131,10 @@ impl File {
     ///
     /// # Errors
     /// The server refuses a statement; a marker has no value, or a value that its type cannot hold.
-    pub fn prepare(&self, caller: &mut Caller, load: &LoadOptions) -> Result<Box<dyn Workload>> {
+    pub fn prepare(&self, caller: &mut BlockingClient, load: &LoadOptions) -> Result<Box<dyn Workload>> {
         load.ensure_known("run", &[Interface::Prepared])?;
         super::super::run::make_keyspace(caller, load)?;
-        let Caller::Cql(session) = caller else { anyhow::bail!("statements over CQL alone") };
+        let BlockingClient::Cql(session) = caller else { anyhow::bail!("statements over CQL alone") };
         session.run(&format!("USE {}", load.keyspace))?;
         for statement in &self.content.schema {
             session

@@ -5,7 +5,7 @@
 //! gaps.
 
 use super::value::Generator;
-use crate::commands::client::{Answered, PreparedStatement};
+use crate::commands::client::{AnswerBody, PreparedStatement};
 use crate::commands::stress::content::mix;
 use crate::commands::stress::workload::{Extent, Workload, Wrong};
 use helenus_wire::native::{
@@ -122,13 +122,13 @@ impl Workload for Work {
         debug_assert!(encoded.is_ok(), "at most 65,535 values, of at most 16 MiB each: {encoded:?}");
     }
 
-    fn check(&self, operation: u64, answer: &Answered<'_>) -> Result<u64, Wrong> {
+    fn check(&self, operation: u64, answer: &AnswerBody<'_>) -> Result<u64, Wrong> {
         let (statement, _) = self.round.turn(operation);
         let expected = self.requests.get(statement).and_then(|request| request.rows);
         let found = match answer {
-            Answered::Result(ResultMessage::Rows(rows)) => rows.row_count as u64,
-            Answered::Result(ResultMessage::Void) if expected.is_none() => return Ok(1),
-            Answered::Result(ResultMessage::Void) => 0,
+            AnswerBody::Result(ResultMessage::Rows(rows)) => rows.row_count as u64,
+            AnswerBody::Result(ResultMessage::Void) if expected.is_none() => return Ok(1),
+            AnswerBody::Result(ResultMessage::Void) => 0,
             _ => return Err(Wrong::Kind { expected: "Rows or Void" }),
         };
         match expected {

@@ -1,7 +1,7 @@
 //! `helenus stress compare`: prints two results side by side, run by run, with ratios.
 
-use super::figures::Figures;
 use super::files::Results;
+use super::run_result::RunResult;
 use super::table::{micros, notes, whole};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ struct Line {
 }
 
 /// The compared values of two runs.
-fn lines(a: &Figures, b: &Figures) -> Vec<Line> {
+fn lines(a: &RunResult, b: &RunResult) -> Vec<Line> {
     let cost = |us: f64| format!("{us:.2}");
     let mut lines = vec![
         Line { name: "ops/s", a: a.ops_per_s, b: b.ops_per_s, text: whole },
@@ -42,14 +42,15 @@ fn lines(a: &Figures, b: &Figures) -> Vec<Line> {
 
 /// Pairs the runs of the same test over the same interface. If both results have a single run, these are compared in
 /// any case.
-fn pairs<'r>(a: &'r Results, b: &'r Results) -> Vec<(&'r Figures, &'r Figures)> {
+fn pairs<'r>(a: &'r Results, b: &'r Results) -> Vec<(&'r RunResult, &'r RunResult)> {
     if let ([a], [b]) = (&a.runs[..], &b.runs[..]) {
         return vec![(a, b)];
     }
-    let mut left: Vec<&Figures> = b.runs.iter().collect();
+    let mut left: Vec<&RunResult> = b.runs.iter().collect();
     let mut pairs = Vec::new();
     for run in &a.runs {
-        let is_same = |other: &&Figures| (&other.workload, other.interface) == (&run.workload, run.interface);
+        let is_same =
+            |other: &&RunResult| (&other.workload, other.interface) == (&run.workload, run.interface);
         if let Some(at) = left.iter().position(is_same) {
             pairs.push((run, left.remove(at)));
         }
@@ -110,8 +111,8 @@ mod tests {
     use super::super::super::interface::Interface;
     use super::*;
 
-    fn run(workload: &str, interface: Interface, ops_per_s: f64) -> Figures {
-        Figures { workload: workload.into(), interface, ops_per_s, ..Figures::default() }
+    fn run(workload: &str, interface: Interface, ops_per_s: f64) -> RunResult {
+        RunResult { workload: workload.into(), interface, ops_per_s, ..RunResult::default() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The result files of one or several runs: JSON, which can be read again, and the HTML page.
 
-use super::figures::{FORMAT, Figures};
 use super::page;
+use super::run_result::{FORMAT, RunResult};
 use crate::commands::stress::options::LoadOptions;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub(in super::super) struct Results {
     /// The runs, in order.
-    pub runs: Vec<Figures>,
+    pub runs: Vec<RunResult>,
 }
 
 impl Results {
@@ -32,7 +32,7 @@ impl Results {
             },
             _ => Vec::new(),
         };
-        let runs: Vec<Figures> = values
+        let runs: Vec<RunResult> = values
             .into_iter()
             .map(|run| serde_json::from_value(run.clone()).with_context(other))
             .collect::<Result<_>>()?;
@@ -40,7 +40,7 @@ impl Results {
             bail!("{}: it holds no run", other());
         }
         let strange = runs.iter().find(|run| !run.format.is_empty() && run.format != FORMAT);
-        if let Some(Figures { format, .. }) = strange {
+        if let Some(RunResult { format, .. }) = strange {
             bail!("{} has format `{format}`, this program knows {FORMAT}", path.display());
         }
         Ok(Results { runs })
@@ -51,7 +51,7 @@ impl Results {
 ///
 /// # Errors
 /// A file cannot be written.
-pub(in super::super) fn write_files(load: &LoadOptions, json: &Value, runs: &[Figures]) -> Result<()> {
+pub(in super::super) fn write_files(load: &LoadOptions, json: &Value, runs: &[RunResult]) -> Result<()> {
     let write = |path: &Path, text: String| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     };
@@ -71,7 +71,7 @@ pub(in super::super) fn write_files(load: &LoadOptions, json: &Value, runs: &[Fi
 ///
 /// # Errors
 /// An answer was not right, or there was no answer.
-pub(in super::super) fn ended(figures: &Figures) -> Result<()> {
+pub(in super::super) fn ended(figures: &RunResult) -> Result<()> {
     let errors = figures.error_count();
     ensure!(errors == 0, "{errors} answers were not right");
     ensure!(figures.operations > 0, "nothing was answered while measuring: run longer");

@@ -2,15 +2,15 @@
 //! several runs, `table` prints them for people, `page` for a browser, and `compare` prints two files side by side.
 
 mod compare;
-mod figures;
 mod files;
 mod page;
+mod run_result;
 mod table;
 
 pub(super) use compare::compare;
-pub(super) use figures::{
-    ClientUse, Errors, FORMAT, Figures, Latency, Paced, Second, ServerFigures, StatementFigures, buckets,
+pub(super) use files::{Results, ended, write_files};
+pub(super) use run_result::{
+    ClientUse, Errors, FORMAT, Latency, Paced, RunResult, Second, ServerFigures, StatementFigures, buckets,
     spectrum,
 };
-pub(super) use files::{Results, ended, write_files};
 pub(super) use table::{micros, side_by_side, table};

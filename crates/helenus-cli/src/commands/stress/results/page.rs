@@ -1,7 +1,7 @@
 //! `--report`: runs as one HTML page with a section for each test: throughput and latency over time, the distribution
 //! of latencies, and a table of all results.
 
-use super::figures::{Figures, Second};
+use super::run_result::{RunResult, Second};
 use super::table::{difference, micros, notes, span, whole};
 use crate::commands::numbers::{grouped, utc};
 use crate::commands::page::{Axis, Chart, Document, Point, Series, escape, key};
@@ -13,7 +13,7 @@ const POINTS: usize = 240;
 const SPAN: f64 = 10.0;
 
 /// The complete page.
-pub(super) fn html(runs: &[Figures]) -> String {
+pub(super) fn html(runs: &[RunResult]) -> String {
     let title = match runs {
         [only] => only.title(),
         [first, ..] if runs.iter().all(|run| run.host == first.host) => format!("Load on {}", first.host),
@@ -45,7 +45,8 @@ pub(super) fn html(runs: &[Figures]) -> String {
     for run in runs {
         if !done.contains(&run.workload.as_str()) {
             done.push(&run.workload);
-            let of_test: Vec<&Figures> = runs.iter().filter(|other| other.workload == run.workload).collect();
+            let of_test: Vec<&RunResult> =
+                runs.iter().filter(|other| other.workload == run.workload).collect();
             section(&of_test, runs.len() > 1, &mut body);
         }
     }
@@ -54,7 +55,7 @@ pub(super) fn html(runs: &[Figures]) -> String {
 }
 
 /// The most important results, in large type.
-fn tiles(run: &Figures, body: &mut String) {
+fn tiles(run: &RunResult, body: &mut String) {
     body.push_str("<div class=\"tiles\">\n");
     let latency = run.latency_us;
     for (figure, text) in [
@@ -69,7 +70,7 @@ fn tiles(run: &Figures, body: &mut String) {
 }
 
 /// The name of a run among the runs of its test.
-fn name(run: &Figures, all: &[&Figures]) -> String {
+fn name(run: &RunResult, all: &[&RunResult]) -> String {
     let is_twice = all.iter().filter(|other| other.interface == run.interface).count() > 1;
     match &run.label {
         Some(label) => label.clone(),
@@ -82,7 +83,7 @@ fn name(run: &Figures, all: &[&Figures]) -> String {
     }
 }
 
-fn section(runs: &[&Figures], is_one_of_many: bool, body: &mut String) {
+fn section(runs: &[&RunResult], is_one_of_many: bool, body: &mut String) {
     let Some(first) = runs.first() else { return };
     let title = if is_one_of_many { first.workload.as_str() } else { "Over time" };
     let _ = writeln!(body, "<section>\n<h2>{}</h2>", escape(title));
@@ -143,7 +144,7 @@ fn legend(series: &[Series], body: &mut String) {
 }
 
 /// The seconds of a run. Several seconds are merged if there are many: the mean of rates, the maximum of latencies.
-fn steps(run: &Figures) -> Vec<Second> {
+fn steps(run: &RunResult) -> Vec<Second> {
     let together = run.series.len().div_ceil(POINTS).max(1);
     run.series
         .chunks(together)
@@ -168,13 +169,13 @@ fn steps(run: &Figures) -> Vec<Second> {
         .collect()
 }
 
-fn time_axis(runs: &[&Figures]) -> Axis {
+fn time_axis(runs: &[&RunResult]) -> Axis {
     let end = runs.iter().filter_map(|run| run.series.last()).map(|second| second.at_s).fold(0.0, f64::max);
     let label = |at: f64| format!("{} s", (at * 10.0).round() / 10.0);
     Axis::until(end, label).titled("seconds since the measurement began")
 }
 
-fn throughput(runs: &[&Figures]) -> Option<Chart> {
+fn throughput(runs: &[&RunResult]) -> Option<Chart> {
     let series: Vec<Series> = runs
         .iter()
         .enumerate()
@@ -220,7 +221,7 @@ fn latency_label(us: f64) -> String {
 }
 
 /// Several quantiles of one run over time.
-fn latency_of_one(run: &Figures) -> Option<Chart> {
+fn latency_of_one(run: &RunResult) -> Option<Chart> {
     type Pick = fn(&Second) -> f64;
     let lines: [(&str, Pick); 4] = [
         ("p50", |second| second.latency_us.p50),
@@ -242,7 +243,7 @@ fn latency_of_one(run: &Figures) -> Option<Chart> {
 }
 
 /// One quantile of several runs over time.
-fn latency_of_many(runs: &[&Figures]) -> Option<Chart> {
+fn latency_of_many(runs: &[&RunResult]) -> Option<Chart> {
     let series = runs.iter().enumerate().map(|(hue, run)| {
         let name = name(run, runs);
         let point = |second: Second| {
@@ -262,7 +263,7 @@ fn latencies(title: &str, x: Axis, series: Vec<Series>) -> Option<Chart> {
 }
 
 /// The shares of requests by latency.
-fn histogram(runs: &[&Figures]) -> Option<Chart> {
+fn histogram(runs: &[&RunResult]) -> Option<Chart> {
     let series: Vec<Series> = runs
         .iter()
         .enumerate()
@@ -284,7 +285,7 @@ fn histogram(runs: &[&Figures]) -> Option<Chart> {
 }
 
 /// Latencies by quantile, for quantiles that approach 1.
-fn quantiles(runs: &[&Figures]) -> Option<Chart> {
+fn quantiles(runs: &[&RunResult]) -> Option<Chart> {
     let series: Vec<Series> = runs
         .iter()
         .enumerate()
@@ -320,7 +321,7 @@ fn quantiles(runs: &[&Figures]) -> Option<Chart> {
     latencies("Latency by quantile", x, series)
 }
 
-fn table(runs: &[&Figures], body: &mut String) {
+fn table(runs: &[&RunResult], body: &mut String) {
     body.push_str(
         "<div class=\"scroll\"><table>\n<thead><tr><th></th><th></th><th>ops/s</th><th>rows/s</th><th>mean</th><th>p50</th>\
          <th>p95</th><th>p99</th><th>p99.9</th><th>max</th><th>errors</th><th>client, µs/op</th><th>server, µs/op</th></tr>\
@@ -376,7 +377,7 @@ fn table(runs: &[&Figures], body: &mut String) {
 }
 
 /// How the results were measured.
-fn footer(runs: &[Figures], body: &mut String) {
+fn footer(runs: &[RunResult], body: &mut String) {
     let Some(run) = runs.first() else { return };
     body.push_str("<footer>\n<h2>How it was measured</h2>\n<p>");
     body.push_str(match run.rate {
@@ -411,10 +412,10 @@ fn footer(runs: &[Figures], body: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::super::super::interface::Interface;
-    use super::super::figures::{Errors, Latency};
+    use super::super::run_result::{Errors, Latency};
     use super::*;
 
-    fn run(interface: Interface, seconds: u32) -> Figures {
+    fn run(interface: Interface, seconds: u32) -> RunResult {
         let latency_us =
             Latency { mean: 300.0, p50: 250.0, p95: 400.0, p99: 900.0, p999: 2_000.0, max: 9_000.0 };
         let second = |at: u32| Second {
@@ -424,7 +425,7 @@ mod tests {
             latency_us,
             errors: 0,
         };
-        Figures {
+        RunResult {
             workload: "insert".into(),
             host: "127.0.0.1:9042".into(),
             interface,
@@ -434,7 +435,7 @@ mod tests {
             series: (0..seconds).map(second).collect(),
             histogram: vec![(200.0, 1_000), (300.0, 4_000)],
             spectrum: vec![(0.0, 200.0), (0.5, 250.0), (0.9, 300.0), (0.999, 2_000.0)],
-            ..Figures::default()
+            ..RunResult::default()
         }
     }
 
@@ -460,6 +461,6 @@ mod tests {
     fn long_runs_are_drawn_in_steps_and_empty_ones_without_pictures() {
         let hours = run(Interface::Cql, 10_000);
         assert!(steps(&hours).len() <= POINTS);
-        assert!(!html(&[Figures::default()]).contains("<figure>"));
+        assert!(!html(&[RunResult::default()]).contains("<figure>"));
     }
 }

@@ -1,11 +1,11 @@
 //! Results as text for people.
 
-use super::figures::{Figures, Latency, StatementFigures};
+use super::run_result::{Latency, RunResult, StatementFigures};
 use crate::commands::numbers::grouped;
 use std::fmt::Write;
 
 /// The lines of a run: the workload, the results below their names, and notes.
-pub(in super::super) fn table(figures: &Figures) -> String {
+pub(in super::super) fn table(figures: &RunResult) -> String {
     let mut columns: Vec<(String, String)> =
         vec![("ops/s".into(), whole(figures.ops_per_s)), ("rows/s".into(), whole(figures.rows_per_s))];
     let latencies = figures.latency_us.named();
@@ -83,7 +83,7 @@ fn aligned(lines: &[Vec<String>], gap: &str) -> String {
 }
 
 /// Reasons why the results may not reflect the server alone.
-pub(super) fn notes(figures: &Figures) -> Vec<String> {
+pub(super) fn notes(figures: &RunResult) -> Vec<String> {
     let mut notes = Vec::new();
     let client = figures.client;
     if client.is_limit() {
@@ -122,7 +122,7 @@ fn columns_text(columns: &[(String, String)]) -> String {
 
 /// Runs of one test over several interfaces in the layout of the old benchmark: average rate and latency, each with its
 /// difference from the first.
-pub(in super::super) fn side_by_side(title: &str, runs: &[Figures]) -> String {
+pub(in super::super) fn side_by_side(title: &str, runs: &[RunResult]) -> String {
     let mut lines = vec![
         ["", "average op rate", "average latency", "p50", "p95", "p99", "p99.9", "errors"]
             .map(str::to_owned)
@@ -130,7 +130,7 @@ pub(in super::super) fn side_by_side(title: &str, runs: &[Figures]) -> String {
     ];
     let first = runs.first();
     for run in runs {
-        let than = |value: f64, base: fn(&Figures) -> f64| {
+        let than = |value: f64, base: fn(&RunResult) -> f64| {
             let base = first.filter(|first| first.interface != run.interface).map(base);
             base.map(|base| format!(" ({})", difference(value, base))).unwrap_or_default()
         };
@@ -188,12 +188,12 @@ pub(super) fn span(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::interface::Interface;
-    use super::super::figures::{ClientUse, Errors, Paced};
+    use super::super::run_result::{ClientUse, Errors, Paced};
     use super::*;
 
-    fn run(interface: Interface, ops_per_s: f64, mean: f64) -> Figures {
+    fn run(interface: Interface, ops_per_s: f64, mean: f64) -> RunResult {
         let latency_us = Latency { mean, p50: 250.0, p999: 12_345.0, ..Latency::default() };
-        Figures { interface, ops_per_s, latency_us, threads: 1, ..Figures::default() }
+        RunResult { interface, ops_per_s, latency_us, threads: 1, ..RunResult::default() }
     }
 
     #[test]

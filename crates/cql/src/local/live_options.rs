@@ -1,0 +1,69 @@
+//! Options that may change while statements run: tombstone thresholds, batch limits, guardrails.
+//!
+//! A statement loads each value when it needs it, so during a change a statement may see old and new values.
+
+use super::backend::LocalBackend;
+use super::options::LocalOptions;
+use crate::guardrails::Guarded;
+use crate::plan::batch::BatchLimits;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The changeable options.
+#[derive(Default)]
+pub(super) struct LiveOptions {
+    tombstones_warn: AtomicU64,
+    tombstones_fail: AtomicU64,
+    batch_bytes_warn: AtomicU64,
+    batch_bytes_fail: AtomicU64,
+    unlogged_partitions_warn: AtomicU64,
+    /// Shared with schema changes.
+    pub guarded: Arc<Guarded>,
+}
+
+impl LiveOptions {
+    pub fn new(options: &LocalOptions) -> LiveOptions {
+        let tuning = LiveOptions::default();
+        tuning.set(options);
+        tuning
+    }
+
+    fn set(&self, options: &LocalOptions) {
+        let BatchLimits { bytes_warn, bytes_fail, unlogged_partitions_warn } = options.batches;
+        self.tombstones_warn.store(options.tombstones_warn, Ordering::Relaxed);
+        self.tombstones_fail.store(options.tombstones_fail, Ordering::Relaxed);
+        self.batch_bytes_warn.store(bytes_warn, Ordering::Relaxed);
+        self.batch_bytes_fail.store(bytes_fail, Ordering::Relaxed);
+        self.unlogged_partitions_warn.store(unlogged_partitions_warn, Ordering::Relaxed);
+        self.guarded.set(options.guardrails.clone());
+    }
+
+    /// Tombstones in a read above which its client is warned.
+    #[inline]
+    pub fn tombstones_warn(&self) -> u64 {
+        self.tombstones_warn.load(Ordering::Relaxed)
+    }
+
+    /// Tombstones in a read above which it fails.
+    #[inline]
+    pub fn tombstones_fail(&self) -> u64 {
+        self.tombstones_fail.load(Ordering::Relaxed)
+    }
+
+    /// Limits of batches.
+    pub fn batches(&self) -> BatchLimits {
+        BatchLimits {
+            bytes_warn: self.batch_bytes_warn.load(Ordering::Relaxed),
+            bytes_fail: self.batch_bytes_fail.load(Ordering::Relaxed),
+            unlogged_partitions_warn: self.unlogged_partitions_warn.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl LocalBackend {
+    /// Applies the changeable options: `tombstones_warn`, `tombstones_fail`, `batches` and `guardrails`.
+    pub fn set_live_options(&self, options: &LocalOptions) {
+        self.tuning.set(options);
+        self.database().set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
+    }
+}

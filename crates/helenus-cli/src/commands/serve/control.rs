@@ -1,0 +1,171 @@
+//! The running server, as the admin socket controls it: listeners, settings, log.
+
+use super::run::{local_options, read_timeouts, settings};
+use clap::ArgMatches;
+use helenus_cql::LocalBackend;
+use helenus_engine::Database;
+use helenus_server::admin::{ClientsSeen, Pool, Reloaded, ServerControl};
+use helenus_server::config::{ServerConfig, Settings, judges_statements, setting_text, settings_table};
+use helenus_server::log::{Log, SlowStatements};
+use helenus_server::native::NativeServer;
+use helenus_server::policy::FailurePolicies;
+use helenus_server::rpc::RpcServer;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// `setcompactionthroughput` sets this value too, so a reload applies it only if the key itself has changed.
+const COMPACTION_THROUGHPUT: &str = "compaction_throughput";
+
+/// The keys that a running server applies at a reload, besides those of the guardrails and limits of statements.
+const TAKEN: [&str; 9] = [
+    COMPACTION_THROUGHPUT,
+    "commit_failure_policy",
+    "disk_failure_policy",
+    "log_level",
+    "log_values",
+    "range_request_timeout",
+    "read_request_timeout",
+    "slow_query_log_timeout",
+    "write_request_timeout",
+];
+
+/// The listeners of a running server, with its database and settings.
+pub struct RunningServer {
+    /// The server of the native protocol.
+    pub native: Arc<NativeServer>,
+    /// The server of the Thrift-era RPC protocol, if it is enabled.
+    pub rpc: Option<Arc<RpcServer>>,
+    /// The storage engine.
+    pub database: Arc<Database>,
+    /// Runs CQL statements.
+    pub local: Arc<LocalBackend>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// The log of slow statements.
+    pub slow: Arc<SlowStatements>,
+    /// The reactions to failures of disk and commit log.
+    pub policies: Arc<FailurePolicies>,
+    /// The configuration of the start.
+    pub started: ServerConfig,
+    /// The settings of file and command line at the start.
+    pub settings_started: Settings,
+    /// The settings in force.
+    pub settings: Mutex<Settings>,
+    /// The command line.
+    pub matches: ArgMatches,
+}
+
+impl ServerControl for RunningServer {
+    fn connections(&self) -> usize {
+        self.native.connections_count()
+    }
+
+    fn pools(&self) -> Vec<Pool> {
+        self.native.pools()
+    }
+
+    fn request_bytes(&self) -> (u64, u64) {
+        self.native.request_bytes()
+    }
+
+    fn resident_bytes(&self) -> Option<u64> {
+        Some(helenus_host::real::process_usage().resident_bytes).filter(|bytes| *bytes > 0)
+    }
+
+    fn trace_probability(&self) -> f64 {
+        self.native.trace_probability()
+    }
+
+    fn set_trace_probability(&self, probability: f64) {
+        self.native.set_trace_probability(probability);
+    }
+
+    fn close(&self) {
+        self.native.stop();
+        if let Some(rpc) = &self.rpc {
+            rpc.stop();
+        }
+    }
+
+    fn are_open(&self) -> bool {
+        self.native.is_running()
+    }
+
+    fn resume(&self) -> Result<(), String> {
+        self.native.resume().map_err(|error| error.to_string())
+    }
+
+    fn pause(&self) {
+        self.native.pause();
+    }
+
+    fn clients(&self) -> ClientsSeen {
+        self.native.clients_seen()
+    }
+
+    fn clear_clients(&self) {
+        self.native.clear_clients_seen();
+    }
+
+    fn setting(&self, key: &'static str) -> String {
+        setting_text(&self.settings.lock(), key)
+    }
+
+    fn set(&self, key: &'static str, value: Option<&str>) -> Result<(), String> {
+        let mut present = self.settings.lock();
+        let mut wanted = present.clone();
+        match value {
+            Some(text) => wanted.set_flag(key, text).map_err(|error| error.to_string())?,
+            None => wanted.take_over(key, &self.settings_started),
+        }
+        let config =
+            ServerConfig::new(&wanted, helenus_host::real::memory_bytes(), helenus_host::real::cores());
+        self.take_over(&config.map_err(|error| error.to_string())?);
+        *present = wanted;
+        self.local.virtual_tables().register(settings_table(&present, &self.started));
+        Ok(())
+    }
+
+    fn reload(&self) -> Result<Reloaded, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let read = settings(&helenus_host::real::host(), &self.matches).map_err(|error| text(&error))?;
+        let cores = helenus_host::real::cores();
+        let config = ServerConfig::new(&read, helenus_host::real::memory_bytes(), cores);
+        let config = config.map_err(|error| text(&error))?;
+        let mut reloaded = Reloaded::default();
+        let mut present = self.settings.lock();
+        // `--adopt` implies `--data`, so "data" differs from the file without a change.
+        let is_adopted = self.matches.get_one::<String>("adopt").is_some();
+        for key in read.differences(&present).into_iter().filter(|key| *key != "data" || !is_adopted) {
+            if TAKEN.contains(&key) || judges_statements(key) {
+                present.take_over(key, &read);
+                reloaded.taken.push(key.to_owned());
+            } else {
+                reloaded.at_next_start.push(key.to_owned());
+            }
+        }
+        if !reloaded.taken.is_empty() {
+            if reloaded.taken.iter().any(|key| key == COMPACTION_THROUGHPUT) {
+                self.database.set_compaction_bytes_per_s(config.compaction_bytes_per_s);
+            }
+            self.take_over(&config);
+            self.local.virtual_tables().register(settings_table(&present, &self.started));
+        }
+        Ok(reloaded)
+    }
+}
+
+impl RunningServer {
+    /// Applies every setting that can change while the server runs.
+    fn take_over(&self, config: &ServerConfig) {
+        self.database.set_read_timeouts(read_timeouts(config));
+        self.local.set_live_options(&local_options(config));
+        self.log.set_level(config.log.level);
+        self.slow.set(config.log.slow, config.log.shows_values);
+        self.policies.choose(config.disk_failure, config.commit_failure);
+        self.native.set_write_timeout(config.limits.write_timeout);
+        if let Some(rpc) = &self.rpc {
+            rpc.set_write_timeout(config.rpc_limits.write_timeout);
+        }
+    }
+}

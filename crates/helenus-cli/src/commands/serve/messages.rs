@@ -1,0 +1,237 @@
+//! The server's messages at its start and end, and its log.
+
+use helenus_engine::import::Adoption;
+use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
+use helenus_host::{Host, Next, Worker};
+use helenus_server::admin::AdminServer;
+use helenus_server::config::{NoEffect, ServerConfig, Settings, Storage, size_text};
+use helenus_server::log::{Entry, Format, Level, Log};
+use helenus_server::native::NativeServer;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Writes a message about the start or end of the server, for people and for programs that wait for its key word.
+pub(super) fn announce(log: &Log, word: &'static str, text: String) {
+    log.print_status(&Entry::new(word, text));
+}
+
+/// Starts the log and the panic hook that writes to it. No other code in the process sets a panic hook.
+pub(super) fn start_log(host: &Host, config: &ServerConfig) -> Arc<Log> {
+    let format = match config.log.is_json {
+        true => Format::Json,
+        false => Format::Text { coloured: std::io::stderr().is_terminal() },
+    };
+    let log = Log::start(host, format, config.log.level);
+    let panics = Arc::clone(&log);
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let message = format!("{text}, at {place}: a bug; please report it");
+        let mut entry = Entry::new("panic", message).with("place", place).with("panic", text);
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            entry = entry.with("backtrace", backtrace.to_string());
+        }
+        panics.write_panic(&entry);
+    }));
+    log
+}
+
+pub(super) fn report_adopted(log: &Log, adoption: &Adoption) {
+    let Adoption { tables, sstables, notes, .. } = adoption;
+    if *sstables > 0 {
+        announce(log, "adopted", format!("{sstables} SSTables of {tables} tables"));
+    }
+    for note in notes {
+        announce(log, "note", note.to_string());
+    }
+}
+
+pub(super) fn report_without_effect(log: &Log, settings: &Settings) {
+    for (kind, text) in [
+        (NoEffect::NotApplicable, "mean nothing on one machine"),
+        (NoEffect::NotBuilt, "are not built yet and have no effect"),
+    ] {
+        let keys: Vec<_> = settings
+            .without_effect
+            .iter()
+            .filter(|(_, why)| *why == kind)
+            .map(|(key, _)| key.as_str())
+            .collect();
+        if !keys.is_empty() {
+            announce(log, "ignored", format!("keys that {text}: {}", keys.join(", ")));
+        }
+    }
+}
+
+/// The error of a refused start. If the commit log is the cause, the text ends with the command that starts all the
+/// same.
+pub(super) fn refused(error: Error) -> anyhow::Error {
+    let is_of_log = matches!(error, Error::LogDamaged { .. } | Error::Unappliable(_));
+    if !is_of_log {
+        return error.into();
+    }
+    let command: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
+    anyhow::anyhow!("{error}:\n  {} --skip-damaged-log", command.join(" "))
+}
+
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+pub(super) fn report_opened(log: &Log, report: &OpenReport, took_ns: u64) {
+    for (segment, offset) in &report.skipped {
+        let text = format!("damaged log: {} from byte {offset} to its end", segment.display());
+        log.print_status(
+            &Entry::new("skipped", text).with("file", segment.display().to_string()).with("offset", *offset),
+        );
+    }
+    for record in &report.unappliable {
+        let (segment, kept) = (record.segment.display(), record.kept.display());
+        let text = format!(
+            "a record that cannot be applied to {}: {segment} at byte {}: {}; it is kept in {kept}",
+            record.table, record.offset, record.problem
+        );
+        let entry = Entry::new("skipped", text).with("table", record.table.as_str());
+        let entry = entry.with("file", segment.to_string()).with("offset", record.offset);
+        log.print_status(&entry.with("kept", kept.to_string()));
+    }
+    for (table, damage) in &report.unreadable {
+        let text = format!("{damage}; reads of {table} fail until its files are mended or removed");
+        log.print_status(&Entry::new("damaged", text).with("table", table.as_str()));
+    }
+    for folder in &report.made_private {
+        let text = format!("{}: others had rights to it and have none now", folder.display());
+        log.print_status(&Entry::new("private", text).with("folder", folder.display().to_string()));
+    }
+    if report.replayed > 0 {
+        let (mebibytes, ms) = (report.log_bytes as f64 / f64::from(1 << 20), took_ns / 1_000_000);
+        let text = format!("{} updates from {mebibytes:.1} MiB of log in {ms} ms", report.replayed);
+        let entry = Entry::new("replayed", text).with("updates", report.replayed).with("took_ms", ms);
+        log.print_status(&entry.with("log_bytes", report.log_bytes));
+    }
+}
+
+/// A warning for each server that listens beyond this machine. There are no logins, so anyone who reaches it may do
+/// everything.
+pub(super) fn open_to_all(servers: [(&str, Option<SocketAddr>); 3]) -> Vec<String> {
+    let beyond = servers.into_iter().filter_map(|(name, address)| {
+        let address = address.filter(|address| !address.ip().to_canonical().is_loopback())?;
+        let may = match name {
+            "HTTP" => "reads names of keyspaces and tables and how they are used",
+            _ => "reads, changes and drops everything",
+        };
+        Some(format!(
+            "{name} listens on {address}, beyond this machine, and there are no logins: whoever reaches it {may}; listen on \
+             127.0.0.1, or let a firewall choose who reaches it"
+        ))
+    });
+    beyond.collect()
+}
+
+/// Writes the warnings to stderr and to the log, because either may be discarded.
+pub(super) fn report_open_to_all(log: &Log, warnings: &[String]) {
+    for warning in warnings {
+        announce(log, "WARNING", warning.clone());
+        log.write(Level::Warn, &Entry::new("open_to_all", warning.as_str()));
+    }
+}
+
+pub(super) fn announce_addresses(
+    log: &Log,
+    native: &NativeServer,
+    admin: &AdminServer,
+    config: &ServerConfig,
+) {
+    let address = native.address();
+    match &config.storage {
+        Storage::Memory => {
+            let limit = size_text(config.memory_limit);
+            announce(log, "storing in", format!("memory ({limit}); nothing survives the server"));
+        }
+        Storage::Directory(directory) => {
+            announce(log, "storing in", directory.display().to_string());
+            announce(log, "sync", format!("{}: {}", config.sync.name(), config.sync.promise()));
+        }
+    }
+    let in_place =
+        matches!(&config.storage, Storage::Directory(directory) if admin.path().starts_with(directory));
+    if !in_place {
+        announce(log, "admin", admin.path().display().to_string());
+    }
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        ip => ip.to_string(),
+    };
+    announce(
+        log,
+        "connect",
+        format!("helenus shell {host} {port}, or cqlsh {host} {port}", port = address.port()),
+    );
+    // This must be the last line: programs that wait for it may rely on the others.
+    let entry = Entry::new("listening", format!("{address}  (CQL native protocol v3, v4, v5)"));
+    log.print_status(&entry.with("address", address.to_string()));
+}
+
+/// Reports each second that the database is still being opened.
+pub(super) struct Progress {
+    opened: Arc<AtomicBool>,
+    task: Arc<dyn helenus_host::TaskHandle>,
+}
+
+impl Progress {
+    pub(super) fn start(host: &Host, figures: Arc<OpenProgress>, log: &Arc<Log>) -> Progress {
+        let opened = Arc::new(AtomicBool::new(false));
+        let ticker = Ticker { opened: Arc::clone(&opened), figures, seconds: 0, log: Arc::clone(log) };
+        Progress { opened, task: host.tasks.start("opening", Box::new(ticker)) }
+    }
+
+    pub(super) fn end(self) {
+        self.opened.store(true, Ordering::Release);
+        self.task.wake();
+        self.task.join();
+    }
+}
+
+struct Ticker {
+    opened: Arc<AtomicBool>,
+    figures: Arc<OpenProgress>,
+    seconds: u64,
+    log: Arc<Log>,
+}
+
+impl Worker for Ticker {
+    fn step(&mut self) -> Next {
+        if self.opened.load(Ordering::Acquire) {
+            return Next::Done;
+        }
+        if self.seconds > 0 {
+            let text = format!("{}, {} s so far", stage_text(self.figures.stage()), self.seconds);
+            announce(&self.log, "opening", text);
+        }
+        self.seconds += 1;
+        Next::WaitAtMost(1_000_000_000)
+    }
+}
+
+fn stage_text(stage: OpenStage) -> String {
+    const MIB: u64 = 1 << 20;
+    match stage {
+        OpenStage::ReadingLog(read, of) => {
+            format!("reading the commit log: {} of {} MiB", read / MIB, of.div_ceil(MIB))
+        }
+        OpenStage::Replaying(done, of) => {
+            format!("replaying the commit log: {done} of {of} records ({} %)", done * 100 / of.max(1))
+        }
+        OpenStage::Files => "opening files".to_owned(),
+    }
+}

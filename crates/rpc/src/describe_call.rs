@@ -1,0 +1,201 @@
+//! Describes calls and exceptions in words, for logs and counters.
+
+use crate::calls::Rpc;
+use crate::session::Session;
+use crate::statement::text;
+use helenus_wire::thrift::{
+    ApplicationFailure, Exception, Field, Message, MessageHead, Method, Reader, args,
+};
+use std::collections::BTreeSet;
+
+/// An exception sent to a client. `NotFoundException` is a normal answer and not counted here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The kind of exception.
+    pub kind: RefusedKind,
+    /// The text, which may quote the client's values.
+    pub text: String,
+}
+
+/// The exceptions of the interface and of the Thrift protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedKind {
+    /// The request is invalid.
+    InvalidRequest,
+    /// The server is too busy.
+    Unavailable,
+    /// The operation did not finish in time.
+    TimedOut,
+    /// The login was refused.
+    Authentication,
+    /// The client lacks the permission.
+    Authorization,
+    /// The method does not exist.
+    UnknownMethod,
+    /// The message is not a call.
+    InvalidMessageType,
+    /// The arguments cannot be decoded.
+    Protocol,
+    /// The server failed.
+    Internal,
+}
+
+impl RefusedKind {
+    /// All of them.
+    pub const ALL: [RefusedKind; 9] = [
+        RefusedKind::InvalidRequest,
+        RefusedKind::Unavailable,
+        RefusedKind::TimedOut,
+        RefusedKind::Authentication,
+        RefusedKind::Authorization,
+        RefusedKind::UnknownMethod,
+        RefusedKind::InvalidMessageType,
+        RefusedKind::Protocol,
+        RefusedKind::Internal,
+    ];
+
+    /// The exception's name for clients: that of the interface, or of a kind of Thrift's `TApplicationException`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusedKind::InvalidRequest => "InvalidRequestException",
+            RefusedKind::Unavailable => "UnavailableException",
+            RefusedKind::TimedOut => "TimedOutException",
+            RefusedKind::Authentication => "AuthenticationException",
+            RefusedKind::Authorization => "AuthorizationException",
+            RefusedKind::UnknownMethod => "UNKNOWN_METHOD",
+            RefusedKind::InvalidMessageType => "INVALID_MESSAGE_TYPE",
+            RefusedKind::Protocol => "PROTOCOL_ERROR",
+            RefusedKind::Internal => "INTERNAL_ERROR",
+        }
+    }
+
+    /// Whether the failure is the server's rather than the client's.
+    pub fn is_servers(self) -> bool {
+        matches!(self, RefusedKind::Unavailable | RefusedKind::TimedOut | RefusedKind::Internal)
+    }
+}
+
+impl Refused {
+    pub(crate) fn of_exception(exception: &Exception) -> Option<Refused> {
+        let (kind, text) = match exception {
+            Exception::NotFound => return None,
+            Exception::InvalidRequest(why) => (RefusedKind::InvalidRequest, why.as_str()),
+            Exception::Unavailable => (RefusedKind::Unavailable, "the server could not do it now"),
+            Exception::TimedOut => (RefusedKind::TimedOut, "it failed, or did not come through in time"),
+            Exception::Authentication(why) => (RefusedKind::Authentication, why.as_str()),
+            Exception::Authorization(why) => (RefusedKind::Authorization, why.as_str()),
+        };
+        Some(Refused { kind, text: text.to_owned() })
+    }
+
+    pub(crate) fn of_failure(failure: ApplicationFailure, text: &str) -> Refused {
+        let kind = match failure {
+            ApplicationFailure::UnknownMethod => RefusedKind::UnknownMethod,
+            ApplicationFailure::InvalidMessageType => RefusedKind::InvalidMessageType,
+            ApplicationFailure::Internal => RefusedKind::Internal,
+            ApplicationFailure::Protocol => RefusedKind::Protocol,
+        };
+        Refused { kind, text: text.to_owned() }
+    }
+}
+
+/// A call in the form that logs show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallDescription {
+    /// Whether `text` is a CQL statement, with its literals.
+    pub is_statement: bool,
+    /// The statement; for other calls, the method's name and the column families.
+    pub text: String,
+    /// The key of a call on one row, in hexadecimal.
+    pub key: Option<String>,
+}
+
+impl Rpc {
+    /// Describes the call of a message, or states that the message is not a call.
+    #[cold]
+    pub fn describe(&self, message: &Message<'_>, session: &Session) -> CallDescription {
+        let mut reader = Reader::new(message.bytes);
+        let method = MessageHead::read(&mut reader).ok().and_then(|head| Method::of_name(head.name));
+        let Some(method) = method else {
+            let text = "a message that is no call".to_owned();
+            return CallDescription { is_statement: false, text, key: None };
+        };
+        if let Some(text) = self.statement_of(method, reader.clone()) {
+            return CallDescription { is_statement: true, text, key: None };
+        }
+        let (families, key) = about(method, reader);
+        let keyspace = session.keyspace.as_deref().unwrap_or_default();
+        let families: Vec<String> = families.iter().map(|family| format!("{keyspace}.{family}")).collect();
+        let name = method.name();
+        let text =
+            if families.is_empty() { name.to_owned() } else { format!("{name} of {}", families.join(", ")) };
+        CallDescription { is_statement: false, text, key }
+    }
+
+    fn statement_of(&self, method: Method, mut reader: Reader<'_>) -> Option<String> {
+        let reader = &mut reader;
+        match method {
+            Method::ExecuteCql3Query => {
+                let asked = args::Cql3Query::read(reader).ok()?;
+                text(asked.query, asked.compression).ok()
+            }
+            Method::ExecuteCqlQuery | Method::PrepareCqlQuery | Method::PrepareCql3Query => {
+                let asked = args::CqlQuery::read(reader).ok()?;
+                text(asked.query, asked.compression).ok()
+            }
+            Method::ExecutePreparedCql3Query => {
+                use helenus_cql::backend::Backend;
+                let asked = args::PreparedCql3::read(reader).ok()?;
+                let id = self.prepared.id_of(asked.item_id)?;
+                self.backend().prepared(&id).ok()?.map(|statement| statement.query.to_string())
+            }
+            Method::ExecutePreparedCqlQuery => {
+                let asked = args::PreparedCql::read(reader).ok()?;
+                self.prepared.text_of(asked.item_id).map(|text| text.to_string())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The column families of a call, and its key if it has one.
+fn about(method: Method, mut reader: Reader<'_>) -> (BTreeSet<String>, Option<String>) {
+    let reader = &mut reader;
+    let one = |family: &str, key: Option<&[u8]>| {
+        let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect();
+        (BTreeSet::from([family.to_owned()]), key.map(hex))
+    };
+    let found = match method {
+        Method::Get => {
+            args::Get::read(reader).map(|asked| one(asked.column_path.column_family, Some(asked.key)))
+        }
+        Method::GetSlice | Method::GetCount => {
+            args::GetSlice::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
+        }
+        Method::MultigetSlice | Method::MultigetCount => {
+            args::MultigetSlice::read(reader).map(|asked| one(asked.column_parent.column_family, None))
+        }
+        Method::GetRangeSlices => {
+            args::GetRangeSlices::read(reader).map(|asked| one(asked.column_parent.column_family, None))
+        }
+        Method::GetIndexedSlices => {
+            args::GetIndexedSlices::read(reader).map(|asked| one(asked.column_parent.column_family, None))
+        }
+        Method::Insert => {
+            args::Insert::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
+        }
+        Method::Add => {
+            args::Add::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
+        }
+        Method::Remove => {
+            args::Remove::read(reader).map(|asked| one(asked.column_path.column_family, Some(asked.key)))
+        }
+        Method::BatchMutate | Method::AtomicBatchMutate => args::BatchMutate::read(reader).map(|asked| {
+            let of_rows = asked.mutation_map.0.iter().flat_map(|(_, families)| families.0.iter());
+            (of_rows.map(|(family, _)| (*family).to_owned()).collect(), None)
+        }),
+        Method::Truncate => args::OfColumnFamily::read(reader).map(|asked| one(asked.column_family, None)),
+        _ => return (BTreeSet::new(), None),
+    };
+    found.unwrap_or_default()
+}

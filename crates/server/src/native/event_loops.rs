@@ -1,0 +1,474 @@
+//! The event loops: one thread with one single-threaded runtime for each core, each serving its share of the connections.
+//!
+//! A new connection goes to the event loop that has the fewest, and stays there. So a request wakes one thread and takes no
+//! lock that another core holds. A work-stealing runtime would balance long requests, at the price of a second wake-up for
+//! each request; here reads are cut into pages and whatever waits goes to the disk pool, so there is little to balance.
+//! Only this file knows which kind of runtime is used: a connection is a `Send` future.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use helenus_cql::backend::Backend;
+use helenus_cql::virtual_table::VirtualTable;
+use helenus_host::{Host, Next, TaskHandle, Worker};
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::accept::{Accepted, Acceptor, BeforeStartup, ListenOrder};
+use super::client_history::History;
+use super::clients::{self, ClientFacts};
+use super::connection::{Connection, Scratch};
+use super::disk_pool::DiskPool;
+use super::in_flight::InFlightBytes;
+use super::limits::{Limits, ticks};
+use super::mailbox::{Mailbox, Waiters};
+use super::metrics::{Counts, NativeMetrics};
+use super::refused::Refused;
+use crate::ServerError;
+use crate::admin::Pool;
+use crate::busy_poll::BusyPoll;
+use crate::connection_budget::Admitted;
+use crate::log::SlowStatements;
+
+/// Accepted connections on their way to an event loop. A connection that finds this queue full is dropped.
+const ACCEPTED_MAX: usize = 1024;
+/// Connections that the operating system keeps until they are accepted.
+const BACKLOG: i32 = 4096;
+/// How long a stopping server waits for clients to take their last answers.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long a stopping server lets requests on disk threads go on.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub backend: Arc<dyn Backend>,
+    pub host: Host,
+    pub limits: Limits,
+    /// `write_timeout` in ticks. It starts as in `limits` and can be changed at run time.
+    pub write_timeout_ticks: AtomicU64,
+    pub disk_pool: DiskPool,
+    pub counts: Counts,
+    /// The log of slow and failed statements; `None` if there is none.
+    pub slow: Option<Arc<SlowStatements>>,
+    pub in_flight: Arc<InFlightBytes>,
+    /// The connections that hold answers until the log is written.
+    pub written: Arc<Waiters>,
+    /// Grows by one every `limits::TICK`.
+    pub ticks: AtomicU64,
+    /// The fraction of requests that are traced without asking, from 0 to 1, as the bits of an f64.
+    pub trace_probability: AtomicU64,
+    /// All open connections, for events and for stopping.
+    connections: Mutex<Vec<Arc<Mailbox>>>,
+    stopping: AtomicBool,
+    /// New connections are refused until `resume`.
+    paused: AtomicBool,
+    /// The clients seen so far.
+    pub history: History,
+}
+
+impl Shared {
+    /// Whether no more input is to be read.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The client of each connection, and its number of requests so far.
+    pub fn clients(&self) -> Vec<(ClientFacts, u64)> {
+        let connections = self.connections.lock();
+        let client = |mailbox: &Arc<Mailbox>| {
+            (mailbox.facts.lock().clone(), mailbox.requests_count.load(Ordering::Relaxed))
+        };
+        connections.iter().map(client).collect()
+    }
+
+    /// The mailboxes of all connections.
+    pub fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
+        self.connections.lock().clone()
+    }
+
+    /// Sets whether new connections are refused.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+    }
+
+    /// Connections open now.
+    pub fn connections_count(&self) -> usize {
+        self.connections.lock().len()
+    }
+
+    /// Draws by `trace_probability` whether a request that did not ask for tracing is traced; returns its session.
+    pub fn drawn_to_be_traced(&self) -> Option<uuid::Uuid> {
+        let bits = self.trace_probability.load(Ordering::Relaxed);
+        if bits == 0 {
+            return None;
+        }
+        let mut draw = [0; 8];
+        self.host.random.fill(&mut draw);
+        // 53 bits, the precision of an f64.
+        let drawn = (u64::from_le_bytes(draw) >> 11) as f64 / (1_u64 << 53) as f64;
+        (drawn < f64::from_bits(bits)).then(|| super::answer::tracing_id(&self.host))
+    }
+
+    fn leave(&self, mailbox: &Arc<Mailbox>) {
+        let mut connections = self.connections.lock();
+        if let Some(at) = connections.iter().position(|other| Arc::ptr_eq(other, mailbox)) {
+            connections.swap_remove(at);
+            self.counts.ended(&mailbox.requested());
+        }
+    }
+}
+
+/// One event loop.
+pub(super) struct EventLoop {
+    pub shared: Arc<Shared>,
+    pub busy_poll: Arc<BusyPoll>,
+    scratch: Mutex<Vec<Box<Scratch>>>,
+    pub connections: AtomicUsize,
+}
+
+impl EventLoop {
+    /// Lends buffers for one poll.
+    pub fn lend(&self) -> Box<Scratch> {
+        self.scratch.lock().pop().unwrap_or_default()
+    }
+
+    /// Takes the buffers back.
+    pub fn take_back(&self, scratch: Box<Scratch>) {
+        self.scratch.lock().push(scratch);
+    }
+}
+
+/// A running server of the native protocol.
+pub struct NativeServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    listening: Mutex<mpsc::Sender<ListenOrder>>,
+    threads: Vec<Arc<dyn TaskHandle>>,
+}
+
+impl NativeServer {
+    /// Binds `address` (port 0: a free one) and starts to serve.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or a runtime cannot be built.
+    pub fn start(
+        host: &Host,
+        backend: Arc<dyn Backend>,
+        address: SocketAddr,
+        limits: Limits,
+    ) -> Result<NativeServer, ServerError> {
+        NativeServer::start_watched(host, backend, address, limits, None)
+    }
+
+    /// As `start`, and logs slow and failed statements, overload and refused connections.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_watched(
+        host: &Host,
+        backend: Arc<dyn Backend>,
+        address: SocketAddr,
+        limits: Limits,
+        slow: Option<Arc<SlowStatements>>,
+    ) -> Result<NativeServer, ServerError> {
+        let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
+        let shared = Arc::new(Shared {
+            disk_pool: DiskPool::new(
+                host.clone(),
+                Arc::clone(&backend),
+                limits.disk_threads_max,
+                (limits.disk_queue_max, limits.frame_bytes_max),
+                slow.clone(),
+            ),
+            counts: Counts::default(),
+            slow,
+            in_flight: InFlightBytes::new(limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
+            written: Arc::default(),
+            ticks: AtomicU64::new(0),
+            trace_probability: AtomicU64::new(0),
+            connections: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+            history: History::default(),
+            host: host.clone(),
+            backend,
+            write_timeout_ticks: AtomicU64::new(ticks(limits.write_timeout)),
+            limits,
+        });
+        listen_to_backend(&shared);
+        let (stop, stopped) = watch::channel(false);
+        let (listening, orders) = mpsc::channel(1);
+        let mut threads = Vec::new();
+        let mut ways = Vec::new();
+        for number in 0..shared.limits.event_loops.max(1) {
+            let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
+            let event_loop = Arc::new(EventLoop {
+                shared: Arc::clone(&shared),
+                busy_poll: BusyPoll::new(&host.clock, shared.limits.busy_poll),
+                scratch: Mutex::default(),
+                connections: AtomicUsize::new(0),
+            });
+            ways.push((way, Arc::clone(&event_loop)));
+            let stopped = stopped.clone();
+            let work = runtime()?;
+            threads.push((number, EventLoopThread { work: Some((work, event_loop, arriving, stopped)) }));
+        }
+        let connections_max = shared.limits.connections_max.unwrap_or(u64::MAX);
+        let accepting = Acceptor {
+            not_begun: BeforeStartup::of(connections_max.min(shared.limits.budget.in_all())),
+            shared: Arc::clone(&shared),
+            ways,
+            stopped,
+            orders,
+            refused: Refused::default(),
+        };
+        let accept = AcceptThread { work: Some((runtime()?, listener, accepting)) };
+        let mut handles = vec![host.tasks.start("accept", Box::new(accept))];
+        for (number, thread) in threads {
+            handles.push(host.tasks.start(&format!("event-loop-{number}"), Box::new(thread)));
+        }
+        Ok(NativeServer { shared, address, stop, listening: Mutex::new(listening), threads: handles })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn listening(&self) -> &Mutex<mpsc::Sender<ListenOrder>> {
+        &self.listening
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections open now.
+    pub fn connections_count(&self) -> usize {
+        self.shared.connections_count()
+    }
+
+    /// The metrics of the server.
+    pub fn figures(&self) -> NativeMetrics {
+        let shared = &self.shared;
+        let counts = &shared.counts;
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        // The list is locked meanwhile. Otherwise a connection that ends now would be missed, and the sum would fall,
+        // or be counted twice, and the sum would stay wrong.
+        let connections = shared.connections.lock();
+        let mut figures = NativeMetrics {
+            connections: connections.len() as u64,
+            accepted: get(&counts.accepted),
+            refused: get(&counts.refused),
+            requests: get(&counts.requests_ended),
+            prepared: get(&counts.prepared_ended),
+            regular: get(&counts.regular_ended),
+            errors: counts.errors(),
+            in_flight_bytes: shared.in_flight.in_flight(),
+            disk_jobs: get(&counts.disk_jobs),
+            ..NativeMetrics::default()
+        };
+        for mailbox in connections.iter() {
+            let requested = mailbox.requested();
+            figures.requests += requested.all;
+            figures.prepared += requested.prepared;
+            figures.regular += requested.regular;
+        }
+        drop(connections);
+        (figures.disk_queue, figures.disk_threads) = shared.disk_pool.figures();
+        figures
+    }
+
+    /// The load of the event loops and the disk threads. Requests that an event loop answers at once are never counted
+    /// as waiting.
+    pub fn pools(&self) -> Vec<Pool> {
+        let disk = self.shared.disk_pool.pool();
+        let requests = Pool {
+            name: "Native-Transport-Requests".to_owned(),
+            active: disk.active,
+            pending: disk.pending,
+            completed: self.figures().requests,
+            refused: disk.refused,
+        };
+        vec![requests, disk]
+    }
+
+    /// Bytes of requests in flight, and their limit.
+    pub fn request_bytes(&self) -> (u64, u64) {
+        self.shared.in_flight.in_flight()
+    }
+
+    /// The fraction of requests that are traced without asking, from 0 to 1.
+    pub fn trace_probability(&self) -> f64 {
+        f64::from_bits(self.shared.trace_probability.load(Ordering::Relaxed))
+    }
+
+    /// Sets that fraction until the next start.
+    pub fn set_trace_probability(&self, probability: f64) {
+        // Adding 0.0 turns -0.0, which has a bit set, into 0.
+        self.shared.trace_probability.store((probability + 0.0).to_bits(), Ordering::Relaxed);
+    }
+
+    /// Sets how long answers to writes may wait for the log.
+    pub fn set_write_timeout(&self, timeout: Duration) {
+        self.shared.write_timeout_ticks.store(ticks(timeout), Ordering::Relaxed);
+    }
+
+    /// Whether new clients are accepted.
+    pub fn is_running(&self) -> bool {
+        !self.shared.is_stopping() && !self.shared.paused.load(Ordering::Acquire)
+    }
+
+    /// `system_views.clients`, to be registered with the backend's virtual tables.
+    pub fn clients_table(&self) -> Arc<dyn VirtualTable> {
+        clients::table(&self.shared)
+    }
+
+    /// Stops accepting, answers the requests that have been received, and closes all connections. Requests on disk
+    /// threads are cancelled after one second. Blocks until that is done, but at most ten seconds for clients that do
+    /// not take their answers.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        let _doors_may_be_gone = self.stop.send(true);
+        for mailbox in self.shared.connections.lock().clone() {
+            mailbox.wake();
+        }
+        self.shared.disk_pool.drain(STOP_PATIENCE);
+        for thread in &self.threads {
+            thread.join();
+        }
+        self.shared.disk_pool.stop();
+    }
+}
+
+impl Drop for NativeServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Opens a non-blocking listener on `address`.
+pub(crate) fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, ServerError> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|source| ServerError::Runtime { source })
+}
+
+fn listen_to_backend(shared: &Arc<Shared>) {
+    let waiting = Arc::clone(&shared.written);
+    shared.backend.on_written(Box::new(move || waiting.wake_all()));
+    // Weak: the backend outlives the server and must not keep it alive.
+    let weak = Arc::downgrade(shared);
+    shared.backend.on_schema_change(Box::new(move |change| {
+        let Some(shared) = weak.upgrade() else { return };
+        let change = Arc::new(change.clone());
+        for mailbox in shared.connections.lock().iter() {
+            mailbox.announce(&change);
+        }
+    }));
+}
+
+struct AcceptThread {
+    work: Option<(tokio::runtime::Runtime, std::net::TcpListener, Acceptor)>,
+}
+
+impl Worker for AcceptThread {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, listener, accepting)) = self.work.take() {
+            runtime.block_on(accepting.run(listener));
+        }
+        Next::Done
+    }
+}
+
+type EventLoopWork =
+    (tokio::runtime::Runtime, Arc<EventLoop>, mpsc::Receiver<Accepted>, watch::Receiver<bool>);
+
+struct EventLoopThread {
+    work: Option<EventLoopWork>,
+}
+
+impl Worker for EventLoopThread {
+    fn step(&mut self) -> Next {
+        if let Some((runtime, event_loop, arriving, stopped)) = self.work.take() {
+            runtime.block_on(keep(event_loop, arriving, stopped));
+        }
+        Next::Done
+    }
+}
+
+/// Runs an event loop until it is told to stop and its connections have ended.
+async fn keep(
+    event_loop: Arc<EventLoop>,
+    mut arriving: mpsc::Receiver<Accepted>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    let awake = tokio::spawn(Arc::clone(&event_loop.busy_poll).run());
+    loop {
+        tokio::select! {
+            arrival = arriving.recv() => match arrival {
+                Some(arrival) => open(&event_loop, arrival, &mut connections),
+                None => break,
+            },
+            _ = stopped.changed() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    let drained = async { while connections.join_next().await.is_some() {} };
+    let _some_would_not_read = tokio::time::timeout(DRAIN, drained).await;
+    awake.abort();
+}
+
+fn open(event_loop: &Arc<EventLoop>, arrival: Accepted, connections: &mut JoinSet<()>) {
+    let Ok(stream) = TcpStream::from_std(arrival.stream) else {
+        event_loop.connections.fetch_sub(1, Ordering::Relaxed);
+        return;
+    };
+    let Accepted { client, share, mailbox, admitted, .. } = arrival;
+    {
+        let mut connections = event_loop.shared.connections.lock();
+        connections.push(Arc::clone(&mailbox));
+        // The connection was accepted before `pause` closed the listener.
+        mailbox.leaving.store(event_loop.shared.paused.load(Ordering::Acquire), Ordering::Release);
+    }
+    let place = ConnectionEntry {
+        event_loop: Arc::clone(event_loop),
+        mailbox: Arc::clone(&mailbox),
+        _admitted: admitted,
+    };
+    let connection = Connection::new(stream, Some(client), share, Arc::clone(event_loop), mailbox);
+    connections.spawn(async move {
+        let _place = place;
+        connection.await;
+    });
+}
+
+/// A connection's entry in the lists, removed on drop, however the connection ends.
+struct ConnectionEntry {
+    event_loop: Arc<EventLoop>,
+    mailbox: Arc<Mailbox>,
+    _admitted: Admitted,
+}
+
+impl Drop for ConnectionEntry {
+    fn drop(&mut self) {
+        self.event_loop.connections.fetch_sub(1, Ordering::Relaxed);
+        self.event_loop.shared.leave(&self.mailbox);
+    }
+}

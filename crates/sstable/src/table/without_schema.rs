@@ -1,0 +1,89 @@
+//! Opens a table with the schema of its own files.
+
+use super::{OpenOptions, SsTable};
+use crate::block::BlockCache;
+use crate::component::Component;
+use crate::error::{Error, Result};
+use crate::header_schema::table_of_header;
+use crate::names::Descriptor;
+use crate::statistics::Statistics;
+use helenus_host::Disk;
+use std::path::Path;
+use std::sync::Arc;
+
+impl SsTable {
+    /// Opens a table with the columns of its header. `names` are those of keyspace and table, as far as they are known.
+    /// It may have another partitioner: see [`SsTable::partitioner`]. It waits for the disk.
+    pub fn open_without_schema(
+        disk: &dyn Disk,
+        (folder, descriptor): (&Path, Descriptor),
+        names: (&str, &str),
+        cache: Arc<dyn BlockCache>,
+        file_numbers: [u64; 3],
+    ) -> Result<Arc<SsTable>> {
+        let statistics = read_statistics(disk, folder, descriptor)?;
+        let file = descriptor.path(folder, Component::Statistics);
+        let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &file)?);
+        SsTable::open_in_order(disk, (folder, descriptor), OpenOptions { schema, cache, file_numbers }, true)
+    }
+}
+
+/// Reads Statistics.db. It waits for the disk.
+pub fn read_statistics(disk: &dyn Disk, folder: &Path, descriptor: Descriptor) -> Result<Statistics> {
+    let path = descriptor.path(folder, Component::Statistics);
+    let bytes = read_whole(disk, &path)?;
+    Statistics::read(&bytes, descriptor.version, &path)
+}
+
+/// Reads all of a file.
+pub fn read_whole(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
+    let io = |source| Error::Io { file: path.to_owned(), source };
+    let file = disk.open(path).map_err(io)?;
+    let mut bytes = vec![0; file.size().map_err(io)? as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(io)?;
+    Ok(bytes)
+}
+
+/// How a Data.db is compressed, from the start of its CompressionInfo.db.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compression {
+    /// The class name of the compressor, as written in the file.
+    pub class: String,
+    /// Size of a chunk in bytes before compression.
+    pub chunk_bytes: u32,
+}
+
+/// Reads how the data is compressed; `None` if it is not. It waits for the disk.
+pub fn compression_of(disk: &dyn Disk, folder: &Path, descriptor: Descriptor) -> Result<Option<Compression>> {
+    let path = descriptor.path(folder, Component::CompressionInfo);
+    if !disk.exists(&path) {
+        return Ok(None);
+    }
+    let io = |source| Error::Io { file: path.clone(), source };
+    let file = disk.open(&path).map_err(io)?;
+    // Class, options and chunk length are at the start of the file; the chunk offsets follow.
+    let mut front = vec![0; file.size().map_err(io)?.min(4096) as usize];
+    file.read_exact_at(&mut front, 0).map_err(io)?;
+    let corrupt = || Error::Corrupt {
+        file: path.clone(),
+        offset: 0,
+        problem: "no compressor and chunk length stand at its front".into(),
+    };
+    parse_front(&front).ok_or_else(corrupt).map(Some)
+}
+
+fn parse_front(mut rest: &[u8]) -> Option<Compression> {
+    fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+        let length = u16::from_be_bytes(rest.split_off(..2)?.try_into().ok()?);
+        std::str::from_utf8(rest.split_off(..usize::from(length))?).ok()
+    }
+    fn number(rest: &mut &[u8]) -> Option<u32> {
+        Some(u32::from_be_bytes(rest.split_off(..4)?.try_into().ok()?))
+    }
+    let class = text(&mut rest)?.to_owned();
+    for _ in 0..number(&mut rest)? {
+        text(&mut rest)?;
+        text(&mut rest)?;
+    }
+    Some(Compression { class, chunk_bytes: number(&mut rest)? })
+}
