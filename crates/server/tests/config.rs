@@ -178,6 +178,14 @@ fn the_command_line_wins_over_the_file() {
 }
 
 #[test]
+fn an_earlier_name_without_a_unit_has_the_same_values() {
+    assert!(read("enable_drop_compact_storage: true").unwrap().drops_compact_storage);
+    assert!(!read("").unwrap().drops_compact_storage);
+    let twice = read("enable_drop_compact_storage: true\ndrop_compact_storage_enabled: true").unwrap_err();
+    assert!(twice.contains("is the earlier name of drop_compact_storage_enabled"), "{twice}");
+}
+
+#[test]
 fn keys_without_effect_are_collected() {
     let mut settings = Settings::default();
     settings

@@ -156,12 +156,16 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
 /// Cassandra's message to anonymous users (`ClientState.ensureNotAnonymous`).
 const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
 
-/// The error for statements that parse but are not implemented.
+/// The error for statements that parse but are not implemented: what is missing, and what to do instead. Cassandra's
+/// texts name settings that switch these statements on (`CreateViewStatement`, `UDFunction`); here no setting does.
 fn unsupported(kind: &StatementKind<'_>) -> CqlError {
-    let what = match kind {
-        StatementKind::CreateView(_) => "CREATE MATERIALIZED VIEW",
-        StatementKind::CreateFunction(_) => "CREATE FUNCTION",
-        StatementKind::CreateAggregate(_) => "CREATE AGGREGATE",
+    let (what, instead) = match kind {
+        StatementKind::CreateView(_) => (
+            "CREATE MATERIALIZED VIEW",
+            "create a table with the primary key that the view has, and write both tables in one batch",
+        ),
+        StatementKind::CreateFunction(_) => ("CREATE FUNCTION", "compute its results in the client"),
+        StatementKind::CreateAggregate(_) => ("CREATE AGGREGATE", "compute its results in the client"),
         // There is no login yet.
         StatementKind::GrantPermissions(_)
         | StatementKind::GrantRole(_)
@@ -204,7 +208,7 @@ fn unsupported(kind: &StatementKind<'_>) -> CqlError {
         | StatementKind::CreateTrigger(_)
         | StatementKind::DropTrigger(_)
         | StatementKind::DropFunction(_)
-        | StatementKind::DropAggregate(_) => "this statement",
+        | StatementKind::DropAggregate(_) => ("this statement", "leave it out"),
     };
-    CqlError::Invalid(format!("{what} is not supported yet"))
+    CqlError::Invalid(format!("{what} is not supported yet: {instead}"))
 }

@@ -71,8 +71,7 @@ const NOT_APPLICABLE: &str = "\
 
 /// Keys that could have an effect on one machine, but are not implemented yet.
 const NOT_BUILT: &str = "\
-    crypto_provider request_timeout \
-    counter_write_request_timeout cas_contention_timeout concurrent_writes \
+    crypto_provider request_timeout counter_write_request_timeout cas_contention_timeout concurrent_writes \
     concurrent_counter_writes concurrent_materialized_view_writes memtable_flush_writers \
     memtable_offheap_space memtable_cleanup_threshold memtable native_transport_rate_limiting_enabled \
     native_transport_max_requests_per_second max_value_size snapshot_before_compaction auto_snapshot \
@@ -86,46 +85,36 @@ const NOT_BUILT: &str = "\
     counter_cache_keys_to_save cache_load_timeout read_thresholds_enabled \
     coordinator_read_size_warn_threshold coordinator_read_size_fail_threshold local_read_size_warn_threshold \
     local_read_size_fail_threshold row_index_read_size_warn_threshold row_index_read_size_fail_threshold \
-    tombstone_warn_threshold tombstone_failure_threshold trace_type_query_ttl trace_type_repair_ttl \
-    user_defined_functions_enabled scripted_user_defined_functions_enabled materialized_views_enabled \
-    sasi_indexes_enabled drop_compact_storage_enabled use_statements_enabled \
-    user_defined_functions_threads_enabled allow_insecure_udfs allow_extra_insecure_udfs \
-    dynamic_data_masking_enabled user_defined_functions_warn_timeout user_defined_functions_fail_timeout \
+    trace_type_query_ttl trace_type_repair_ttl user_defined_functions_enabled \
+    scripted_user_defined_functions_enabled materialized_views_enabled sasi_indexes_enabled \
+    use_statements_enabled user_defined_functions_threads_enabled allow_insecure_udfs \
+    allow_extra_insecure_udfs user_defined_functions_warn_timeout user_defined_functions_fail_timeout \
     user_function_timeout_policy automatic_sstable_upgrade max_concurrent_automatic_sstable_upgrades \
     corrupted_tombstone_strategy diagnostic_events_enabled sai_options autocompaction_on_startup_enabled \
-    secondary_indexes_per_table_warn_threshold secondary_indexes_per_table_fail_threshold \
     materialized_views_per_table_warn_threshold materialized_views_per_table_fail_threshold \
-    partition_keys_in_select_warn_threshold \
-    partition_keys_in_select_fail_threshold in_select_cartesian_product_warn_threshold \
-    in_select_cartesian_product_fail_threshold table_properties_ignored \
-    default_secondary_index \
-    default_secondary_index_enabled \
-    read_before_write_list_operations_enabled \
-    partition_size_warn_threshold partition_size_fail_threshold partition_tombstones_warn_threshold \
-    partition_tombstones_fail_threshold \
+    default_secondary_index default_secondary_index_enabled partition_size_warn_threshold \
+    partition_size_fail_threshold partition_tombstones_warn_threshold partition_tombstones_fail_threshold \
     data_disk_usage_percentage_warn_threshold data_disk_usage_percentage_fail_threshold \
-    data_disk_usage_max_disk_size zero_ttl_on_twcs_warned \
-    non_partition_restricted_index_query_enabled intersect_filtering_query_warned \
+    data_disk_usage_max_disk_size zero_ttl_on_twcs_warned intersect_filtering_query_warned \
     intersect_filtering_query_enabled sai_sstable_indexes_per_query_warn_threshold \
     sai_sstable_indexes_per_query_fail_threshold sai_string_term_size_warn_threshold \
     sai_string_term_size_fail_threshold sai_frozen_term_size_warn_threshold \
     sai_frozen_term_size_fail_threshold sai_vector_term_size_warn_threshold \
-    sai_vector_term_size_fail_threshold startup_checks \
-    sstable_read_rate_persistence_enabled max_top_size_partition_count max_top_tombstone_partition_count \
-    min_tracked_partition_size min_tracked_partition_tombstone_count top_partitions_enabled \
-    default_compaction native_transport_queue_max_item_age_threshold \
-    native_transport_min_backoff_on_queue_overload native_transport_max_backoff_on_queue_overload \
-    native_transport_timeout consecutive_message_errors_threshold \
-    request_timeout_in_ms counter_write_request_timeout_in_ms cas_contention_timeout_in_ms \
-    memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
-    column_index_cache_size_in_kb min_free_space_per_drive_in_mb \
-    commitlog_total_space_in_mb trickle_fsync_interval_in_kb key_cache_size_in_mb row_cache_size_in_mb \
-    counter_cache_size_in_mb cache_load_timeout_seconds tracetype_query_ttl tracetype_repair_ttl \
-    enable_user_defined_functions enable_scripted_user_defined_functions enable_materialized_views \
-    enable_sasi_indexes enable_drop_compact_storage enable_user_defined_functions_threads \
-    user_defined_function_warn_timeout user_defined_function_fail_timeout keyspace_count_warn_threshold \
-    table_count_warn_threshold compaction_large_partition_warning_threshold_mb \
-    compaction_large_partition_warning_threshold compaction_tombstone_warning_threshold";
+    sai_vector_term_size_fail_threshold startup_checks sstable_read_rate_persistence_enabled \
+    max_top_size_partition_count max_top_tombstone_partition_count min_tracked_partition_size \
+    min_tracked_partition_tombstone_count top_partitions_enabled default_compaction \
+    native_transport_queue_max_item_age_threshold native_transport_min_backoff_on_queue_overload \
+    native_transport_max_backoff_on_queue_overload native_transport_timeout \
+    consecutive_message_errors_threshold request_timeout_in_ms counter_write_request_timeout_in_ms \
+    cas_contention_timeout_in_ms memtable_offheap_space_in_mb max_value_size_in_mb column_index_size_in_kb \
+    column_index_cache_size_in_kb min_free_space_per_drive_in_mb commitlog_total_space_in_mb \
+    trickle_fsync_interval_in_kb key_cache_size_in_mb row_cache_size_in_mb counter_cache_size_in_mb \
+    cache_load_timeout_seconds tracetype_query_ttl tracetype_repair_ttl enable_user_defined_functions \
+    enable_scripted_user_defined_functions enable_materialized_views enable_sasi_indexes \
+    enable_user_defined_functions_threads user_defined_function_warn_timeout \
+    user_defined_function_fail_timeout keyspace_count_warn_threshold table_count_warn_threshold \
+    compaction_large_partition_warning_threshold_mb compaction_large_partition_warning_threshold \
+    compaction_tombstone_warning_threshold";
 
 /// Old names of keys without effect (`@Replaces` in `Config`).
 const OLD_NAMES: &str = "\

@@ -14,7 +14,7 @@ mod settings;
 mod settings_table;
 mod value;
 
-pub use cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS};
+pub use cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect};
 pub use guardrails::judges_statements;
 pub use options::{OPTIONS, OptionSpec};
 pub use page::options_page;

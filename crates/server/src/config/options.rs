@@ -13,7 +13,7 @@ pub struct OptionSpec {
     pub key: &'static str,
     /// Its flag on the command line, without `--`; `None` if only a file can set it.
     pub flag: Option<&'static str>,
-    /// Its older names in Cassandra, each with the unit of a number without one.
+    /// Its older names in Cassandra, each with the unit of a number without one; empty if the value is the same.
     pub old: &'static [(&'static str, &'static str)],
     /// The kind of its values.
     pub kind: Kind,
@@ -297,7 +297,7 @@ options! {
         "Whether clients may ask an index without naming a partition.";
     "dynamic_data_masking_enabled", None, Kind::Boolean, "false", [],
         "Whether columns may be MASKED WITH a function.";
-    "drop_compact_storage_enabled", None, Kind::Boolean, "false", [],
+    "drop_compact_storage_enabled", None, Kind::Boolean, "false", ["enable_drop_compact_storage" ""],
         "Whether ALTER TABLE .. DROP COMPACT STORAGE is allowed.";
     "tombstone_warn_threshold", None, COUNT, "1000", [],
         "A read that passes more tombstones is warned of; -1 for never.";

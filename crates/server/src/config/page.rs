@@ -27,8 +27,11 @@ pub fn options_page() -> String {
     }
     line(format_args!("\n"));
     for option in OPTIONS {
-        let old: Vec<_> =
-            option.old.iter().map(|(old, unit)| format!(" Also as `{old}` ({unit}).")).collect();
+        let old = |(old, unit): &(&str, &str)| match *unit {
+            "" => format!(" Also as `{old}`."),
+            unit => format!(" Also as `{old}` ({unit})."),
+        };
+        let old: Vec<_> = option.old.iter().map(old).collect();
         line(format_args!("- `{}`: {}{}\n", option.key, option.help, old.concat()));
     }
     line(format_args!(

@@ -156,6 +156,7 @@ impl Settings {
         };
         let unit = found.old.iter().find(|(old, _)| *old == key).map(|(_, unit)| *unit);
         let with_unit = match unit {
+            Some("") => text,
             Some(unit) if text.bytes().all(|byte| byte.is_ascii_digit()) => format!("{text}{unit}"),
             Some(unit) => {
                 return Err(ConfigError::WrongValue {

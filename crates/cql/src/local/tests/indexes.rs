@@ -99,10 +99,10 @@ fn answer(session: &mut Session, statement: &str) -> String {
 
 /// Statements whose answers differ on purpose, and why.
 const ELSEWISE: &[(&str, &str)] = &[
-    // SASI was enabled on the recorded node; it is not in a release.
+    // SASI was enabled on the recorded node; in Helenus it is not built.
     (
         "CREATE CUSTOM INDEX ON reg (v) USING 'org.apache.cassandra.index.sasi.SASIIndex'",
-        "error 2200 SASI indexes are disabled. Enable in cassandra.yaml to use.",
+        "error 2200 SASI indexes are not supported yet: create a storage-attached index, with USING 'sai'",
     ),
     // Cassandra fails for a partition that has only a static row.
     (

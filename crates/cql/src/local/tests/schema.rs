@@ -131,10 +131,60 @@ fn what_is_not_supported_yet_says_so() {
     const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
     const VIEW: &str = "CREATE MATERIALIZED VIEW v AS SELECT * FROM t WHERE k IS NOT NULL PRIMARY KEY (k)";
     for (query, answer) in [
-        (VIEW, ("2200", "CREATE MATERIALIZED VIEW is not supported yet")),
+        (
+            VIEW,
+            (
+                "2200",
+                "CREATE MATERIALIZED VIEW is not supported yet: create a table with the primary key that the view has, and \
+                 write both tables in one batch",
+            ),
+        ),
+        (
+            "CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'",
+            ("2200", "CREATE FUNCTION is not supported yet: compute its results in the client"),
+        ),
+        (
+            "CREATE OR REPLACE AGGREGATE a (int) SFUNC f STYPE int",
+            ("2200", "CREATE AGGREGATE is not supported yet: compute its results in the client"),
+        ),
         ("CREATE ROLE r", ("2100", ANONYMOUS)),
         ("LIST USERS", ("2100", ANONYMOUS)),
         ("DROP IDENTITY IF EXISTS 'i'", ("2100", ANONYMOUS)),
+    ] {
+        let error = session.run(query).unwrap_err();
+        assert_eq!((code(&error), error.to_string().as_str()), answer, "{query}");
+    }
+}
+
+/// Cassandra's texts name settings that have no effect here.
+#[test]
+fn refusals_name_no_setting_without_effect() {
+    let mut session = Session::with(&["CREATE TABLE t (k int PRIMARY KEY, v vector<float, 2>)"]);
+    for (query, answer) in [
+        (
+            "CREATE TABLE u (k int PRIMARY KEY) WITH auto_repair = {'full_enabled': 'true'}",
+            (
+                "2300",
+                "auto_repair option is not supported, because there is no other copy to repair from; leave it out",
+            ),
+        ),
+        (
+            "ALTER TABLE t WITH compaction = {'class': 'TimeWindowCompactionStrategy', \
+             'unsafe_aggressive_sstable_expiration': 'true'}",
+            (
+                "2300",
+                "unsafe_aggressive_sstable_expiration is not allowed, because dropping an SSTable before those that it \
+                 shadows brings deleted rows back; set it to false",
+            ),
+        ),
+        (
+            "CREATE INDEX ON t (v) USING 'sai' WITH OPTIONS = {'construction_beam_width': '9'}",
+            (
+                "2200",
+                "Construction beam width cannot be set, because ANN searches are exact and need no graph; leave \
+                 construction_beam_width out",
+            ),
+        ),
     ] {
         let error = session.run(query).unwrap_err();
         assert_eq!((code(&error), error.to_string().as_str()), answer, "{query}");

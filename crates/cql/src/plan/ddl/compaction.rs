@@ -225,8 +225,8 @@ fn check_time_window(options: &Options) -> Result<()> {
         None => Ok(()),
         Some(text) if text == "false" => Ok(()),
         Some(text) if text == "true" => config(format!(
-            "{UNSAFE} is requested but not allowed, restart cassandra with \
-             -Dcassandra.allow_unsafe_aggressive_sstable_expiration=true to allow it"
+            "{UNSAFE} is not allowed, because dropping an SSTable before those that it shadows brings deleted rows back; \
+             set it to false"
         )),
         Some(_) => config(format!("{UNSAFE} is not 'true' or 'false' ({})", options[UNSAFE])),
     }

@@ -36,7 +36,9 @@ pub(super) fn create(
 ) -> Result<()> {
     let (kind, options) = attributes(statement)?;
     if options.get(CLASS_OPTION).is_some_and(|class| class == SASI_CLASS) {
-        return invalid("SASI indexes are disabled. Enable in cassandra.yaml to use.");
+        return invalid(
+            "SASI indexes are not supported yet: create a storage-attached index, with USING 'sai'",
+        );
     }
     let Some(present) = schema.keyspaces.get_mut(keyspace) else {
         return invalid(format!("Keyspace '{keyspace}' doesn't exist"));
@@ -410,7 +412,7 @@ fn check_vector_options(index: &Index, column: &Column) -> Result<()> {
     ] {
         if option(name).is_some() {
             return invalid(format!(
-                "{what} cannot be set without enabling SAI_VECTOR_ALLOW_CUSTOM_PARAMETERS"
+                "{what} cannot be set, because ANN searches are exact and need no graph; leave {name} out"
             ));
         }
     }

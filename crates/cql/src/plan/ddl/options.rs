@@ -47,9 +47,7 @@ fn config<T>(message: String) -> Result<T> {
 pub(super) fn table_options(properties: &Properties, base: &TableOptions) -> Result<TableOptions> {
     if properties.has("auto_repair") {
         return config(
-            "auto_repair option is not supported unless auto-repair is enabled with \
-             -Dcassandra.autorepair.enable=true"
-                .into(),
+            "auto_repair option is not supported, because there is no other copy to repair from; leave it out".into(),
         );
     }
     let mut options = base.clone();
