@@ -128,32 +128,37 @@ fn write_java(value: f64, binary: Option<Binary>, out: &mut String) {
 }
 
 pub(super) fn parse_float(text: &str) -> Result<Vec<u8>, TypeError> {
-    match java_number(text) {
-        Some(Number::NotANumber) => Some(0x7FC0_0000_u32.to_be_bytes().to_vec()),
-        Some(Number::Digits(digits)) => digits.parse::<f32>().ok().map(|value| value.to_be_bytes().to_vec()),
+    let value = match java_number(text) {
+        Some(Number::NotANumber) => Some(0x7FC0_0000),
+        Some(Number::Digits(digits)) => digits.parse::<f32>().ok().map(f32::to_bits),
+        Some(Number::Hexadecimal(number)) => u32::try_from(number.rounded(24, -149)).ok(),
         None => None,
-    }
-    .ok_or_else(|| TypeError::text("Unable to make float from", text))
+    };
+    let value = value.ok_or_else(|| TypeError::text("Unable to make float from", text))?;
+    Ok(value.to_be_bytes().to_vec())
 }
 
 pub(super) fn parse_double(text: &str) -> Result<Vec<u8>, TypeError> {
-    match java_number(text) {
-        Some(Number::NotANumber) => Some(0x7FF8_0000_0000_0000_u64.to_be_bytes().to_vec()),
-        Some(Number::Digits(digits)) => digits.parse::<f64>().ok().map(|value| value.to_be_bytes().to_vec()),
+    let value = match java_number(text) {
+        Some(Number::NotANumber) => Some(0x7FF8_0000_0000_0000),
+        Some(Number::Digits(digits)) => digits.parse::<f64>().ok().map(f64::to_bits),
+        Some(Number::Hexadecimal(number)) => Some(number.rounded(53, -1074)),
         None => None,
-    }
-    .ok_or_else(|| TypeError::text("Unable to make double from", text))
+    };
+    let value = value.ok_or_else(|| TypeError::text("Unable to make double from", text))?;
+    Ok(value.to_be_bytes().to_vec())
 }
 
 enum Number<'a> {
     NotANumber,
     Digits(&'a str),
+    Hexadecimal(Hexadecimal),
 }
 
-/// Parses what `Double.valueOf` accepts except hexadecimal floats: blanks around it, a sign, `NaN`, `Infinity`, a
-/// suffix d or f.
+/// Parses what `Double.valueOf` accepts: blanks and control characters around it, a sign, `NaN`, `Infinity`, hexadecimal
+/// digits with a binary exponent, a suffix d or f.
 fn java_number(text: &str) -> Option<Number<'_>> {
-    let text = text.trim();
+    let text = text.trim_matches(|c: char| c <= ' ');
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match unsigned {
         "NaN" => return Some(Number::NotANumber),
@@ -161,8 +166,82 @@ fn java_number(text: &str) -> Option<Number<'_>> {
         _ => {}
     }
     let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    if let Some(rest) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        let rest = rest.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(rest);
+        return Hexadecimal::parse(text.starts_with('-'), rest).map(Number::Hexadecimal);
+    }
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+');
     digits.bytes().all(numeric).then_some(Number::Digits(digits))
+}
+
+/// A number `significand * 2^exponent`. If digits were dropped that are not zero, the lowest bit of the significand is set.
+struct Hexadecimal {
+    is_negative: bool,
+    significand: u64,
+    exponent: i64,
+}
+
+impl Hexadecimal {
+    /// Parses what follows `0x`: digits with a point, `p`, the exponent.
+    fn parse(is_negative: bool, text: &str) -> Option<Hexadecimal> {
+        let (digits, power) = text.split_once(['p', 'P'])?;
+        let unsigned = power.strip_prefix(['-', '+']).unwrap_or(power);
+        if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        // A greater exponent has the same result, because no text has so many digits.
+        const POWER_MAX: i64 = 1 << 40;
+        let power_size = unsigned.parse().map_or(POWER_MAX, |size: i64| size.min(POWER_MAX));
+        let mut exponent = if power.starts_with('-') { -power_size } else { power_size };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let mut significand = 0_u64;
+        for (digits, is_fraction) in [(whole, false), (fraction, true)] {
+            for digit in digits.chars() {
+                let digit = u64::from(digit.to_digit(16)?);
+                let is_full = significand >> 60 != 0;
+                if is_full {
+                    significand |= u64::from(digit != 0);
+                } else {
+                    significand = significand << 4 | digit;
+                }
+                exponent += 4 * (i64::from(is_full) - i64::from(is_fraction));
+            }
+        }
+        Some(Hexadecimal { is_negative, significand, exponent })
+    }
+
+    /// The bits of the nearest number that has `precision` bits, of two equally near the even one. The lowest bit of the
+    /// smallest number is 2^`exponent_min`; the format has as many greater exponents as IEEE 754 says.
+    fn rounded(&self, precision: u32, exponent_min: i64) -> u64 {
+        let exponent_bits = if precision == 24 { 8 } else { 11 };
+        let infinity = ((1_u64 << exponent_bits) - 1) << (precision - 1);
+        let sign = u64::from(self.is_negative) << (exponent_bits + precision - 1);
+        if self.significand == 0 {
+            return sign;
+        }
+        let shift = self.significand.leading_zeros();
+        let (significand, exponent) = (self.significand << shift, self.exponent - i64::from(shift));
+        // The exponent of the lowest bit that is kept.
+        let lowest = exponent_min.max(exponent + 64 - i64::from(precision));
+        // At least 11 bits are dropped; from 65 on, nothing is left.
+        let dropped = u32::try_from(lowest - exponent).unwrap_or(u32::MAX);
+        if dropped > 64 {
+            return sign;
+        }
+        let wide = u128::from(significand);
+        let (kept, rest, half) =
+            ((wide >> dropped) as u64, wide & ((1 << dropped) - 1), 1_u128 << (dropped - 1));
+        let up = rest > half || rest == half && kept & 1 == 1;
+        // Zero for numbers with less than the full precision; a full significand adds one.
+        let field = u64::try_from(lowest - exponent_min).unwrap_or(0);
+        if field >= 1 << exponent_bits {
+            return sign | infinity;
+        }
+        sign | ((field << (precision - 1)) + kept + u64::from(up)).min(infinity)
+    }
 }
 
 #[cfg(test)]
@@ -229,12 +308,20 @@ mod tests {
         assert!(short > 5_000, "{short}");
     }
 
+    /// `tests/types_against_cassandra.rs` has drawn numbers.
     #[test]
     fn what_java_reads_is_read() {
-        for text in ["1", "1.5", "-1e3", " 2 ", "3f", "+4.", ".5", "Infinity", "-Infinity", "1e400"] {
-            assert!(parse_double(text).is_ok(), "{text}");
+        for (text, value) in [
+            ("1d", 1.0),
+            (" +4. ", 4.0),
+            ("0x1.8p-1", 0.75),
+            ("-0X.8P+3f", -4.0),
+            ("0x1p-1075", 0.0),
+            ("1e400", f64::INFINITY),
+        ] {
+            assert_eq!(parse_double(text).unwrap(), f64::to_be_bytes(value), "{text}");
         }
-        for text in ["", "inf", "nan", "1.2.3", "e", "0x1", "infinity"] {
+        for text in ["", "inf", "nan", "1.2.3", "e", "0x1", "0xp1", "0x.p1", "infinity", "\u{a0}1"] {
             assert!(parse_double(text).is_err(), "{text}");
         }
         assert_eq!(parse_double("-NaN").unwrap(), parse_double("NaN").unwrap());
