@@ -12,10 +12,11 @@
 //! - [`partition`](self::decorated_key): token and key, in the order of partitions.
 //!
 //! Decoding gives an equal value, but not always the same bytes: `decimal`, `varint` and `boolean` decode to their
-//! shortest form, and an empty element of a collection decodes to null. A caller that needs the original bytes stores
-//! them beside the encoding.
+//! shortest form, an empty element of a collection decodes to null, and a component of a dynamic composite to its alias. A caller
+//! that needs the original bytes stores them beside the encoding.
 
 mod clustering;
+mod composite;
 mod decimal;
 mod escape;
 mod nested;
@@ -24,6 +25,8 @@ mod partition;
 mod source;
 mod value;
 
+#[cfg(test)]
+mod composite_tests;
 #[cfg(test)]
 mod tests;
 

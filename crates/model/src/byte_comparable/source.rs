@@ -19,6 +19,11 @@ impl<'a> Source<'a> {
         self.mask = if reversed { 0xFF } else { 0 };
     }
 
+    /// Changes the order of the following bytes if `reversed`.
+    pub(super) fn flip(&mut self, reversed: bool) {
+        self.mask ^= if reversed { 0xFF } else { 0 };
+    }
+
     pub(super) fn position(&self) -> usize {
         self.position
     }

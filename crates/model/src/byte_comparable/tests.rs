@@ -10,12 +10,14 @@ use super::*;
 use crate::types::{CqlType, TypeError, pack, put_element, put_value};
 
 /// Bytes that are at the limits of the rules more often than random bytes.
-fn edgy_bytes(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn edgy_bytes(
+    length: impl Into<proptest::collection::SizeRange>,
+) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0), Just(0xFF), Just(0x80), Just(0x7F), Just(1), any::<u8>()];
     proptest::collection::vec(byte, length)
 }
 
-fn scalar() -> impl Strategy<Value = CqlType> {
+pub(super) fn scalar() -> impl Strategy<Value = CqlType> {
     prop_oneof![
         Just(CqlType::Blob),
         Just(CqlType::BigInt),
@@ -37,7 +39,7 @@ fn scalar() -> impl Strategy<Value = CqlType> {
 }
 
 /// A valid value; sometimes the empty one, if the type has it.
-fn value_of(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
+pub(super) fn value_of(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
     let full = match ty {
         CqlType::Blob => edgy_bytes(0..12).boxed(),
         CqlType::Varint => edgy_bytes(1..20).boxed(),
@@ -84,7 +86,7 @@ fn table() -> impl Strategy<Value = Table> {
 }
 
 /// NaN has two different orders in Cassandra.
-fn is_nan(ty: &CqlType, bytes: &[u8]) -> bool {
+pub(super) fn is_nan(ty: &CqlType, bytes: &[u8]) -> bool {
     match ty {
         CqlType::Float => bytes.try_into().is_ok_and(|bytes| f32::from_be_bytes(bytes).is_nan()),
         CqlType::Double => bytes.try_into().is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
@@ -92,7 +94,7 @@ fn is_nan(ty: &CqlType, bytes: &[u8]) -> bool {
     }
 }
 
-fn key(types: &[(CqlType, bool)], values: &[Option<Vec<u8>>]) -> Vec<u8> {
+pub(super) fn key(types: &[(CqlType, bool)], values: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut out = Vec::new();
     clustering_key(values.iter().map(Option::as_deref), types, &mut out).unwrap();
     out

@@ -1,10 +1,10 @@
 //! Encodes and decodes one value of any type.
 
 use super::source::Source;
-use super::{decimal, escape, nested, number};
+use super::{composite, decimal, escape, nested, number};
 use crate::types::{
-    CqlType, DATE_CLASS, Elements, LEXICAL_UUID_CLASS, SIGNED_BYTES, TypeError, VectorElements, uuid_halves,
-    uuid_time_back, uuid_time_first, uuid_version,
+    Composite, CqlType, DATE_CLASS, Elements, LEXICAL_UUID_CLASS, SIGNED_BYTES, TypeError, VectorElements,
+    uuid_halves, uuid_time_back, uuid_time_first, uuid_version,
 };
 
 /// Whether a value has bytes in the encoding.
@@ -68,6 +68,9 @@ pub(super) fn append(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) -> Result<En
             return Ok(Encoded::Bytes);
         }
         CqlType::Custom(class) if !matches!(&**class, LEXICAL_UUID_CLASS | DATE_CLASS) => {
+            if let Some(composite) = Composite::of(class) {
+                return composite::encode(&composite, bytes, out);
+            }
             escape::encode(bytes, out);
             return Ok(Encoded::Bytes);
         }
@@ -193,12 +196,11 @@ pub(super) fn read(ty: &CqlType, source: &mut Source<'_>, out: &mut Vec<u8>) -> 
         CqlType::Uuid | CqlType::TimeUuid => read_uuid(ty, source, out)?,
         CqlType::Custom(class) if &**class == LEXICAL_UUID_CLASS => read_uuid(ty, source, out)?,
         CqlType::Custom(class) if &**class == DATE_CLASS => out.extend_from_slice(&source.array::<8>()?),
-        CqlType::Ascii
-        | CqlType::Text
-        | CqlType::Blob
-        | CqlType::Inet
-        | CqlType::Duration
-        | CqlType::Custom(_) => {
+        CqlType::Custom(class) => match Composite::of(class) {
+            Some(composite) => composite::decode(&composite, source, out)?,
+            None => escape::decode(source, out)?,
+        },
+        CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Inet | CqlType::Duration => {
             escape::decode(source, out)?;
         }
     }

@@ -375,7 +375,7 @@ impl<'a> Parser<'a> {
 
 /// A component type of `DynamicCompositeType(..)`, and the character that denotes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Alias {
+pub(crate) struct Alias {
     pub(super) alias: u8,
     pub(super) ty: CqlType,
     pub(super) reversed: bool,

@@ -12,25 +12,23 @@ use super::class_name::PACKAGE;
 use super::class_parser::{Alias, aliases_of};
 use super::{CqlType, ParsedClass, TypeError, parse_class_name, parse_text, write_text};
 
-/// Marks the static row, before the components.
-const STATIC: [u8; 2] = [0xFF, 0xFF];
 /// First bit of a component header that contains an alias.
 const IS_ALIAS: u16 = 0x8000;
 
 /// The component types: fixed by position, or given with each component.
-enum Composite {
+pub(crate) enum Composite {
     Fixed(Vec<(CqlType, bool)>),
     Dynamic(Vec<Alias>),
 }
 
 /// A component of a value.
-struct Component<'a> {
-    ty: CqlType,
-    reversed: bool,
+pub(crate) struct Component<'a> {
+    pub(crate) ty: CqlType,
+    pub(crate) reversed: bool,
     /// The bytes before the component that give its type: an alias or a class name.
     header: &'a [u8],
-    value: &'a [u8],
-    end: i8,
+    pub(crate) value: &'a [u8],
+    pub(crate) end: i8,
 }
 
 /// Whether a class is a composite.
@@ -40,7 +38,14 @@ pub(super) fn is_composite(class: &str) -> bool {
 }
 
 impl Composite {
-    fn of(class: &str) -> Option<Composite> {
+    /// Marks the static row, before the components.
+    pub(crate) const STATIC: [u8; 2] = [0xFF, 0xFF];
+
+    /// The composite that a class denotes; `None` if it is none.
+    pub(crate) fn of(class: &str) -> Option<Composite> {
+        if !is_composite(class) {
+            return None;
+        }
         if let Some(aliases) = aliases_of(class) {
             return Some(Composite::Dynamic(aliases));
         }
@@ -50,8 +55,41 @@ impl Composite {
         }
     }
 
+    pub(crate) fn is_dynamic(&self) -> bool {
+        matches!(self, Composite::Dynamic(_))
+    }
+
+    /// The type whose class has this full name. A class with parameters is known only if an alias denotes it.
+    pub(crate) fn type_of_class(&self, class: &str) -> Result<CqlType, TypeError> {
+        let aliases = match self {
+            Composite::Dynamic(aliases) => aliases.as_slice(),
+            Composite::Fixed(_) => &[],
+        };
+        match aliases.iter().find(|one| class_names(&one.ty).1 == class) {
+            Some(alias) => Ok(alias.ty.clone()),
+            None => CqlType::from_class_name(class),
+        }
+    }
+
+    /// Appends what precedes a component of a dynamic composite: its alias, or its class if no alias denotes it.
+    pub(crate) fn put_header(
+        &self,
+        (ty, reversed): &(CqlType, bool),
+        out: &mut Vec<u8>,
+    ) -> Result<(), TypeError> {
+        let aliases = match self {
+            Composite::Dynamic(aliases) => aliases.as_slice(),
+            Composite::Fixed(_) => &[],
+        };
+        match aliases.iter().find(|one| one.ty == *ty && one.reversed == *reversed) {
+            Some(one) => out.extend_from_slice(&(IS_ALIAS | u16::from(one.alias)).to_be_bytes()),
+            None => put_short(ty.class_name_ordered(*reversed).as_bytes(), out)?,
+        }
+        Ok(())
+    }
+
     /// The type at an index (fixed), or of an alias or class name (dynamic).
-    fn component(&self, index: usize, name: &str) -> Result<(CqlType, bool), TypeError> {
+    pub(crate) fn component(&self, index: usize, name: &str) -> Result<(CqlType, bool), TypeError> {
         match self {
             Composite::Fixed(types) => types.get(index).cloned().ok_or(TypeError::TooManyComponents),
             Composite::Dynamic(aliases) => match aliases.iter().find(|one| [one.alias] == *name.as_bytes()) {
@@ -65,7 +103,7 @@ impl Composite {
     }
 
     /// Takes the component from the front of `rest`.
-    fn take<'a>(&self, index: usize, rest: &mut &'a [u8]) -> Result<Component<'a>, TypeError> {
+    pub(crate) fn take<'a>(&self, index: usize, rest: &mut &'a [u8]) -> Result<Component<'a>, TypeError> {
         let mut header: &[u8] = &[];
         let (ty, reversed) = match self {
             Composite::Fixed(_) => self.component(index, "")?,
@@ -103,8 +141,8 @@ impl Composite {
     }
 
     /// Whether the value begins with the static mark, and the bytes of the components.
-    fn start<'a>(&self, bytes: &'a [u8]) -> (bool, &'a [u8]) {
-        match (self, bytes.strip_prefix(&STATIC)) {
+    pub(crate) fn start<'a>(&self, bytes: &'a [u8]) -> (bool, &'a [u8]) {
+        match (self, bytes.strip_prefix(&Composite::STATIC)) {
             (Composite::Fixed(_), Some(rest)) => (true, rest),
             _ => (false, bytes),
         }
@@ -159,11 +197,7 @@ fn order_of_types(one: &Component<'_>, other: &Component<'_>) -> Ordering {
     if one.header == other.header {
         return Ordering::Equal;
     }
-    let name = |component: &Component<'_>| {
-        let class = component.ty.class_name();
-        let class = class.split('(').next().unwrap_or_default().to_owned();
-        class.rsplit('.').next().unwrap_or_default().to_owned()
-    };
+    let name = |component: &Component<'_>| class_names(&component.ty).0;
     let reversed = |component: &Component<'_>| {
         if component.reversed { "ReversedType".to_owned() } else { name(component) }
     };
@@ -172,6 +206,15 @@ fn order_of_types(one: &Component<'_>, other: &Component<'_>) -> Ordering {
     } else {
         reversed(one).cmp(&reversed(other))
     }
+}
+
+/// The short and the full name of a type's class, without parameters. A frozen type has the class of what is frozen.
+pub(crate) fn class_names(ty: &CqlType) -> (String, String) {
+    let class = ty.class_name();
+    let outer =
+        class.strip_prefix(PACKAGE).and_then(|name| name.strip_prefix("FrozenType(")).unwrap_or(&class);
+    let full = outer.split('(').next().unwrap_or_default();
+    (full.rsplit('.').next().unwrap_or_default().to_owned(), full.to_owned())
 }
 
 impl Component<'_> {

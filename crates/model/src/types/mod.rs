@@ -38,6 +38,7 @@ pub use class_name::composite_class_name;
 pub(crate) use class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
 pub use class_parser::{ParsedClass, parse_class_name};
 pub use collection::{Elements, check_count, collection_size, normalise, pack, put_value, take_value};
+pub(crate) use composite::{Component as CompositeComponent, Composite, class_names};
 pub use constant::{Assignment, parse_constant, parse_text, preferred_type, test_constant};
 pub use cql_type::{CqlType, TYPE_DEPTH_MAX, TYPE_PARTS_MAX, UserType};
 pub(crate) use decimal::Parts as DecimalParts;
