@@ -1,6 +1,5 @@
 //! CQL: syntax, analysis, plans and execution of statements.
 
-mod access;
 pub mod analysis;
 pub mod backend;
 pub mod budget;
@@ -14,7 +13,6 @@ mod super_family;
 pub mod syntax;
 pub mod virtual_table;
 
-pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin};
 pub use error::{CqlError, Result};
 pub use local::{
     ImportReport, ImportRequest, LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart,

@@ -135,7 +135,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         for _ in 0..READS_PER_POLL {
             scratch.tools.forget_time();
             self.requests.take_messages(scratch);
-            self.begin();
             if self.stalled && self.has_room() {
                 self.serve_stalled(scratch);
             }
@@ -468,19 +467,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Ends the time of the handshake once requests are accepted: after STARTUP or, with logins, after the login.
-    fn begin(&mut self) {
-        if self.requests.session.stage == Stage::Ready && !self.requests.mailbox.began.load(Ordering::Acquire)
-        {
-            self.deadlines.began();
-            self.requests.mailbox.began.store(true, Ordering::Release);
-        }
-    }
-
     /// Applies the version, which the first STARTUP fixes, whatever its answer. v5 continues in segments, in both
     /// directions.
     fn agree_on(&mut self, version: Version) {
-        self.begin();
+        if self.requests.session.stage == Stage::Ready {
+            self.deadlines.began();
+            self.requests.mailbox.began.store(true, Ordering::Release);
+        }
         let max_frame = self.requests.shared.limits.frame_bytes_max;
         if version < Version::V5 {
             let from = Direction::Request;
