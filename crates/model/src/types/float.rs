@@ -129,7 +129,7 @@ fn write_java(value: f64, binary: Option<Binary>, out: &mut String) {
 
 pub(super) fn parse_float(text: &str) -> Result<Vec<u8>, TypeError> {
     let value = match java_number(text) {
-        Some(Number::NotANumber) => Some(0x7FC0_0000),
+        Some(Number::Nan) => Some(0x7FC0_0000),
         Some(Number::Digits(digits)) => digits.parse::<f32>().ok().map(f32::to_bits),
         Some(Number::Hexadecimal(number)) => u32::try_from(number.rounded(24, -149)).ok(),
         None => None,
@@ -140,7 +140,7 @@ pub(super) fn parse_float(text: &str) -> Result<Vec<u8>, TypeError> {
 
 pub(super) fn parse_double(text: &str) -> Result<Vec<u8>, TypeError> {
     let value = match java_number(text) {
-        Some(Number::NotANumber) => Some(0x7FF8_0000_0000_0000),
+        Some(Number::Nan) => Some(0x7FF8_0000_0000_0000),
         Some(Number::Digits(digits)) => digits.parse::<f64>().ok().map(f64::to_bits),
         Some(Number::Hexadecimal(number)) => Some(number.rounded(53, -1074)),
         None => None,
@@ -150,7 +150,7 @@ pub(super) fn parse_double(text: &str) -> Result<Vec<u8>, TypeError> {
 }
 
 enum Number<'a> {
-    NotANumber,
+    Nan,
     Digits(&'a str),
     Hexadecimal(Hexadecimal),
 }
@@ -161,7 +161,7 @@ fn java_number(text: &str) -> Option<Number<'_>> {
     let text = text.trim_matches(|c: char| c <= ' ');
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match unsigned {
-        "NaN" => return Some(Number::NotANumber),
+        "NaN" => return Some(Number::Nan),
         "Infinity" => return Some(Number::Digits(text)),
         _ => {}
     }
