@@ -43,7 +43,7 @@ pub(super) enum Operation {
     FromBlob,
     Token,
     Cast(Cast),
-    Operation(ArithmeticOperator),
+    Arithmetic(ArithmeticOperator),
     Negation,
     Math(Math),
     MapKeys,
@@ -76,7 +76,7 @@ impl Scalar for Native {
 
     fn column_name(&self, arguments: &[&str]) -> String {
         match (&self.does, arguments) {
-            (Operation::Operation(operator), [left, right]) => {
+            (Operation::Arithmetic(operator), [left, right]) => {
                 format!("{left} {} {right}", operator.as_char())
             }
             (Operation::Negation, [only]) => format!("-{only}"),
@@ -87,7 +87,7 @@ impl Scalar for Native {
 
     fn operator(&self) -> Option<ArithmeticOperator> {
         match self.does {
-            Operation::Operation(operator) => Some(operator),
+            Operation::Arithmetic(operator) => Some(operator),
             _ => None,
         }
     }
@@ -150,7 +150,7 @@ impl Native {
             }
             Operation::Floor => time::floor(&self.arguments, &self.returns, &values),
             Operation::Cast(cast) => cast::cast(*cast, ty, &self.returns, value).map(Some),
-            Operation::Operation(operator) => self.operate(*operator, &values),
+            Operation::Arithmetic(operator) => self.operate(*operator, &values),
             Operation::Negation => Ok(operation::negated(ty, value)),
             Operation::Math(math) => math.of(ty, value).map_err(|why| match why {
                 // A limit of this server, which Cassandra does not have.
@@ -322,7 +322,7 @@ fn floors() -> Vec<Arc<dyn Scalar>> {
 fn by_pattern(name: &str) -> Vec<Arc<dyn Scalar>> {
     if let Some(operator) = operation::operator_of(name) {
         let of = |(arguments, returns): ([CqlType; 2], CqlType)| {
-            Native::shared(name, &arguments, returns, Operation::Operation(operator))
+            Native::shared(name, &arguments, returns, Operation::Arithmetic(operator))
         };
         return operation::signatures(operator).into_iter().map(of).collect();
     }
