@@ -13,7 +13,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Steps between two checks. A step takes a few microseconds, so the checks are a few milliseconds apart at most.
+/// Steps between two checks. A step takes from half a microsecond to a few, so the checks are a tenth of a millisecond to a
+/// millisecond apart.
 const STEPS: u32 = 256;
 
 /// The bytes of a collection that take about as long as one step.
@@ -23,7 +24,7 @@ const BYTES_A_STEP: usize = 256;
 /// `request_timeout`).
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The work of one request.
+/// The budget of one request.
 pub struct RequestBudget<'a> {
     /// Provides the clock and the account.
     database: Option<&'a Database>,
@@ -139,7 +140,7 @@ impl<'a> RequestBudget<'a> {
             return Err(CqlError::Cancelled);
         }
         let Some(database) = self.database else { return Ok(()) };
-        // So many steps take a tenth of a millisecond or more, in which no other client of an event loop is served.
+        // The event loop has served no other client during these steps: the rest runs on a thread that may block.
         if !self.may_block {
             return Err(CqlError::WouldBlock);
         }

@@ -97,7 +97,7 @@ impl PartitionLocks {
         let mut wanted: Vec<usize> = partitions.map(|(table, token)| lock_of(table, token)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut turn = PartitionLock { held: Vec::with_capacity(wanted.len()), timestamps };
+        let mut taken = PartitionLock { held: Vec::with_capacity(wanted.len()), timestamps };
         for (lock, after_us) in
             wanted.iter().filter_map(|index| self.locks.get(*index).zip(self.after_us.get(*index)))
         {
@@ -106,10 +106,10 @@ impl PartitionLocks {
                 false => lock.try_lock_for(SPIN_MAX).ok_or(Error::WouldBlock)?,
             };
             after_us.store(LOCKED, Ordering::Relaxed);
-            turn.held.push((guard, after_us));
+            taken.held.push((guard, after_us));
         }
         gate.wait_for_current();
-        Ok(turn)
+        Ok(taken)
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     /// Locks without a database.
     struct Alone {
-        turns: PartitionLocks,
+        locks: PartitionLocks,
         gate: WriteGate,
         timestamps: Timestamps,
     }
@@ -176,7 +176,7 @@ mod tests {
         fn new() -> Alone {
             let clock = helenus_host::sim::Machine::new(1).host().clock;
             Alone {
-                turns: PartitionLocks::new(),
+                locks: PartitionLocks::new(),
                 gate: WriteGate::default(),
                 timestamps: Timestamps::new(clock, 0),
             }
@@ -187,13 +187,13 @@ mod tests {
             partitions: impl Iterator<Item = (TableId, Token)>,
             may_block: bool,
         ) -> Result<PartitionLock<'_>> {
-            self.turns.take((&self.gate, &self.timestamps), partitions, may_block)
+            self.locks.take((&self.gate, &self.timestamps), partitions, may_block)
         }
 
         fn admits(&self, token: i64, stamped_us: i64) -> bool {
             let _gate = self.gate.enter();
             let (table, token) = partition(token);
-            self.turns.admits(table, token, stamped_us)
+            self.locks.admits(table, token, stamped_us)
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
                     for _ in 0..per_thread {
                         let stamped_us = alone.timestamps.next().unwrap().timestamp_us;
                         let _gate = alone.gate.enter();
-                        if alone.turns.admits(partition(1).0, partition(1).1, stamped_us) {
+                        if alone.locks.admits(partition(1).0, partition(1).1, stamped_us) {
                             std::thread::yield_now();
                             value.store(stamped_us, Ordering::Relaxed);
                         }

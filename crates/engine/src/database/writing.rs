@@ -35,10 +35,10 @@ enum Order {
 
 impl Order {
     /// Whether the write's timestamp is later than those of earlier plain writes to the partition.
-    fn is_next(self, memtable: &Memtable, turn: &WriterLock<'_>) -> bool {
+    fn is_next(self, memtable: &Memtable, writer_lock: &WriterLock<'_>) -> bool {
         match self {
             Order::Plain { stamped_us: NOT_STAMPED } | Order::Locked => true,
-            Order::Plain { stamped_us } => memtable.is_next(turn, stamped_us),
+            Order::Plain { stamped_us } => memtable.is_next(writer_lock, stamped_us),
         }
     }
 }
@@ -250,12 +250,14 @@ impl Shared {
         let memtable = view.current();
         let record = self.log.as_ref().map(|_| CommitLog::record(checked.mutation, checked.derived));
         let partition = memtable.get_or_create(*token, &update.key);
-        let turn = partition.content().writer_lock();
-        if !order.is_next(memtable, &turn) {
+        let writer_lock = partition.content().writer_lock();
+        if !order.is_next(memtable, &writer_lock) {
             return Err(Error::WouldBlock);
         }
         let (ticket, logged) = self.append(record, checked)?;
-        self.apply(view, update, || memtable.apply_in(&turn, partition, update, (&checked.extent, logged)));
+        self.apply(view, update, || {
+            memtable.apply_in(&writer_lock, partition, update, (&checked.extent, logged))
+        });
         // Index updates need no order, but they follow their table's.
         self.apply_derived(tables, checked, logged);
         Ok(ticket)
@@ -286,21 +288,24 @@ impl Shared {
         let mut first_of: Vec<usize> = (0..places.len()).collect();
         first_of.sort_by_key(address);
         first_of.dedup_by_key(|at| address(at));
-        let mut turns = Vec::with_capacity(first_of.len());
+        let mut writer_locks = Vec::with_capacity(first_of.len());
         for (view, partition, _) in first_of.iter().filter_map(|at| places.get(*at)) {
-            let turn = partition.content().writer_lock();
-            if !order.is_next(view.current(), &turn) {
+            let writer_lock = partition.content().writer_lock();
+            if !order.is_next(view.current(), &writer_lock) {
                 return Err(Error::WouldBlock);
             }
-            turns.push((std::ptr::from_ref(partition.content()), turn));
+            writer_locks.push((std::ptr::from_ref(partition.content()), writer_lock));
         }
         let (ticket, logged) = self.append(record, checked)?;
         for (view, partition, update) in &places {
             let here = std::ptr::from_ref(partition.content());
-            let turn = turns.binary_search_by_key(&here, |(held, _)| *held).ok().and_then(|at| turns.get(at));
-            let Some((_, turn)) = turn else { unreachable!("the turn of each partition was taken") };
+            let writer_lock = writer_locks
+                .binary_search_by_key(&here, |(held, _)| *held)
+                .ok()
+                .and_then(|at| writer_locks.get(at));
+            let Some((_, writer_lock)) = writer_lock else { unreachable!("each partition was locked") };
             self.apply(view, update, || {
-                view.current().apply_in(turn, *partition, update, (&checked.extent, logged))
+                view.current().apply_in(writer_lock, *partition, update, (&checked.extent, logged))
             });
         }
         self.apply_derived(tables, checked, logged);
@@ -345,9 +350,9 @@ impl Shared {
             let view = store.view_briefly();
             let memtable = view.current();
             let partition = memtable.get_or_create(Token::of_key(&update.key), &update.key);
-            let turn = partition.content().writer_lock();
+            let writer_lock = partition.content().writer_lock();
             self.apply(&view, update, || {
-                memtable.apply_in(&turn, partition, update, (&checked.of_derived, logged))
+                memtable.apply_in(&writer_lock, partition, update, (&checked.of_derived, logged))
             });
         }
     }

@@ -111,7 +111,7 @@ pub(super) struct Point {
 }
 
 /// Holds the partition lock.
-#[must_use = "a turn that is dropped at once keeps nobody out"]
+#[must_use = "a lock that is dropped at once keeps nobody out"]
 pub struct WriterLock<'a> {
     partition: &'a Partition,
     _held: MutexGuard<'a, ()>,

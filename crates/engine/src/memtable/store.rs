@@ -124,8 +124,8 @@ impl Memtable {
     /// can always be applied. They are in the log already.
     pub(crate) fn apply(&self, update: &PartitionUpdate, token: Token, extent: &TimeRange) {
         let partition = self.get_or_create(token, &update.key);
-        let turn = partition.content().writer_lock();
-        self.apply_in(&turn, partition, update, (extent, LogPosition::START));
+        let writer_lock = partition.content().writer_lock();
+        self.apply_in(&writer_lock, partition, update, (extent, LogPosition::START));
     }
 
     /// The partition of a write; created if it does not exist.
@@ -136,8 +136,8 @@ impl Memtable {
     }
 
     /// Whether this server timestamp is above those of all plain writes before it.
-    pub fn is_next(&self, turn: &WriterLock<'_>, stamped_us: i64) -> bool {
-        stamped_us > self.begins_behind_us && turn.is_next(stamped_us)
+    pub fn is_next(&self, writer_lock: &WriterLock<'_>, stamped_us: i64) -> bool {
+        stamped_us > self.begins_behind_us && writer_lock.is_next(stamped_us)
     }
 
     /// Applies changes to a partition of this memtable, whose lock the caller holds. Their log record ends at

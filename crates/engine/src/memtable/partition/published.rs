@@ -49,7 +49,7 @@ fn check(first: Option<Batch>, batch: Batch, before: [usize; 5], after: [usize; 
                 "seen before its place in the log is: {logged:?}"
             );
         });
-        let _turn = shared.partition.turn();
+        let _lock = shared.partition.writer_lock();
         shared.partition.apply(&shared.arena, &table, (&batch, LogPosition(2)), &mut scratch).unwrap();
         assert_eq!(read(&shared.partition), after);
         reader.join().unwrap();
