@@ -20,7 +20,7 @@ use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::mutation::{Change, Changes};
 use helenus_model::packed::unpack;
-use helenus_model::reconcile::merge_rows;
+use helenus_model::reconcile::{merge_cells_into, merge_rows};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
@@ -502,7 +502,6 @@ impl<'a> Pending<'a> {
         // The server wrote these bytes itself a moment ago, so they can be decoded.
         let last = Changes::from_bytes(bytes.to_vec());
         let mut new = RowBuf::default();
-        let mut merged = Box::new(RowBuf::default());
         for change in last.iter().flatten() {
             let (packed, columns) = match change {
                 Change::Row(packed) => (packed, table.clustering.len()),
@@ -512,13 +511,25 @@ impl<'a> Pending<'a> {
             if unpack(packed, columns, &mut new).is_err() {
                 continue;
             }
-            let new = RowView { row: &new, data: packed };
-            match self.view() {
-                Some(present) => merge_rows(table, present, new, DeletionTime::LIVE, &mut merged),
-                None => merged.copy_from(new),
+            self.add_row(RowView { row: &new, data: packed }, table);
+        }
+    }
+
+    /// Merges a row. The row as it was read is copied once; later changes are merged where they belong, so that many
+    /// operations on a long collection do not each copy it.
+    fn add_row(&mut self, new: RowView<'_>, table: &Table) {
+        let deletes = !new.row.deletion.is_live() || !new.row.complex_deletions.is_empty();
+        match self {
+            Pending::Changed(row) if !deletes && !table.is_counter() => merge_cells_into(table, row, new),
+            _ => {
+                let mut merged = Box::new(RowBuf::default());
+                match self.view() {
+                    Some(present) => merge_rows(table, present, new, DeletionTime::LIVE, &mut merged),
+                    None => merged.copy_from(new),
+                }
+                *self = Pending::Changed(merged);
             }
         }
-        *self = Pending::Changed(merged);
     }
 }
 

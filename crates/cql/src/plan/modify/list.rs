@@ -120,7 +120,9 @@ pub(super) fn discard_values(
     if deleted.discards == 1 {
         work.steps(list.len() / LIST_ELEMENTS_A_STEP)?;
         let values: HashSet<&[u8]> = Elements::of_list(&values).flatten().collect();
-        let is_found = |cell: &Cell| cell.is_live(context.now_s) && values.contains(row.value(cell));
+        let only = (values.len() == 1).then(|| values.iter().next().copied()).flatten();
+        let is_one = |value: &[u8]| only.map_or_else(|| values.contains(value), |only| only == value);
+        let is_found = |cell: &Cell| cell.is_live(context.now_s) && is_one(row.value(cell));
         found.extend(list.iter().enumerate().filter(|(_, cell)| is_found(cell)).map(|(at, _)| at));
     } else {
         if deleted.discards == 2 {
