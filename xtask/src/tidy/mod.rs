@@ -5,14 +5,17 @@
 //! - `files`: sizes, names, heads, `mod.rs` without logic, notes of work left without a reason.
 //! - `machine`: files, clocks and threads are named in `host` only.
 //! - `manifest`: every dependency stands in the workspace table with its reason.
+//! - `modules`: the top-level modules of a crate use each other in one direction only.
 //! - `paths`: what the documents point at exists.
 
 mod arrows;
 mod files;
 mod machine;
 mod manifest;
+mod modules;
 mod paths;
 mod source;
+mod tokens;
 
 use std::time::Instant;
 
@@ -32,6 +35,7 @@ pub fn run() -> Result<(), String> {
     breaches.extend(files::check(&root, &sources)?);
     breaches.extend(machine::check(&sources));
     breaches.extend(manifest::check(&root)?);
+    breaches.extend(modules::check(&root, &sources)?);
     breaches.extend(paths::check(&root, &sources));
     if breaches.is_empty() {
         println!("tidy: ok, {} files, {}", sources.len(), in_seconds(begin.elapsed()));
