@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The four tests of text 004 over every interface of Helenus: RPC against CQL, in one run.
+"""The four tests of "CQL benchmarking" (2011) over every interface of Helenus: RPC against CQL, in one run.
 
     cargo build --profile optimized
     bench/interfaces.py [--rows 1000000] [--runs 5] [--warmup 3] [--as-in-the-text] [--write docs/measurements/DATE.md]
 
-Starts a server with both doors in a directory of its own and runs `helenus stress interfaces` on it, which checks every
+Starts a server with both interfaces in a directory of its own and runs `helenus stress interfaces` on it, which checks every
 answer; a wrong one ends the run. Prints a section in Markdown: medians of --runs, and of how many runs how far they lay
 apart.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The old RPC interface beside CQL, and the mailings of text 003 over both and on Cassandra 5.0.6, in one run.
+"""The old RPC interface beside CQL, and the mailings of "First Experience With Cassandra" (2009) over both and on Cassandra 5.0.6, in one run.
 
     cargo build --profile optimized
     bench/rpc.py [--runs 5] [--seconds 3] [--users 200000] [--as-in-the-text] [--no-cassandra] [--only doors|mailings]
@@ -64,7 +64,7 @@ class Run:
         return SIDES if self.theirs else SIDES[:2]
 
     def doors(self):
-        """Both doors of one server, the same work in turn. RPC goes first and makes the tables."""
+        """Both interfaces of one server, the same work in turn. RPC goes first and makes the tables."""
         lines = []
         for what, args, rows, in_flight in DOORS:
             rates, costs = {}, {}

@@ -103,8 +103,8 @@ impl Store {
         self.database().now_s().max(self.machine.latest_wall_us() / 1_000_000)
     }
 
-    /// Runs a statement as a door does: first without waiting for the disk. After the clock was set back the statement brings its
-    /// own time.
+    /// Runs a statement as the server does: first without waiting for the disk. After the clock was set back the statement
+    /// brings its own time.
     pub(crate) fn run(&self, text: &str, page: Option<u32>, state: Option<&[u8]>) -> Result<Given, CqlError> {
         let mut out = Collected::default();
         let request = Request {

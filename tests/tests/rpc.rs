@@ -1,4 +1,4 @@
-//! Tests Thrift RPC: real clients, the scripts of the old texts, and malformed calls.
+//! Tests Thrift RPC: real clients, the cassandra-cli scripts of three articles (`tests/texts/*.cli`), malformed calls.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Tests the wide rows of the old query profiles: through a flush, a crash, and Cassandra's reading of the files.
+//! Tests the wide rows of "Cassandra Query Plans" (2011): through a flush, a crash, and Cassandra's reading of the files.
 
 use end_to_end::{Client, Cql, Oracle, Server, files, offline};
 

@@ -1,9 +1,9 @@
-"""The wide rows of the old query profiles: a row of 100 to 1,000,000 columns, in an ascending and a reversed table.
+"""The wide rows of "Cassandra Query Plans" (2011): a row of 100 to 1,000,000 columns, in an ascending and a reversed table.
 
     wide_rows.py load  HOST:PORT [WIDTH ...]     makes the tables and writes them
     wide_rows.py check HOST:PORT [WIDTH ...]     reads them back and compares every value
 
-A column of those texts is a row of ours: 10 bytes of name (the clustering), 25 bytes of value; a row of theirs is a
+A column of that article is a row of ours: 10 bytes of name (the clustering), 25 bytes of value; a row of theirs is a
 partition, here `row-WIDTH`. `check` reads names (one, and 100 by IN from one place, from everywhere, and absent ones),
 slices of 100 in both directions from starts all over the row, bounded ranges, and the whole row both ways. It expects
 the values that `load` wrote, computed again, so that the two may run before and after a flush or a crash.

@@ -15,7 +15,7 @@ use std::time::Duration;
 const ROUNDS: u32 = 20;
 /// Scans of each store, in turns.
 const SCANS: usize = 5;
-/// Rows of a page of the old texts.
+/// Rows of a page of "Cassandra Query Plans" (2011).
 const PAGE_ROWS: u64 = 1_310;
 
 /// Where a slice begins.

@@ -1,4 +1,4 @@
-//! Reads as prepared CQL statements, run by the backend that doors call: binding and restrictions included.
+//! Reads as prepared CQL statements, run by the backend that the listeners call: binding and restrictions included.
 
 use crate::content::{key, name};
 use crate::reads::{Answer, Place};

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 /// Rows a batch, a slice, a request by names.
 const HUNDRED: u64 = 100;
-/// Writes after which a door hands the log to the operating system: the requests that arrived together.
+/// Writes after which the event loop hands the log to the operating system: the requests that arrived together.
 const TOGETHER: u64 = 128;
 /// Bytes of a wide row in Data.db before compression, about.
 const ROW_BYTES: u64 = 47;
-/// Rows of a page of the old texts.
+/// Rows of a page of "Cassandra Query Plans" (2011).
 const PAGE_ROWS: u64 = 1_310;
 /// Rows of the wide partitions, as far as `--rows` goes.
 const WIDTHS: [u64; 7] = [100, 1_200, 5_000, 10_000, 100_000, 1_000_000, 10_000_000];

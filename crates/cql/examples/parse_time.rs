@@ -1,5 +1,5 @@
-//! How long parsing takes, in nanoseconds a statement: the UPDATE of the old benchmark (five columns with 34-byte
-//! values, here as blobs and as strings), prepared forms of it, and a SELECT.
+//! Measures how long parsing takes, in nanoseconds a statement: the UPDATE of "CQL benchmarking" (2011; five columns
+//! with 34-byte values, here as blobs and as strings), prepared forms of it, and a SELECT.
 //!
 //! `cargo run --profile optimized -p helenus-cql --example parse_time`
 

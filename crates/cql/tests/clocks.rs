@@ -1,10 +1,16 @@
-//! The machine's clock walks: forward beyond what files can hold, back to before 1970, and right again, beside writes, TTLs,
-//! deletions, lists, changes of the schema, flushes, compactions, kills, power cuts and restarts.
+//! Sets the machine's clock wrong and right again while a database works on it.
 //!
-//! What must hold, after each step: timestamps of acknowledged writes increase, and are ahead of the clock by no more than what
-//! was written by a clock that was ahead; a row is there until its TTL has passed by the clock; no write is refused by a
-//! clock that is right; `now()` says what the clock says. Longer, or with another seed: `CLOCK_WALKS=1000 CLOCK_SEED=7
-//! CLOCK_KILLS=500 cargo test -p helenus-cql --test clocks`.
+//! The clock walks forward beyond what files can hold, back to before 1970, and right again, beside writes, TTLs,
+//! deletions, lists, changes of the schema, flushes, compactions, kills, power cuts and restarts. After each step these
+//! must hold:
+//! 1. The timestamps of acknowledged writes increase. None is further ahead of the clock than a write that was made
+//!    while the clock was ahead.
+//! 2. A row exists until its TTL has passed by the clock.
+//! 3. A right clock refuses no write.
+//! 4. `now()` returns the clock's time.
+//!
+//! More walks, or another seed: `CLOCK_WALKS=1000 CLOCK_SEED=7 CLOCK_KILLS=500 cargo test -p helenus-cql --test
+//! clocks`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

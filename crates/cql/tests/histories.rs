@@ -1,8 +1,9 @@
-//! Histories of concurrent clients, judged: one order explains all answers (`tests/histories`).
+//! Judges histories of concurrent clients: one order of the operations must explain all answers (`tests/histories`).
 //!
-//! Clients of their own threads work on the same partition of a database on a simulated machine, each as a door does. More
-//! threads than cores are what tears a write apart: its timestamp is taken, and others go on before it is applied.
-//! `HISTORIES=10000 HISTORIES_SEED=1` is how many histories of each kind, and where they begin.
+//! Each client is a thread. All work on the same partition of a database on a simulated machine, and run statements as
+//! the server does: first on the event loop, then again where they may wait. There are more threads than cores, so that
+//! a thread is often stopped between the timestamp of its write and the memtable. `HISTORIES=10000 HISTORIES_SEED=1`
+//! sets the number of histories of each kind, and the first seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

@@ -1,6 +1,8 @@
-//! Data directories of real nodes, Cassandra 3.0 to 5.0, numbers and UUIDs as SSTable ids: imported, and adopted, with whatever
-//! a transaction of the node left unfinished. The rows must be those that the node answered itself. How the directories were
-//! made: `tests/fixtures/sstables/README.md` of the repository.
+//! Imports and adopts data directories of real nodes, and compares the rows with the node's own answers.
+//!
+//! The nodes are Cassandra 3.0 to 5.0, with numbers and with UUIDs as SSTable ids. Some directories hold what a
+//! transaction of the node left unfinished. `tests/fixtures/sstables/README.md` of the repository says how they were
+//! made.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the run")]
 

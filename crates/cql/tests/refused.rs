@@ -1,10 +1,11 @@
-//! What was refused is never read, and what was read does not vanish, whatever call of the disk fails.
+//! Tests that a refused write is never read, and that a row which was read does not vanish, whatever call of the disk
+//! fails.
 //!
-//! Clients work beside each other on a simulated machine, in one thread: a request begins, background work makes a step, the
-//! door writes out, tickets are looked at, in a drawn order. One call of the disk fails, once or from then on. What a client
-//! was told is a history; what was refused is no part of it, neither while the server runs nor after the process has died and
-//! the server has been started again. Only where the machine is cut as well, what was refused may be there: once and for all.
-//! `REFUSED_RUNS=100000 REFUSED_SEED=1` is how many runs, and where they begin.
+//! Several clients work on a simulated machine in one thread. The seed draws the order of the steps: a request begins,
+//! background work makes a step, the log is written out, tickets are checked. One call of the disk fails, once or from
+//! then on. The answers are a history, of which a refused write is no part: neither while the server runs, nor after
+//! the process has died and the server has started again. Only if the power is cut as well may a refused write appear,
+//! and it then stays. `REFUSED_RUNS=100000 REFUSED_SEED=1` sets the number of runs, and the first seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -103,7 +104,7 @@ impl Run {
         }
     }
 
-    /// Looks at all tickets, as a door does when it is told to.
+    /// Checks all tickets, as an event loop does when it is notified.
     fn look(&mut self) {
         for waiting in std::mem::take(&mut self.pending) {
             let Pending { kind, client, began, request, action, ticket } = waiting;

@@ -5,7 +5,7 @@
 //! memtable takes a change only together with the `TimeRange` that this check has computed.
 //!
 //! The check reads each row once and keeps nothing of it. The memtable needs a pass over all times in any case, so for
-//! a plain row the check costs nothing extra.
+//! a row without deletion and TTL the check costs nothing extra.
 
 use helenus_model::byte_comparable::component;
 use helenus_model::cell::{Cell, ColumnId};

@@ -1,8 +1,8 @@
-//! Estimates the most requested partitions of a table.
+//! Estimates the most requested partitions of a table, for `system_views.top_partitions` and `toppartitions`.
 //!
-//! The input are the requests that `figures` measures, one in sixteen. A fixed number of keys is counted. A new key
-//! replaces the key with the smallest count and continues from that count, so that frequent keys stay and no count is
-//! too small (the space-saving algorithm of Metwally, Agrawal and El Abbadi).
+//! One request in `metrics::SAMPLED` is counted, with that weight. A fixed number of keys is kept. A new key replaces
+//! the key with the smallest count and continues from that count. So frequent keys stay, and no count is below the
+//! number of the key's counted requests (the space-saving algorithm of Metwally, Agrawal and El Abbadi).
 
 use parking_lot::Mutex;
 
@@ -31,7 +31,7 @@ struct CountedKeys {
 pub struct TopPartition {
     /// Its serialised key.
     pub key: Vec<u8>,
-    /// The estimated requests; never less than the true number.
+    /// The estimated requests; never less than those that were counted for the key.
     pub count: u64,
 }
 

@@ -1,12 +1,13 @@
-//! The column map: holds columns in the order of their names while a row is assembled.
+//! `ColumnMap`: a map from column names, or from the clusterings of rows, to values in the order of their bytes.
 //!
-//! There are two kinds. In a memtable others read while one thread writes, so its map is the skip list of
-//! `engine/src/memtable`. An answer is assembled by one thread that mostly appends in order, so it uses [`ArrayMap`]:
-//! sorted arrays without a node, a pointer or a lock for each entry. Code that builds a map gets a factory and so works
-//! with either kind; calls are dispatched statically. The distinction is that of CASSANDRA-2843.
+//! There are two implementations, and code that builds a map works with either through a factory. The rows of a
+//! memtable are a skip list, because others read them while one thread writes
+//! (`engine/src/memtable/concurrent_map.rs`). A map of a single thread that mostly appends in order, such as the rows
+//! of a virtual table, is an [`ArrayMap`]: sorted arrays without a node, a pointer or a lock for each entry. The
+//! distinction is that of CASSANDRA-2843. Calls are dispatched statically.
 //!
-//! Reads and compaction hold even less: rows stream through `merge` one at a time, and the cells of a row
-//! (`RowBuf::cells`) are also a sorted array, merged with that of another source in one pass (`reconcile::merge_rows`).
+//! Reads and compaction use neither: rows stream through `merge` one at a time, and the cells of a row
+//! (`RowBuf::cells`) are a sorted array, merged with that of another source in one pass (`reconcile::merge_rows`).
 
 use std::ops::Range;
 

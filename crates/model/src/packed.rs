@@ -289,7 +289,7 @@ fn is_replaced(older: &[u8], newer: &[u8], clustering_columns: usize) -> Option<
     Some(first_us > last_us)
 }
 
-/// Columns and timestamps of the cells of a plain row: no cell expires, is a tombstone or belongs to a multi-cell
+/// Columns and timestamps of the cells of a row in which no cell expires, is a tombstone or belongs to a multi-cell
 /// column.
 struct PlainCells<'a> {
     input: Input<'a>,

@@ -1,8 +1,8 @@
-//! Reads the blocks of a component through the block cache.
+//! Reads the blocks of one file of an SSTable through the block cache, and counts them in the read's `ReadContext`.
 //!
-//! Index components are read in pages of 4 KiB, Data.db in compression chunks or 16 KiB blocks. `BlockFile::block`
-//! looks in the cache, then reads the file, then checks the page's CRC. A read that must not wait gets `WouldBlock`
-//! instead of waiting for the disk.
+//! Index files are read in pages of 4 KiB, Data.db in compression chunks or in blocks of 16 KiB. `BlockFile::block`
+//! looks in the cache; if the block is not there, it reads the file and checks the block's CRC where the file has one.
+//! It returns `WouldBlock` if the block must come from the disk and the read may not wait.
 
 use crate::block_hints::BlockHints;
 use crate::error::{Error, Result};
@@ -67,13 +67,13 @@ pub struct ReadContext {
 }
 
 impl ReadContext {
-    /// Enters a stage. Pass the result to `set_hint`.
+    /// Enters a stage. Pass the result to `leave`, which returns to the stage before.
     #[inline]
     pub fn enter(&mut self, stage: Stage) -> Option<Stage> {
         self.stopwatch.as_mut().map(|watch| watch.switch(stage))
     }
 
-    /// Returns to the stage before.
+    /// Returns to the stage that `enter` returned.
     #[inline]
     pub fn leave(&mut self, before: Option<Stage>) {
         if let (Some(watch), Some(before)) = (&mut self.stopwatch, before) {

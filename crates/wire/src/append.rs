@@ -1,4 +1,7 @@
-//! Reserves space at the end of an answer for many values at once, and writes them from front to back.
+//! Appends many values to an answer with one bounds check for all: reserves space for the most bytes that they can
+//! take, writes them, and gives the rest back.
+//!
+//! `RowsWriter::row_batch` calls it for the rows of a batch.
 
 use helenus_model::cell::Span;
 

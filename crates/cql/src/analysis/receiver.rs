@@ -1,4 +1,8 @@
-//! Receivers of terms, and the metadata of bind markers.
+//! `Receiver`: what a term is assigned to, which gives the term its type; and `Markers`: the receiver of each bind
+//! marker.
+//!
+//! The receivers of markers are the metadata that PREPARE sends to a driver (Cassandra's `ColumnSpecification` and
+//! `VariableSpecifications`).
 
 use super::term::Term;
 use crate::backend::ResultColumn;

@@ -2,10 +2,10 @@
 //!
 //! A statement or batch that reads first (conditions, list operations) locks all its partitions at once, reads, writes
 //! and unlocks. Other writes of this kind, and plain writes, come before or after it and never between
-//! (`engine/src/database/locks.rs`). Appending to a list locks, too: the elements are ordered by the times in their
-//! paths, which must have the order in which they are applied. The server takes the timestamp under the lock, so it is
-//! later than everything applied before. The answer waits for the commit log, because it depends on what others have
-//! written. The engine does the same for counters (`Database::count`).
+//! (`engine/src/database/partition_locks.rs`). Appending to a list locks, too: the elements are ordered by the times in
+//! their paths, which must have the order in which they are applied. The server takes the timestamp under the lock, so
+//! it is later than everything applied before. The answer waits for the commit log, because it depends on what others
+//! have written. The engine does the same for counters (`Database::count`).
 //!
 //! A plain write that finds a lock, or whose timestamp is from before the lock's last release, is built again under the
 //! lock with a new timestamp. If a read or a lock would have to wait, the result is `WouldBlock`: nothing was written,

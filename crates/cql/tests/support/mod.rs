@@ -1,4 +1,4 @@
-//! A server of memory for tests: statements in, rows out.
+//! A backend on a simulated machine for tests: statements in, rows out.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -110,8 +110,8 @@ impl Server {
         }
     }
 
-    /// Runs a statement as a door does: first without waiting for anything, then where it may wait. The answer may be looked
-    /// at once the ticket is ready.
+    /// Runs a statement as the server does: first on the event loop, without waiting, and after `WouldBlock` on the disk
+    /// pool. The answer counts once the ticket is ready.
     pub fn begin(&self, query: &str) -> Result<(Answer, Ticket), CqlError> {
         let mut out = Collected::default();
         let mut request = Request { may_block: false, ..self.request(None) };

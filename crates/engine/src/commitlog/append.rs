@@ -1,4 +1,9 @@
-//! Appends records to the buffer, writes the buffer to the operating system, and changes segments.
+//! `CommitLog`: appends records to the active segment's buffer, writes the buffer out, syncs files, changes segments.
+//!
+//! A record goes through three steps: `append` copies it to the buffer under the lock `state`; `write_out` hands the
+//! buffer to the operating system under the lock `writing`; `sync_now` syncs the files under the lock `syncing`.
+//! `written` and `synced` are the positions up to which the last two are done, and only grow. The order of locks is
+//! `syncing`, `writing`, `state`. A failure of the last two steps is final (`failure`).
 
 use super::record::{self, HEADER_BYTES, LogPosition, TIMESTAMP_BYTES};
 use super::segment::{

@@ -1,13 +1,13 @@
-//! The worker that syncs the log.
+//! The worker that syncs the log: when the period has passed (`periodic`), or when writes wait (`batch`, `group`).
+//!
+//! It decides only when to sync. `CommitLog::sync_now` writes out, syncs and tells the waiting writes.
 
 use super::append::{CommitLog, SyncMode};
 use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};
 
-/// Syncs when writes are waiting (`batch`, `group`) or when the period has passed (`periodic`).
-///
-/// It holds a weak reference to the log, and ends once the log is dropped.
+/// The worker. It holds a weak reference to the log, and ends once the log is dropped, is stopped or has failed.
 pub(super) struct SyncWorker {
     log: Weak<CommitLog>,
     /// Monotonic time of the next periodic sync.

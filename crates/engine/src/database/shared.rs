@@ -1,4 +1,7 @@
-//! The state that all parts of a database share.
+//! `Database`, and `Shared`: the state that writers, readers and background work of a database share.
+//!
+//! The parts are the commit log, the schema, the tables with their memtables and SSTables, the gate of writes, the
+//! partition locks, the block cache, the timestamps, the host id, and the state of compactions and index builds.
 
 use super::options::DatabaseOptions;
 use super::partition_locks::PartitionLocks;

@@ -122,7 +122,7 @@ impl Database {
     /// Locks all partitions of a mutation.
     ///
     /// # Errors
-    /// As `writer_lock`.
+    /// As `lock_partition`.
     pub fn lock_all(&self, mutation: &Mutation, may_block: bool) -> Result<PartitionLock<'_>> {
         let updates = mutation.updates.iter();
         self.lock_partition(updates.map(|update| (update.table.id, Token::of_key(&update.key))), may_block)

@@ -4,7 +4,7 @@
 //! It runs for every write, before its record is logged and inside the gate. So a write either comes before an index is
 //! attached, and the build finds it, or its entries are made here. No file is read. Replaced values are looked up only
 //! in the memtable, where most recently written rows still are. Replaced values in files leave stale entries, which the
-//! first search that finds them removes (`audit`).
+//! first search that finds them removes (`stale_entries`).
 
 use super::attached::{AttachedIndex, TableIndexes};
 use super::entries::{EntryWriter, concerns, entries_of, entry_of_cell};

@@ -1,9 +1,9 @@
 //! Secondary indexes: each is a hidden table beside its base table, and both are written in one log record.
 //!
-//! `model/src/index/shape.rs` defines the layout of the hidden table. `entries` computes the entries of a row,
-//! `index_write` adds the entries of a write to it, `attached` has the indexes of a table, `build` fills a new index from
-//! the existing rows, `search` reads through an index, `entry_reader` returns the entries of a search, and `stale_entries` removes
-//! entries that a search found stale.
+//! `model/src/index/layout.rs` defines the layout of the hidden table. `entries` computes the entries of a row,
+//! `index_write` adds the entries of a write to it, `attached` has the indexes of a table, `build` fills a new index
+//! from the existing rows, `search` reads through an index, `entry_reader` returns the entries of a search, and
+//! `stale_entries` removes entries that a search found stale.
 //!
 //! **The one rule**: an index has an entry for every live value of its table. It may have more entries: the row of an
 //! entry is always read and tested, so an entry without its row costs a read and is never part of an answer. Entries

@@ -1,7 +1,8 @@
-//! The writer's side of a memtable's column map: a skip list that readers walk without waiting.
+//! `ColumnMap` for a memtable: a skip list that one thread writes while others read.
 //!
-//! Each entry is a chain of versions. A reader sees a version if its sequence number is at most the reader's own. The
-//! writer holds the partition's lock while it has the map; `partition` describes how a write is published.
+//! Each entry is a chain of versions, the newest first. The writer adds a version with the sequence number of its
+//! write. A reader sees the newest version whose number is at most its own, and takes no lock. The writer holds the
+//! partition's writer lock while it has the map; `partition` describes how a write is published.
 
 use super::arena::Arena;
 use super::partition::{Version, first_version, push, visible};

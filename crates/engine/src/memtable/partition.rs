@@ -1,8 +1,8 @@
 //! One partition in a memtable: rows, range tombstones, static row and partition deletion, all versioned.
 //!
-//! A writer holds the partition's lock. It takes the next sequence number, links its versions, and publishes them with
-//! a single store of that number. A reader first loads the number, then reads everywhere the newest version that is not
-//! above it. So a read sees each write whole or not at all, however long the read runs, and takes no lock.
+//! A writer holds the partition's writer lock. It takes the next sequence number, links its versions, and publishes
+//! them with a single store of that number. A reader first loads the number, then reads everywhere the newest version
+//! that is not above it. So a read sees each write whole or not at all, however long the read runs, and takes no lock.
 //!
 //! Range tombstones are kept as the points where the newest covering deletion changes. A point stores the deletion that
 //! covers the rows from it to the next point. A new range deletion adds its two ends and updates the points between
@@ -35,7 +35,7 @@ pub struct Partition {
     published: AtomicU64,
     /// The log position after the last write that readers see or are about to see, stored as a `LogPosition`.
     logged: AtomicU64,
-    /// The server timestamp of the last plain write. Only the holder of the partition lock changes it.
+    /// The server timestamp of the last plain write. Only the holder of the writer lock changes it.
     stamped_us: AtomicI64,
     deletion: AtomicPtr<Version<DeletionTime>>,
     static_row: AtomicPtr<Version<Bytes>>,
@@ -110,7 +110,7 @@ pub(super) struct Point {
     covering: AtomicPtr<Version<DeletionTime>>,
 }
 
-/// Holds the partition lock.
+/// Holds the writer lock of a partition.
 #[must_use = "a lock that is dropped at once keeps nobody out"]
 pub struct WriterLock<'a> {
     partition: &'a Partition,
@@ -142,7 +142,7 @@ pub struct ApplyScratch {
 }
 
 // SAFETY: the raw pointers lead into the arena of the memtable that owns the partition, to versions that are written
-// before they are published and never changed after; writers hold the partition lock.
+// before they are published and never changed after; writers hold the writer lock.
 unsafe impl Send for Partition {}
 // SAFETY: as above.
 unsafe impl Sync for Partition {}
@@ -209,7 +209,7 @@ impl Partition {
         LogPosition(self.logged.load(Ordering::Acquire))
     }
 
-    /// Waits for the partition lock.
+    /// Waits for the writer lock.
     pub fn writer_lock(&self) -> WriterLock<'_> {
         WriterLock { partition: self, _held: self.writer_mutex.lock() }
     }
@@ -250,7 +250,7 @@ impl Partition {
         unsafe { self.points.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The points; creates their list if there is none. The caller holds the partition lock.
+    /// The points; creates their list if there is none. The caller holds the writer lock.
     fn points_or_new(&self, arena: &Arena) -> &SkipList<Point> {
         self.points().unwrap_or_else(|| {
             let made = arena.place(SkipList::default());
@@ -273,7 +273,7 @@ impl Partition {
     }
 
     /// Applies the changes of one write, whose log record ends at `logged`; they become visible together. The caller
-    /// holds the partition lock. Returns the number of rows added.
+    /// holds the writer lock. Returns the number of rows added.
     pub fn apply(
         &self,
         arena: &Arena,

@@ -7,9 +7,11 @@
 //!    nodes added later; versions (see `partition`) hide such nodes in both directions anyway.
 //! 4. Keys and nodes keep their address until the arena is dropped.
 //!
-//! A long list also has a sparse index (see `index`) of some of its nodes, so that a search starts near its target.
+//! A long list also has a sparse index (see `sparse_index`) of some of its nodes, so that a search starts near its
+//! target.
 //!
-//! The caller of `find_or_insert` must hold the partition's (or shard's) lock: that makes it the only writer.
+//! `find_or_insert` needs a single writer. For the lists of a partition its caller holds the partition's writer lock,
+//! for a shard's directory the lock of the shard (`store`).
 
 use super::arena::Arena;
 use super::prefetch;

@@ -8,7 +8,7 @@
 //! The index is only a hint, which keeps it simple: entries move in place while others read, so a reader may see an
 //! entry twice, miss one, or see one with its neighbour's pointer. It is guaranteed only that the result is some node
 //! of the list. The caller checks that the node is before the key; a search from any earlier node is correct too. Every
-//! pointer is valid at any time: index nodes live as long as the arena, and an entry below `len` is written before it
+//! pointer is valid at any time: tree nodes live as long as the arena, and an entry below `len` is written before it
 //! is counted and is only ever replaced by another valid pointer.
 
 use super::arena::Arena;
@@ -18,17 +18,17 @@ use helenus_host::prefetch_lines;
 use std::hint::select_unpredictable;
 use std::ptr::{NonNull, null, null_mut};
 
-/// Entries of an index node.
+/// Entries of a tree node.
 const ENTRIES: usize = 32;
 /// Greatest depth of the tree: 16^8 nodes are more than memory holds.
 const DEPTH_MAX: usize = 8;
-/// Index nodes in the largest allocation: about 100 KB.
+/// Tree nodes in the largest allocation: about 100 KB.
 const STOCK_MAX: u32 = 128;
 /// Bytes of a key prefix.
 const PREFIX_BYTES: usize = 16;
 /// Bits that a leaf stores of each key prefix.
 const CUT_BITS: u32 = u64::BITS;
-/// Cache lines of an index node.
+/// Cache lines of a tree node.
 const INDEX_NODE_LINES: usize = (32 + ENTRIES * (size_of::<u64>() + size_of::<usize>())).div_ceil(64);
 /// Cache lines of the second part of an inner node.
 const ABOVE_LINES: usize = ENTRIES * (size_of::<u64>() + size_of::<usize>()) / 64;
@@ -63,7 +63,7 @@ fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
     from + usize::from(rest > 0 && is_before(from))
 }
 
-/// A tree of index nodes that leads to list nodes of type `N`. One writer at a time; readers take no lock.
+/// A tree that leads to list nodes of type `N`. One writer at a time; readers take no lock.
 pub(super) struct SparseIndex<N> {
     /// The root; null while the index is empty.
     root: AtomicPtr<IndexNode<N>>,
@@ -79,7 +79,7 @@ struct IndexNode<N> {
     /// The lowest byte is the number of entries, which are ordered by prefix. The bits above it are the number of
     /// leading bits that all prefixes share and that `cuts` leaves out; 0 in inner nodes.
     state: AtomicU32,
-    /// Null in a leaf, whose entries lead to list nodes. An entry of an inner node leads to an index node whose
+    /// Null in a leaf, whose entries lead to list nodes. An entry of an inner node leads to a tree node whose
     /// prefixes are not below the entry's; only the first entry's may be.
     above: *const Above<N>,
     /// One of the prefixes. Only the leading bits that all of them share are used.
@@ -132,7 +132,7 @@ impl<N> SparseIndex<N> {
         let mut place = self.root.load(Ordering::Acquire);
         prefetch_lines(place, INDEX_NODE_LINES);
         for _ in 0..DEPTH_MAX {
-            // SAFETY: the root, or taken from an inner node: null or an index node in the arena.
+            // SAFETY: the root, or taken from an inner node: null or a tree node in the arena.
             let index_node = unsafe { place.as_ref() }?;
             let (len, alike) = index_node.state();
             let Some(above) = index_node.above() else {
@@ -171,7 +171,7 @@ impl<N> SparseIndex<N> {
     /// Adds a list node. The caller is the only writer, and `arena` is the list's own.
     pub(super) fn add(&self, arena: &Arena, key: &[u8], node: NonNull<N>) {
         let entry = Entry { head: prefix_of(key), place: node.as_ptr(), first: null_mut() };
-        // SAFETY: each is null or an index node in the arena.
+        // SAFETY: each is null or a tree node in the arena.
         let (lowest, highest) = unsafe {
             (self.lowest.load(Ordering::Relaxed).as_ref(), self.highest.load(Ordering::Relaxed).as_ref())
         };
@@ -185,7 +185,7 @@ impl<N> SparseIndex<N> {
         if highest.push_behind(&entry) || lowest.push_before(&entry) {
             return;
         }
-        // The path from the root: each index node, with the index of its entry in its parent.
+        // The path from the root: each tree node, with the index of its entry in its parent.
         let mut way = [(self.root.load(Ordering::Relaxed), 0); DEPTH_MAX];
         let mut depth = 0;
         // SAFETY: the root, or taken from an inner node: in the arena.
@@ -202,10 +202,10 @@ impl<N> SparseIndex<N> {
         self.insert(arena, &way[..=depth], entry);
     }
 
-    /// Adds an entry to the last index node of a path, and to its ancestors where nodes are split.
+    /// Adds an entry to the last tree node of a path, and to its ancestors where nodes are split.
     fn insert(&self, arena: &Arena, way: &[(*mut IndexNode<N>, usize)], mut entry: Entry<N>) {
         for (depth, (place, index)) in way.iter().enumerate().rev() {
-            // SAFETY: the index nodes of a path are in the arena.
+            // SAFETY: the tree nodes of a path are in the arena.
             let Some(index_node) = (unsafe { place.as_ref() }) else { return };
             let Some((left, right)) = index_node.insert((arena, &self.stock), entry) else { return };
             if self.lowest.load(Ordering::Relaxed) == *place {
@@ -238,9 +238,9 @@ impl<N> SparseIndex<N> {
 }
 
 impl<N> Entry<N> {
-    /// The entry that leads to an index node.
+    /// The entry that leads to a tree node.
     fn of(index_node: NonNull<IndexNode<N>>, head: KeyPrefix) -> Entry<N> {
-        // SAFETY: index nodes are in the arena.
+        // SAFETY: tree nodes are in the arena.
         let it = unsafe { index_node.as_ref() };
         let first = if it.is_leaf() { it.place(0) } else { null_mut() };
         Entry { head, place: index_node.as_ptr().cast(), first }
@@ -250,7 +250,7 @@ impl<N> Entry<N> {
 impl<N> IndexNode<N> {
     #[inline(always)]
     fn above(&self) -> Option<&Above<N>> {
-        // SAFETY: null, or in the arena since before this index node was published.
+        // SAFETY: null, or in the arena since before this tree node was published.
         unsafe { self.above.as_ref() }
     }
 
@@ -415,7 +415,7 @@ impl<N> IndexNode<N> {
         self.set_state(len + 1, alike);
     }
 
-    /// Adds an entry. If the index node is full it is split: returns the left node and the entry that leads to the
+    /// Adds an entry. If the tree node is full it is split: returns the left node and the entry that leads to the
     /// right one.
     fn insert(
         &self,
@@ -428,7 +428,7 @@ impl<N> IndexNode<N> {
             return None;
         }
         let this = NonNull::from(self);
-        // Keys that arrive in ascending or descending order leave full index nodes behind.
+        // Keys that arrive in ascending or descending order leave full tree nodes behind.
         if index == len {
             let head = entry.head;
             return Some((this, Entry::of(stock.make(arena, self.is_leaf(), &[entry]), head)));
@@ -450,7 +450,7 @@ impl<N> IndexNode<N> {
     }
 }
 
-/// Used by the writer: memory for index nodes. Inner nodes are kept apart from the many leaves, because each search
+/// Used by the writer: memory for tree nodes. Inner nodes are kept apart from the many leaves, because each search
 /// reads several inner nodes.
 struct Stock<N> {
     leaves: Room<IndexNode<N>>,
@@ -465,7 +465,7 @@ struct Inner<N> {
 }
 
 impl<N> Stock<N> {
-    /// Creates an index node with these entries, at most `ENTRIES` and in order.
+    /// Creates a tree node with these entries, at most `ENTRIES` and in order.
     fn make(&self, arena: &Arena, is_leaf: bool, entries: &[Entry<N>]) -> NonNull<IndexNode<N>> {
         let index_node = IndexNode {
             state: AtomicU32::new(0),
@@ -497,7 +497,7 @@ impl<N> Stock<N> {
     }
 }
 
-/// Allocates values of one type side by side. Between the list nodes, each index node would lie on a page of its own
+/// Allocates values of one type side by side. Between the list nodes, each tree node would lie on a page of its own
 /// and cost a search a TLB miss.
 struct Room<T> {
     next: AtomicPtr<T>,

@@ -1,7 +1,8 @@
-//! The partitions of one memtable: looked up by key and read in token order.
+//! `Memtable`: the partitions of one memtable, looked up by key and read in token order.
 //!
-//! Partitions are divided into shards by the top bits of their token, so the shards are in token order too. Only the
-//! creation of a partition locks its shard.
+//! The top bits of a token select one of its shards, so the shards are in token order too. The first write of a
+//! partition creates it and locks its shard for that. Every write locks its partition (the writer lock, `partition`).
+//! Readers take no lock.
 
 use super::arena::{Arena, MemoryAccount};
 use super::partition::{ApplyScratch, WriterLock};
@@ -140,7 +141,7 @@ impl Memtable {
         stamped_us > self.begins_behind_us && writer_lock.is_next(stamped_us)
     }
 
-    /// Applies changes to a partition of this memtable, whose lock the caller holds. Their log record ends at
+    /// Applies changes to a partition of this memtable, whose writer lock the caller holds. Their log record ends at
     /// `logged`.
     pub(crate) fn apply_in(
         &self,

@@ -1,6 +1,9 @@
-//! The atomics and locks that readers and writers of a memtable meet at.
+//! The atomics and locks of a memtable's arena, partitions and lists: those of the standard library and `parking_lot`,
+//! or loom's.
 //!
-//! In a build with `--cfg loom` they are loom's, so that `partition::published` runs through every interleaving:
+//! A build with `--cfg loom` takes loom's types, and the tests in `partition/published.rs` then try every interleaving
+//! of readers and writers:
+//!
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p helenus-engine --release --lib published`.
 
 #[cfg(not(loom))]

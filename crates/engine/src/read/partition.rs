@@ -1,4 +1,13 @@
-//! Reads one partition: merges its sources and passes the live rows to the sink.
+//! Reads one partition: merges its sources, passes the live rows to the sink, and stops at limits and at the page's
+//! end.
+//!
+//! Rows reach the sink in three ways, the fastest that applies first:
+//! 1. Row batches (`batches`): a single SSTable has the rows, no deletion covers them, and they have no expiry.
+//! 2. Single rows without a merge (`AnySource::plain_rows`): one source has the rows, and no deletion covers them.
+//! 3. The merge (`Merge::advance`): all other rows and all range tombstone markers.
+//!
+//! `look` checks every condition that ends the read or its page: limits, page size, deadline. It computes the number of
+//! rows until it must be called again, so that it does not run for each row.
 
 use super::command::{ReadCommand, Resume, left_of};
 use super::scratch::ReadScratch;
@@ -35,7 +44,7 @@ pub(super) struct Progress<'a> {
     pub(super) tombstones: u64,
     /// The most dead rows and markers before the read fails.
     pub(super) tombstone_limit: Option<TombstoneLimit>,
-    /// Where the count for `tombstone_limit` last restarted: the number of the group of `TombstoneLimit::batch` rows,
+    /// Where the count for `tombstone_limit` last restarted: the number of the group of `TombstoneLimit::rows` rows,
     /// and the tombstones passed before it.
     pub(super) counted_from: (u64, u64),
     /// Called from time to time; an error ends the read (deadline, cancellation).

@@ -1,4 +1,7 @@
-//! The receiver of a read's rows.
+//! `RowSink`: the interface through which a read gives its rows to its caller.
+//!
+//! `read/partition.rs` calls it. CQL, RPC, index searches and the embedded library implement it. A sink may also
+//! implement `BatchSink`, which takes many rows in one call.
 
 use super::command::Resume;
 use crate::commitlog::Ticket;
@@ -42,7 +45,7 @@ pub trait RowSink {
         None
     }
 
-    /// The partition is finished; `batch` of its rows were counted, at least 1 if an earlier page has begun it. A sink
+    /// The partition is finished; `rows` of its rows were counted, at least 1 if an earlier page has begun it. A sink
     /// can add the row that consists of a static row alone.
     fn partition_end(&mut self, rows: u64) -> Result<RowOutcome>;
 

@@ -1,7 +1,9 @@
 //! Chooses and opens the sources of one partition: the memtables and SSTables that may hold a part of the answer.
 //!
-//! The choice uses what tables keep in memory (key range, Bloom filter, clustering range, timestamps), before any block
-//! is read. The probe records each skipped table with the reason.
+//! `reason_to_skip` decides for each SSTable by what is in memory: key range, Bloom filter, clustering range,
+//! timestamps. A read of at most one row also moves the opened sources to their first row, which may read blocks, and
+//! stops at SSTables that are too old to change the row (`newest_row`). The probe records each skipped SSTable with the
+//! reason.
 
 use super::command::{PartitionKey, ReadCommand};
 use super::newest_row::{NewestRow, can_stop_early};
@@ -48,8 +50,9 @@ impl AnySource {
 }
 
 impl AnySource {
-    /// Passes rows one by one to `each`, as long as the next row needs no comparison with anything. `each` may stop
-    /// after any row. If anything else comes next, the caller goes on with `advance`.
+    /// Passes rows one by one to `each`, as long as the source can read the next element without its general code: a
+    /// plain row of an SSTable, or a row of a memtable if no range deletion begins or ends in the rest of the slice.
+    /// `each` may stop after any row. If anything else comes next, the caller goes on with `advance`.
     #[inline]
     pub(super) fn plain_rows(
         &mut self,

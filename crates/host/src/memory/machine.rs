@@ -1,4 +1,6 @@
-//! The host of a server that keeps nothing.
+//! The host of a server without a disk: files are in memory and vanish with it; clocks and threads are this machine's.
+//!
+//! `helenus serve --memory` and tests use it.
 
 use super::disk::MemoryDisk;
 use crate::Host;

@@ -5,7 +5,7 @@
 //! the remainder is smaller than half the distance to the next number. The result is not always the shortest (2.0E-3,
 //! but 2.2250738585072014E-308 and 4.9E-324): the first digit's position is an estimate, distances follow from the
 //! significant bits, and long whole numbers drop the digits that their bits do not determine. JDK 19 prints the
-//! shortest digits. `tests/tests/java_floats.rs` compares the output with a real JDK.
+//! shortest digits. `tests/tests/java_texts.rs` compares the output with a real JDK.
 
 use num_bigint::BigUint;
 

@@ -3,7 +3,7 @@
 //!
 //! `manifest` lists the contents of a backup and checks a directory against it; `archive` is the tar file. `restore`
 //! restores a backup, and `journal` records its progress in case it is interrupted. Backups are written by the tool,
-//! from the folder that `admin::export` makes.
+//! from the folder that `admin::exports` makes.
 
 mod archive;
 mod journal;

@@ -1,5 +1,6 @@
-//! The clients seen so far by protocol version, as `clientstats --by-protocol` shows them; and `pause` and `resume` of
-//! a server.
+//! Remembers when each address last opened a connection, by protocol version, for `clientstats --by-protocol`.
+//!
+//! It also has `pause` and `resume` of the native protocol's listener (`disablebinary`, `enablebinary`).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

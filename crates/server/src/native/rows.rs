@@ -42,7 +42,7 @@ pub(super) struct RowsAnswer<'b> {
     cache: &'b mut ColumnsCache,
     head: ResponseHead<'static>,
     known: Known<'b>,
-    /// A second row batch had other columns than the first.
+    /// Whether `columns` was called again with other columns.
     torn: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'b> RowsAnswer<'b> {
 
 /// Why an answer could not be finished. Nothing of it is left in the buffer.
 pub(super) enum Unfinished {
-    /// The columns changed between two row batches of the same request.
+    /// `columns` was called again with other columns, because the schema changed while the request ran.
     Torn,
     /// It is too long for the protocol.
     Wire(WireError),

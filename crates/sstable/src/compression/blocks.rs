@@ -78,7 +78,7 @@ impl CompressedBlocks {
         Ok(block)
     }
 
-    /// See `DataBlocks::extent_too_short`. A cached block is counted when `block` finds it too short.
+    /// See `DataBlocks::fell_short`. A cached block is counted when `block` finds it too short.
     pub(super) fn fell_short(&self, number: u64, bytes: usize) {
         if self.file.kept(number, usize::MAX).is_none() {
             self.partial.extent_too_short(bytes);

@@ -1,9 +1,10 @@
 //! The fast path for decoding the columns of a row: the offset stays in a register from one field to the next, and
 //! bounds are checked once, at the end of the row.
 //!
-//! `decode` calls it first for every row that is not plain: rows with collections, with only some of the columns, with
-//! cell tombstones. If it cannot decode a row (one with a row deletion, columns out of order, bytes that end too early,
-//! damage), `decode` decodes it from the start and describes what is wrong.
+//! `decode` tries it first for every row that is not plain (`plain`): rows with collections, with only some of the
+//! columns, with cell tombstones. It answers `None` for a row that it cannot decode: one with a row deletion, with
+//! columns out of order, with bytes that end too early, or with damage. Then `decode` reads that row again from its
+//! start (`full_columns`), and its error says what is wrong.
 
 use super::decode::{Head, expiry, flags, spot};
 use super::input::{Input, byte_at, length_at, vint_at};

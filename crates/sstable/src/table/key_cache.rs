@@ -1,10 +1,9 @@
-//! The key cache of one table: maps the hash of a partition key to the partition's position in Data.db, so that a key
-//! that is read again needs neither the index nor the filter.
+//! The key cache of one table: maps the hash of a partition key to the partition's position in Data.db. A read that
+//! finds its key here needs neither the Bloom filter nor the partition index.
 //!
-//! A slot has eight bytes: 24 bits of the hash and the position. Two keys with the same slot and bits replace each
-//! other, so the caller must compare the key that it finds at the position. Only partitions without a row index are
-//! cached here; for wide ones there is `index_bti::remembered`. Cassandra's key cache does the same for its older
-//! format.
+//! A slot has eight bytes: 24 bits of the hash, and the position. Two keys with the same slot and bits replace each
+//! other, so the caller must compare the key that it finds at the position. The cache holds only partitions without a
+//! row index; `index_bti::row_index_cache` holds the others. Cassandra has the same cache for its format BIG.
 
 #![deny(clippy::indexing_slicing)]
 

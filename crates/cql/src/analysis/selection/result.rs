@@ -1,4 +1,4 @@
-//! Result metadata.
+//! Makes the metadata of a SELECT's result: the columns, their id in protocol v5, and the names of a JSON row.
 
 use super::selected::{JsonColumns, RowValue, Selected};
 use super::source::Source;

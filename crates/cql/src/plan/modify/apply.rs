@@ -82,7 +82,7 @@ impl WriteContext<'_> {
 }
 
 impl ModifyPlan {
-    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `read_before_write` holds the
+    /// Adds the changes of one execution to `collector`. USING overrides the timestamp of `moment`. `prior` holds the
     /// rows that `add_reads` asked for.
     ///
     /// # Errors

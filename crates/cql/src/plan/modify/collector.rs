@@ -25,7 +25,7 @@ thread_local! {
 pub(crate) struct Collector {
     updates: Vec<PartitionUpdate>,
     by_key: HashMap<(TableId, Vec<u8>), usize>,
-    /// The serialised key of the current partition, for `straight`.
+    /// The serialised key of the current partition, for `fast_path`.
     pub(super) key: Vec<u8>,
     /// Reused memory for the first update.
     left: Option<PartitionUpdate>,

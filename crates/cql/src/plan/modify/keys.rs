@@ -1,4 +1,7 @@
-//! A filter with values: the partition keys, rows and ranges that it selects.
+//! Binds the WHERE clause of a write: computes the partition keys, rows and ranges of rows that it selects.
+//!
+//! The statement's `Filter` (`filter`) has the terms; here they get their values. `apply` calls it. The errors for null
+//! and unset values are those of `SingleColumnRestriction` and `MultiColumnRestriction`.
 
 use super::filter::Filter;
 use super::restriction::{Choices, Restriction, Test, Values};

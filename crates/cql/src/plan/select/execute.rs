@@ -1,4 +1,7 @@
-//! Runs a SELECT (`SelectStatement.execute`).
+//! Runs a SELECT: binds its values, makes the `ReadCommand`, and connects the read to the sink that writes the answer.
+//!
+//! The page size of the request (`page_rows`) becomes the limit of the read and of its groups here. The order of checks
+//! and errors is that of `SelectStatement.execute`.
 
 use super::fold::Folding;
 use super::group::{GroupLimits, Grouping};

@@ -1,4 +1,7 @@
-//! Where a page begins and ends: converts read positions to paging states and back.
+//! Converts the position where a read ended to a paging state, and a paging state to what is left to read.
+//!
+//! It decides neither the size nor the end of a page: `execute` takes the number of rows from the request, and
+//! `engine/src/read/partition.rs` ends the page.
 //!
 //! The meaning of a state depends on the statement with which it comes (`SinglePartitionPager`, `MultiPartitionPager`,
 //! `PartitionRangeQueryPager`). A read of one partition continues after the state's row and ignores its key. A read of

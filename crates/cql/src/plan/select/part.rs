@@ -1,4 +1,7 @@
-//! Parts of values: elements and slices of sets and maps, values composed of others, times of cells.
+//! Takes values apart and composes them, for selectors such as `m['k']`, `s['a'..'b']`, `{a, b}` and
+//! `writetime(m['k'])`.
+//!
+//! It has elements and slices of sets and maps, values made of other values, and the timestamps and TTLs of parts.
 
 use crate::syntax::ast::TimeFunction;
 use helenus_model::types::{CqlType, Elements, normalise, pack, put_element, put_value};

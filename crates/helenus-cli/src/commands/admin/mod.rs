@@ -1,9 +1,10 @@
 //! `helenus admin`: nodetool's verbs for a running server on this machine, through its admin socket.
 //!
 //! `command` defines the verbs of the command line, and `run` dispatches each verb to its file: `node` (facts about the
-//! server), `tables` and `histograms` (statistics of tables), `pools` (threads and memory), `compactions`, `snapshots`,
-//! `upkeep` (changes of files), `clocks`, `overview` (a summary). `absent` answers the verbs that mean nothing on one
-//! machine. `asking` sends requests to the server, and `layout` prints in nodetool's layout.
+//! server), `tables` and `histograms` (statistics of tables), `clients`, `pools` (threads and memory), `compactions`,
+//! `snapshots`, `maintenance` (changes of files), `paths`, `timeouts`, `clocks`, `overview` (a summary). `absent`
+//! answers the verbs that mean nothing on one machine. `requests` sends requests to the server, and `layout` prints in
+//! nodetool's layout.
 //!
 //! The layouts follow the output of nodetool of Cassandra 5.0.9, and its classes `TableBuilder`, `TableStatsPrinter`
 //! and similar ones.

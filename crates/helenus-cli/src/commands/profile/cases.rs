@@ -1,7 +1,7 @@
 //! The cases: which columns of a row a query asks for, and which must come back.
 //!
-//! Source: the tests `name_locality` and `start_position` of "Cassandra Query Plans", and the two tests of "Reversed
-//! Comparators". Columns are numbered from 0 in ascending order of their names, in both tables.
+//! Source: the tests `name_locality` and `start_position` of "Cassandra Query Plans" (2011), and the two tests of
+//! "Reversed Comparators" (2011). Columns are numbered from 0 in ascending order of their names, in both tables.
 
 use super::rows::{PAGE, Row};
 use crate::commands::stress::WideOrder as Order;
@@ -34,13 +34,13 @@ impl Test {
     }
 }
 
-/// A case of the old texts.
+/// A case of the two articles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub test: Test,
     /// The short name, unique within its test.
     pub id: &'static str,
-    /// The case's title in the text.
+    /// The case's title in the article.
     pub title: &'static str,
     /// The table that is queried.
     pub order: Order,

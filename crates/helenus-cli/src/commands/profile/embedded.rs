@@ -1,5 +1,5 @@
-//! Profiles the engine in this process: the execution of a statement below CQL, which the old texts measured inside the
-//! server.
+//! Profiles the engine in this process: the execution of a statement below CQL, which "Cassandra Query Plans" and
+//! "Reversed Comparators" (2011) measured inside the server.
 //!
 //! The measured time of a query covers building the command, taking the view, reading, and copying the cells out as an
 //! encoder would.

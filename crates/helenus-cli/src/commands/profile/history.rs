@@ -1,7 +1,8 @@
-//! The results of the two old texts: Cassandra 0.8.1 and 0.8.6 on a laptop of 2011, measured inside the server.
+//! The results in "Cassandra Query Plans" and "Reversed Comparators" (2011): Cassandra 0.8.1 and 0.8.6 on a laptop,
+//! measured inside the server.
 //!
-//! The 80th percentiles of their tables, in milliseconds. They are shown beside new results for the shape of the
-//! curves, not as a goal: that machine had a spinning disk and is fourteen years old.
+//! The numbers are the 80th percentiles of their tables, in milliseconds. They are shown beside new results for the
+//! shape of the curves, not as a goal: that machine had a spinning disk and is fourteen years old.
 
 use super::cases::{CASES, Case};
 
@@ -27,7 +28,7 @@ const P80_MS: [[f64; 7]; 18] = [
     [0.1508, 0.157, 0.1506, 0.1558, 0.1498, 0.1592, 0.1602],
 ];
 
-/// The 80th percentile of a case in its text, in microseconds, for the row at index `row` in `ROWS`.
+/// The 80th percentile of a case in its article, in microseconds, for the row at index `row` in `ROWS`.
 pub(super) fn p80_us(case: &Case, row: usize) -> Option<f64> {
     let at = CASES.iter().position(|other| other.test == case.test && other.id == case.id)?;
     P80_MS.get(at)?.get(row).map(|ms| ms * 1e3)

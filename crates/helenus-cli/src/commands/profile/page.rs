@@ -289,7 +289,7 @@ fn name(case: &Case) -> String {
     }
 }
 
-/// The area between the least and the greatest value of the old text at each measured row.
+/// The area between the least and the greatest value of the article at each measured row.
 fn band(cases: &[(&Case, Vec<&Measured>)]) -> Option<Band> {
     let mut points = Vec::new();
     for (place, row) in ROWS.iter().enumerate() {

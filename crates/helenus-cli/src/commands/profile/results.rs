@@ -222,7 +222,7 @@ impl Measured {
         }
     }
 
-    /// The index of the row in `ROWS`, if it is one of the old texts' rows.
+    /// The index of the row in `ROWS`, if it is one of the two articles' rows.
     pub fn place(&self) -> Option<usize> {
         ROWS.iter().position(|row| row.name == self.row)
     }

@@ -1,23 +1,23 @@
-//! The rows of the old texts: their names, widths and content.
+//! The rows of "Cassandra Query Plans" and "Reversed Comparators" (2011): their names, widths and content.
 
 use crate::commands::stress::WideOrder as Order;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-/// Number of columns in a page of the old texts: 64 KiB of columns of 50 bytes. The cases are defined by these pages,
-/// which are independent of the blocks in the files.
+/// Number of columns in a page of the two articles: 64 KiB of columns of 50 bytes. The cases are defined by these
+/// pages, which are independent of the blocks in the files.
 pub(super) const PAGE: u64 = 1_310;
 
-/// A row of the texts: `width` columns with names of 10 bytes and values of 25 bytes.
+/// A row of the two articles: `width` columns with names of 10 bytes and values of 25 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Row {
     /// Number of columns.
     pub width: u64,
-    /// The row's name in the texts.
+    /// The row's name in the articles.
     pub name: &'static str,
 }
 
-/// The seven rows of the texts, narrow ones first.
+/// The seven rows of the articles, narrow ones first.
 pub(super) const ROWS: [Row; 7] = [
     Row { width: 100, name: "small-row" },
     Row { width: 1_200, name: "no-col-index" },

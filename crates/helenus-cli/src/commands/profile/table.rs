@@ -1,4 +1,4 @@
-//! The results as a table in the layout of the old texts: a block for each case, a line for each row.
+//! The results as a table in the layout of "Cassandra Query Plans" (2011): a block for each case, a line for each row.
 
 use super::results::{AtSize, Measured, Profile};
 use super::small_rows::data_size;

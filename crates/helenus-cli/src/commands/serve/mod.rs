@@ -1,5 +1,7 @@
-//! `helenus serve`: `run` opens the database and then the listeners, `doors` gives the admin socket control of them,
-//! `says` writes messages and the log, `ending` waits for the end.
+//! `helenus serve`: runs the server.
+//!
+//! `run` opens the database and then the listeners, `control` gives the admin socket control of them, `messages` writes
+//! messages and the log, `shutdown` waits for the end.
 
 mod control;
 mod messages;

@@ -2,10 +2,10 @@
 //! options and output of cqlsh, and those backslash commands of psql that have a meaning here.
 //!
 //! `run` reads the options and chooses the source of statements, `statement` splits text into statements, `command`
-//! parses the shell's own commands, `interpreter` runs these, `asking` runs the others over a `session`, `agreement`
-//! waits for the cluster after schema changes, `output` shows results with the help of `value`. `edit` is the line
-//! editor, with completion from the `catalog`. `rc` reads cqlsh's file of defaults. `copy` copies tables to files and
-//! back.
+//! parses the shell's own commands, `interpreter` runs these, `run_statement` runs the others over a `session`,
+//! `agreement` waits for the cluster after schema changes, `output` shows results with the help of `value`, `explain`
+//! and `describe` show the answers to EXPLAIN and DESCRIBE, `trace` reads traces. `edit` is the line editor, with
+//! completion from the `catalog`. `rc` reads cqlsh's file of defaults. `copy` copies tables to files and back.
 
 mod agreement;
 mod catalog;

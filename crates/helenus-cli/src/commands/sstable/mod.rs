@@ -1,6 +1,6 @@
 //! `helenus sstable`: works on SSTables directly, without a server and without a schema.
 //!
-//! `found` finds the SSTables that the arguments name. They are opened with their own headers. Each command has a file
+//! `find` finds the SSTables that the arguments name. They are opened with their own headers. Each command has a file
 //! of its own.
 
 mod command;

@@ -1,8 +1,8 @@
 //! Computes the content of rows from their numbers, both for workloads that write and for workloads that check.
 //!
-//! Single rows have the sizes of the old CQL benchmark: keys of 7 bytes and five binary values of 34 bytes. Wide rows
-//! have those of the old query profiles, names of 10 bytes and values of 25, with the same texts as
-//! `tests/texts/wide_rows.py`, which can therefore check what `load` wrote.
+//! Single rows have the sizes of "CQL benchmarking" (2011): keys of 7 bytes and five binary values of 34 bytes. Wide
+//! rows have those of "Cassandra Query Plans" (2011): names of 10 bytes and values of 25. Their bytes are those that
+//! `tests/texts/wide_rows.py` writes, which can therefore check what `load` wrote.
 
 /// Bytes of a single row's key.
 pub(crate) const KEY: usize = 7;

@@ -19,7 +19,7 @@ pub(super) enum Interface {
 }
 
 impl Interface {
-    /// All interfaces, those of the old benchmark first.
+    /// All interfaces, those of "CQL benchmarking" (2011) first.
     pub const ALL: [Interface; 4] = [Interface::Rpc, Interface::Cql, Interface::Prepared, Interface::Cql2];
 
     /// Whether it uses the sockets of Thrift RPC.

@@ -1,4 +1,4 @@
-//! `helenus stress interfaces`: runs the four tests of the old benchmark of CQL against RPC (2011) over every interface
+//! `helenus stress interfaces`: runs the four tests of "CQL benchmarking" (2011, CQL against RPC) over every interface
 //! of a server in turn, and prints them side by side.
 //!
 //! All tests use the same tables. They have COMPACT STORAGE if Thrift RPC is compared, because it sees no other tables.
@@ -18,7 +18,7 @@ use crate::commands::profile::AdminClient;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-/// The number of rows in the old benchmark.
+/// The number of rows in "CQL benchmarking".
 const TEXT_ROWS: u64 = 20_000_000;
 /// The number of rows in its tests with an index and of counters.
 const TEXT_ROWS_FEW: u64 = 10_000_000;

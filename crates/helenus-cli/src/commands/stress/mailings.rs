@@ -1,9 +1,10 @@
-//! `helenus stress mailings`: the workload of an old text on Cassandra 0.4, over CQL and over Thrift RPC.
+//! `helenus stress mailings`: the workload of "First Experience With Cassandra" (2009, Cassandra 0.4), over CQL and
+//! over Thrift RPC.
 //!
 //! A user is a row: `email`, `person_id`, and a column `send_dates_YYYY-MM-DD` for each mail. The first day's mails go
-//! to all users but a few, the second day's to the same share of them as in the text. Then the load is flushed and
+//! to all users but a few, the second day's to the same share of them as in the article. Then the load is flushed and
 //! compacted, each user's email is read, and each user's columns between two dates are sliced: 0, 1 or 2 columns, which
-//! are counted and checked. Each mail writes email and person_id too, as the text's program did.
+//! are counted and checked. Each mail writes email and person_id too, as the article's program did.
 //!
 //! Over both interfaces a mail is one request: three statements in a batch, or one batch_mutate.
 
@@ -20,8 +21,8 @@ use helenus_wire::thrift::Type;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The text's numbers: the mails of the first and the second day; then the number of users without a mail, and of all
-/// users that it sliced.
+/// The article's numbers: the mails of the first and the second day; then the number of users without a mail, and of
+/// all users that it sliced.
 const TEXT_USERS: u64 = 3_660_761;
 const TEXT_SECOND_DAY: u64 = 1_576_592;
 const TEXT_NOBODY: (u64, u64) = (4_247, 3_557_584);

@@ -5,10 +5,10 @@
 //! a microsecond of CPU for each operation, and the measured limit is the server. `bench/*.py` run it on several
 //! servers in turn.
 //!
-//! A `workload` makes requests and checks answers. A `lane` is a connection with its requests in flight, whose send
-//! times `schedule` determines. `drive` is the loop of a thread over its connections; each second it hands its counts
-//! (`measure`) to `collect`, which updates `live` and makes `results`. `interfaces` runs four tests over every
-//! interface. `custom` runs the statements of a user's file.
+//! A `workload` makes requests and checks answers. A `connection` keeps a fixed number of requests in flight;
+//! `schedule` determines when they are sent. `thread_loop` is the loop of a thread over its connections; each second it
+//! hands its counts (`measure`) to `collect`, which updates `live` and makes `results`. `interfaces` runs four tests
+//! over every interface. `custom` runs the statements of a user's file.
 
 mod collect;
 mod connection;

@@ -158,7 +158,7 @@ pub(super) struct InterfacesOptions {
     /// Number of runs of each test over each interface, in turn; the run of median rate is shown
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub runs: u16,
-    /// As many rows as the old benchmark had: 20 million, and 10 million with an index and of counters
+    /// As many rows as "CQL benchmarking" (2011) had: 20 million, and 10 million with an index and of counters
     #[arg(long)]
     pub as_in_the_text: bool,
     /// Data directory of a Helenus server on this machine, which is then flushed and compacted before the reads.
@@ -269,8 +269,8 @@ pub(super) enum Kind {
         #[arg(value_name = "B.json")]
         second: PathBuf,
     },
-    /// Load the mailings of an old text, compact them, get each user's email and slice each user's mails, and check all
-    /// answers
+    /// Load the mailings of "First Experience With Cassandra" (2009), compact them, get each user's email and slice
+    /// each user's mails, and check all answers
     #[command(after_help = "Example:\n  helenus stress mailings --users 200000 --server-data ./data")]
     Mailings(MailingsOptions),
     /// Write one wide partition, names of 10 bytes and values of 25, in unlogged batches
@@ -305,7 +305,7 @@ pub(super) enum Kind {
         /// Names a request
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         names: u16,
-        /// Random pages of 1,310 rows (64 KiB in the old texts) that the names of a request are spread over
+        /// Random pages of 1,310 rows (64 KiB in "Cassandra Query Plans") that the names of a request are spread over
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         pages: u16,
     },

@@ -1,4 +1,4 @@
-//! Workloads on rows of five columns, each a partition of its own: what the old CQL benchmark inserted, counted and
+//! Workloads on rows of five columns, each a partition of its own: what "CQL benchmarking" (2011) inserted, counted and
 //! read, over every interface. `statements` has the texts of statements.
 
 use super::content::{COLUMNS, KEY, VALUE, below, key, mix, value};
@@ -73,7 +73,7 @@ impl Request {
 }
 
 impl Insert {
-    /// `as_update` uses UPDATE in place of INSERT, as the old benchmark did. RPC does not distinguish them, and CQL 2
+    /// `as_update` uses UPDATE in place of INSERT, as "CQL benchmarking" did. RPC does not distinguish them, and CQL 2
     /// always uses UPDATE.
     pub fn prepare(
         caller: &mut BlockingClient,

@@ -1,4 +1,5 @@
-//! Workloads on one wide partition, as in the old query profiles: loading in batches, reading by slices and by names.
+//! Workloads on one wide partition, as in "Cassandra Query Plans" (2011): loading in batches, reading by slices and by
+//! names.
 
 use super::content::{NAME, WIDE_VALUE, below, mix, name, wide_value};
 use super::options::{LoadOptions, Order, Start};
@@ -7,7 +8,7 @@ use crate::commands::client::{AnswerBody, BlockingClient, Template, calls};
 use anyhow::{Result, ensure};
 use helenus_wire::thrift::SlicePredicate;
 
-/// Number of rows in a page of the old texts: 64 KiB of columns of 50 bytes.
+/// Number of rows in a page of "Cassandra Query Plans": 64 KiB of columns of 50 bytes.
 const PAGE_ROWS: u64 = 1_310;
 
 /// A wide partition: its table and its width.

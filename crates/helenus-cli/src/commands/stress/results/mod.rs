@@ -1,5 +1,6 @@
-//! The results of runs: `figures` are those of a run as `--json` writes them, `files` reads and writes files of one or
-//! several runs, `table` prints them for people, `page` for a browser, and `compare` prints two files side by side.
+//! The results of runs: `run_result` has those of one run as `--json` writes them, `files` reads and writes files of
+//! one or several runs, `table` prints them for people, `page` for a browser, and `compare` prints two files side by
+//! side.
 
 mod compare;
 mod files;

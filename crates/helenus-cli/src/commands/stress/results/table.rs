@@ -120,8 +120,8 @@ fn columns_text(columns: &[(String, String)]) -> String {
     format!("{}\n{}", line(|(name, _)| name), line(|(_, figure)| figure))
 }
 
-/// Runs of one test over several interfaces in the layout of the old benchmark: average rate and latency, each with its
-/// difference from the first.
+/// Runs of one test over several interfaces in the layout of "CQL benchmarking" (2011): average rate and latency, each
+/// with its difference from the first.
 pub(in super::super) fn side_by_side(title: &str, runs: &[RunResult]) -> String {
     let mut lines = vec![
         ["", "average op rate", "average latency", "p50", "p95", "p99", "p99.9", "errors"]
