@@ -19,7 +19,7 @@ pub struct Session {
     pub(crate) client: Option<SocketAddr>,
     /// The trace session of the next call, if it is to be traced.
     pub(crate) traced_next: Option<Uuid>,
-    /// The column families used so far, from `families_of`.
+    /// The column families used so far, by the names that calls gave.
     families: HashMap<Box<str>, Arc<Family>>,
     /// The family used last, which is usually used next.
     latest: Option<Arc<Family>>,

@@ -2,9 +2,9 @@
 //!
 //! `call` is the interface of functions and their calls. `resolve` chooses a function by name and arguments: from those
 //! with fixed types, which `native` lists and computes, and those that `factory` makes for the argument types;
-//! `overload` chooses among the operators. The computations are in files by subject: `time`, `cast`, `operation` (the
-//! operators), `math`, `collection`, `mask`, `similarity`; `number`, `decimal` and `logarithm` are the arithmetic, with
-//! Java's rules. `aggregate` computes one value of many rows.
+//! `overload` chooses among the operators. The computations are in files by subject: `time`, `time_uuid`, `cast`,
+//! `operation` (the operators), `math`, `collection`, `mask`, `digest`, `similarity`; `number`, `decimal` and
+//! `logarithm` are the arithmetic, with Java's rules. `aggregate` computes one value of many rows.
 
 mod aggregate;
 mod call;

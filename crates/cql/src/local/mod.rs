@@ -1,11 +1,13 @@
 //! The local engine as a `Backend`.
 //!
-//! `backend` runs statements, `writing` runs writes, `explain` explains statements, `explain_read_first` those that read
-//! before they write. `statements` caches analysed statements, `engine_error` maps the engine's errors to those that
-//! clients see, `consistency` checks consistency levels. `import` imports SSTables with their schema, which
-//! `schema_text` reads and writes and `schema_digest` protects with a digest; `restore` restores an export, under
-//! `renames` if requested. `identity` computes the ids of statements, `live_options` has the options that may change at run
-//! time.
+//! `backend` runs statements, `writing` runs writes, `explain` explains statements, `explain_read_first` those that
+//! read before they write, `trace` stores what a traced request did. `statements` caches analysed statements, which
+//! `prepared_table` lists, and `identity` computes their ids. `engine_error` maps the engine's errors to those that
+//! clients see, `consistency` checks consistency levels, `guardrail_checks` the guardrails. `options` has the options
+//! of the start, `live_options` those that may change at run time. `import` imports SSTables with their schema;
+//! `current_folders` selects the folder of a table that was created again under its name. `schema_text` reads and
+//! writes schemas, `schema_comment` reads compact tables from comments, `schema_digest` protects a schema with a
+//! digest. `restore` restores an export, under `renames` if requested.
 
 mod backend;
 mod consistency;

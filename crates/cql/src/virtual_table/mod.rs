@@ -3,7 +3,7 @@
 //!
 //! `table` is the interface of a virtual table and its rows. `registry` holds the virtual tables and adds them to the
 //! schema. `read` runs a read over their rows. `local`, `peers`, `estimates` and `compaction_history` are tables of
-//! `system`, `virtual_schema` is `system_virtual_schema`.
+//! `system`, `views` and `top_partitions` are those of `system_views`, `virtual_schema` is `system_virtual_schema`.
 
 mod compaction_history;
 mod estimates;

@@ -1,8 +1,13 @@
 //! The commit log: makes acknowledged writes durable.
 //!
 //! A write's record goes into a buffer in memory (`append`), from there to the operating system (`write_out`, many
-//! records in one call), and to the disk (the sync worker). An acknowledgement waits for the second step in `periodic`
-//! mode and for the third in `batch` and `group`. The format is our own: docs/formats/commitlog.md.
+//! records in one call), and to the disk (the worker in `sync`). An acknowledgement waits for the second step in
+//! `periodic` mode and for the third in `batch` and `group`. The format is our own: docs/formats/commitlog.md.
+//!
+//! `record` encodes records, `segment` has the files and `spare` creates them ahead. A `ticket` tells when a write may
+//! be acknowledged; `failure` says what happens when a write or a sync of the log fails. `removal` finds segments that
+//! are no longer needed. At the start `replay` reads the records, `remap` translates their column numbers, and
+//! `unappliable` keeps those that cannot be applied.
 
 mod append;
 mod failure;

@@ -3,7 +3,8 @@
 //! `background` has the workers. They ask `choose` for the next compaction and run it as a `job`. Its main loop is
 //! `merging`: `inputs` are read partition by partition, `purge` removes unneeded data, and `output` writes the rest.
 //! `state` is what each table keeps for its compactions, `history` the list of finished ones; `request` has requested
-//! compactions, `control` the administrator's functions.
+//! compactions, `control` the administrator's functions. `describe` describes SSTables for the strategies, `throttle`
+//! limits the bytes per second, `progress` is what a running compaction reports.
 
 mod background;
 mod choose;

@@ -1,10 +1,11 @@
 //! The database: tables, schema and log of one directory, behind one value.
 //!
-//! `open` opens the directory (lock, schema, replay) and `replaying` applies the log, `progress` reports how far it
-//! is. `writing` and `reading` are the two paths; `timeouts` limits reads. `partition_locks` locks partitions for writes that
-//! read first, and `counting` is one of these: counter updates. `ddl` changes the schema, `maintenance` flushes in the
-//! background and closes. `status` and `details` report, `estimates` counts partitions in ranges of the ring, `clocks`
-//! checks the clocks, `host_id` keeps the server's identity.
+//! `shared` has the state of a database, `options` its options. `open` opens the directory (lock, schema, replay),
+//! `replaying` applies the log, and `progress` reports how far that is. `writing` and `reading` are the two paths;
+//! `timeouts` limits reads. `partition_locks` locks partitions for writes that read first, and `counting` is one of
+//! these: counter updates. `ddl` changes the schema, `maintenance` flushes in the background and closes. `status` and
+//! `details` report, `estimates` counts partitions in ranges of the ring, `clocks` checks the clocks, `host_id` keeps
+//! the server's identity.
 
 mod clocks;
 mod counting;

@@ -4,7 +4,7 @@
 //! `check` finds problems of a file, `stage` gathers checked files in a folder of the database, and `commit` puts them
 //! into the tables. The renaming of that folder commits the whole import; the next start finishes or removes what a
 //! crash leaves. `adopt` turns a copy of a node's directory into a directory of Helenus; `refresh` imports files that
-//! lie in a table's own folder.
+//! lie in a table's own folder. `progress` reports how far an import is, `error` has its errors.
 
 mod adopt;
 mod check;

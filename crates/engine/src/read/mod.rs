@@ -1,9 +1,9 @@
 //! The read path: a command selects sources, the sources are merged, and the live rows go to a sink.
 //!
 //! `command` describes a read, `source` chooses and opens the memtables and SSTables of one partition, `partition`
-//! reads one partition, `range` iterates over the partitions of a range, `newest_row` decides when older SSTables can add
-//! nothing, `execute` runs the whole command, `probe` counts, `forecast` is EXPLAIN's forecast, and `scratch` keeps
-//! memory from read to read.
+//! reads one partition, `range` iterates over the partitions of a range, `newest_row` decides when older SSTables can
+//! add nothing, `execute` runs the whole command, `sink` is the interface that receives the rows, `probe` counts,
+//! `forecast` is EXPLAIN's forecast, and `scratch` keeps memory from read to read.
 
 mod command;
 mod execute;

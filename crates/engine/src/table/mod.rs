@@ -1,5 +1,6 @@
 //! The storage of a table: the immutable set of its sources (`view`), and the code that changes this set (`store`;
-//! `flush_group` for flushes, `replace` for compactions, `import` for imports).
+//! `flush_group` for flushes, `replace` for compactions, `import` for imports). `flush` writes a memtable as an
+//! SSTable, and `failures` counts what failed.
 
 mod failures;
 mod flush;

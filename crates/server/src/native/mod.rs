@@ -1,9 +1,13 @@
 //! The CQL native protocol: takes frames from sockets, calls the `Backend`, and sends frames back.
 //!
-//! `accept` accepts connections and `refused` answers those over the limits; `event_loops` runs the event loops.
-//! `connection` is the task of one client, with its time limits in `deadlines`; `requests` handles each request.
-//! `answer` translates a request for the backend and the outcome for the client; `disk_pool` runs requests that must
-//! wait. `client_history` keeps the clients seen so far.
+//! `accept` accepts connections and `refused` answers those over the limits (`limits`); `event_loops` runs the event
+//! loops. `connection` is the task of one client, with its time limits in `deadlines` and its protocol state in
+//! `session`; other threads reach it through its `mailbox`. `requests` handles each request, and `in_flight` counts the
+//! bytes of those that are not answered. `answer` translates a request for the backend and the outcome for the client,
+//! with the prepared statements of `statement_cache`; `disk_pool` runs requests that must wait. `rows` encodes rows
+//! (`columns` their description), `errors` encodes errors, `output` holds what is not yet sent. `clients` lists the
+//! connected clients, `client_history` those seen so far, `metrics` has the counters. `statement_text` and
+//! `trace_parameters` word a request for the log and for traces.
 
 mod accept;
 mod answer;

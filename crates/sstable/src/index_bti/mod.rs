@@ -1,7 +1,10 @@
 //! The indexes of the BTI format: Partitions.db finds a partition, Rows.db a position inside a wide partition.
 //!
 //! Both are tries of byte-comparable keys (`crate::trie`). Of each key they store only the prefix that distinguishes it
-//! from its neighbours. Source: Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
+//! from its neighbours. `partition_index` reads and writes Partitions.db; `row_index_writer` writes Rows.db, and
+//! `row_index` reads it; `page_cursor` reads consecutive values across blocks. `row_index_cache` keeps the row indexes
+//! of wide partitions in memory (`cached_row_index` is one of them), and `cached_blocks` reads through it. Source:
+//! Cassandra's `io.sstable.format.bti` and `BtiFormat.md`, version `da`.
 
 mod cached_blocks;
 mod cached_row_index;

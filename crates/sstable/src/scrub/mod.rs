@@ -7,7 +7,8 @@
 //! values in descending columns), go into further SSTables, in order. Filter, summary, digest and checksums are made
 //! again.
 //!
-//! `index_positions` reads the index, `output` writes, `run` decides. Source: Cassandra's `SortedTableScrubber`,
+//! `index_positions` reads the index, `output` writes, `run` decides, `order` puts rows in order, `overflowed` repairs
+//! expiry times, `report` is what was lost. Source: Cassandra's `SortedTableScrubber`,
 //! `BigTableScrubber`, `BtiTableScrubber`, which drop a whole partition where Helenus drops only its unreadable rows.
 
 mod index_positions;

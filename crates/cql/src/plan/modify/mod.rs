@@ -1,10 +1,11 @@
 //! INSERT, UPDATE and DELETE.
 //!
-//! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` select its keys, `operation` is the
-//! change of each column. `apply` runs a plan with values: `keys` makes keys, rows and ranges of the filter,
-//! `cells` and `list` write the cells into the `Changes` that are logged, and `add` adds to values that were read.
-//! `fast_path` is a fast path for the commonest statements. `read_before_write` reads the rows that a write depends on. `collector`
-//! combines the updates of a statement or batch.
+//! `prepare` turns a statement into a `ModifyPlan`: `filter` and `restriction` select its keys (`filter_text` quotes
+//! them in errors), `attributes` has USING, `operation` is the change of each column. `apply` runs a plan with values:
+//! `keys` makes keys, rows and ranges of the filter, `cells` and `list` write the cells into the `Changes` that are
+//! logged, and `add` adds to values that were read. `fast_path` is the fast path for the commonest statements.
+//! `read_before_write` reads the rows that a write depends on. `collector` combines the updates of a statement or
+//! batch.
 
 mod add;
 mod apply;

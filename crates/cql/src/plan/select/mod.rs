@@ -3,8 +3,8 @@
 //! `prepare` turns a statement into a `SelectPlan`; `execute` runs it: it makes a `ReadCommand` from the bound values
 //! and gives the rows to a `sink`. The sink filters them and writes cells directly into the answer (`direct`, if
 //! nothing is computed), aggregates them (`fold`, with `group` for GROUP BY), or keeps them for sorting (`sort`) or ANN
-//! (`nearest`). `row` takes values out of rows. `paging` converts paging states. `forecast` computes the forecast for
-//! EXPLAIN.
+//! (`nearest`). `row` takes values out of rows, `part` takes values apart. `paging` converts paging states. `forecast`
+//! computes the forecast for EXPLAIN.
 
 mod direct;
 mod execute;

@@ -1,8 +1,9 @@
 //! `helenus cli`: runs statements of `cassandra-cli` through the Thrift RPC interface.
 //!
 //! The statements of a script end with `;`. As in `cassandra-cli`, values are interpreted by the comparator and the
-//! validators of the column family, and answers are printed in its words. `lexer` and `parser` read statements,
-//! `session` keeps the state of the client, `schema` and `data` run the statements.
+//! validators of the column family, and answers are printed in its words. `run` is the loop over a script. `lexer` and
+//! `parser` read statements into the types of `ast`, `session` keeps the state of the client, `schema` and `data` run
+//! the statements, `values` converts values, `describe` prints definitions.
 
 mod ast;
 mod data;

@@ -117,7 +117,7 @@ impl Shell {
     /// Runs one statement. Returns `Break` if it ends the shell.
     ///
     /// # Errors
-    /// As [`Shell::run_text`].
+    /// As [`Shell::run_lines`].
     pub fn run(&mut self, statement: &Statement, name: Option<&str>) -> Result<ControlFlow<()>> {
         let done = match command::read(&statement.text) {
             Ok(None) => self.run_on_server(&statement.text).map(|()| ControlFlow::Continue(())),
