@@ -15,7 +15,7 @@ use helenus_engine::{Database, ReadRequest, Ticket, contain};
 use helenus_model::mutation::Mutation;
 use helenus_wire::thrift::{
     ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply,
-    ThriftError, put_failure,
+    ThriftError, Type, put_failure,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Messages of this size or more are charged to the memory account.
 pub const LARGE_MESSAGE_BYTES: usize = 256 << 10;
+
+/// Bytes of a text, struct or container of a message once it is decoded, and of what a call makes of it (a key and its
+/// token, a name in a set), beside its own bytes.
+const PART_BYTES: usize = 128;
 
 /// The Thrift RPC interface of a database.
 pub struct Rpc {
@@ -117,6 +121,21 @@ fn is_long(method: Method, bytes: usize) -> bool {
     }
 }
 
+/// Asks for the memory of a large message's arguments and of what a call makes of them. Where the call may not take long
+/// they are not counted yet.
+fn room_for(
+    message: &[u8],
+    arguments: &Reader<'_>,
+    may_block: bool,
+) -> std::result::Result<(), account::Refusal> {
+    if message.len() < LARGE_MESSAGE_BYTES {
+        return Ok(());
+    }
+    let parts = if may_block { arguments.clone().parts(Type::Struct).unwrap_or(0) } else { 0 };
+    // A write copies its values once to pack them and once into the log's record.
+    account::grow(2 * message.len() + parts * PART_BYTES)
+}
+
 impl Rpc {
     /// Creates the interface. `node` is the description of this server for clients.
     pub fn new(backend: Arc<LocalBackend>, node: Node) -> Rpc {
@@ -164,12 +183,7 @@ impl Rpc {
         let manner = CallOptions { probe: probe.as_ref().or(manner.probe), ..manner };
         let mut work = CallContext { session, manner, reply, out };
         let arguments = reader.clone();
-        // A write copies its values once to pack them and once into the log's record.
-        let has_room = if message.bytes.len() >= LARGE_MESSAGE_BYTES {
-            account::grow(2 * message.bytes.len())
-        } else {
-            Ok(())
-        };
+        let has_room = room_for(message.bytes, &arguments, manner.may_block);
         // A panic fails only this call, and the connection stays open. The panic hook has logged it.
         let done = contain(|| match has_room {
             Ok(()) if is_long(method, message.bytes.len()) && !manner.may_block => Err(RpcError::WouldBlock),

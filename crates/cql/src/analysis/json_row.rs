@@ -8,8 +8,9 @@ use super::receiver::{Markers, Receiver};
 use super::term::Term;
 use super::values::{Bindings, Bound};
 use crate::backend::BoundValue;
+use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
-use crate::json::{Json, Mismatch, ParseError, fold_case, from_json, parse};
+use crate::json::{Json, JsonReading, Mismatch, ParseError, Unread, fold_case, from_json, parse};
 use crate::syntax::ast::{self, Ident};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
@@ -59,12 +60,12 @@ fn invalid<T>(text: impl Into<String>) -> Result<T> {
 /// The columns and values of the INSERT for an INSERT JSON. `value` is a string or a marker.
 ///
 /// # Errors
-/// A constant text that is not JSON, or not a row of the table.
+/// A constant text that is not JSON, or not a row of the table; those of `RequestBudget::step`.
 pub(crate) fn json_columns(
-    value: &ast::Term<'_>,
-    default_unset: bool,
+    (value, default_unset): (&ast::Term<'_>, bool),
     table: &Table,
     markers: &mut Markers,
+    work: &RequestBudget<'_>,
 ) -> Result<(Vec<Ident<'static>>, Vec<ast::Term<'static>>)> {
     let all =
         table.partition_key.iter().chain(&table.clustering).chain(&table.statics).chain(&table.regulars);
@@ -82,7 +83,7 @@ pub(crate) fn json_columns(
                 Err(_) => return invalid("Too many markers(?). markers must be at most 65535"),
             }
         }
-        ast::Term::Literal(text) => Source::Values(row.read(&text.text, 0)?),
+        ast::Term::Literal(text) => Source::Values(row.read(&text.text, JsonReading { now_ms: 0, work })?),
         _ => return invalid("INSERT JSON takes a string or a bind marker"),
     };
     let row = Arc::new(row);
@@ -114,7 +115,10 @@ impl JsonRow {
                 let Ok(text) = std::str::from_utf8(bytes) else {
                     return invalid("String didn't validate. (column [json])");
                 };
-                self.read_once(text, bindings.calls.now_us.div_euclid(1000))?
+                {
+                    let now_ms = bindings.calls.now_us.div_euclid(1000);
+                    self.read_once(text, JsonReading { now_ms, work: bindings.calls.work })?
+                }
             }
         };
         Ok(match values.get(column) {
@@ -124,25 +128,30 @@ impl JsonRow {
         })
     }
 
-    fn read_once(&self, text: &str, now_ms: i64) -> Result<Arc<[Value]>> {
+    fn read_once(&self, text: &str, reading: JsonReading<'_>) -> Result<Arc<[Value]>> {
         if let Some(last) = &*self.last.lock()
             && *last.text == *text
-            && last.now_ms == now_ms
+            && last.now_ms == reading.now_ms
         {
             return Ok(last.values.clone());
         }
-        let values = self.read(text, now_ms)?;
-        *self.last.lock() = Some(LastRead { text: text.into(), now_ms, values: values.clone() });
+        let values = self.read(text, reading)?;
+        *self.last.lock() =
+            Some(LastRead { text: text.into(), now_ms: reading.now_ms, values: values.clone() });
         Ok(values)
     }
 
     /// Parses a text to one value for each column (`Json.parseJson`).
-    fn read(&self, text: &str, now_ms: i64) -> Result<Arc<[Value]>> {
+    fn read(&self, text: &str, reading: JsonReading<'_>) -> Result<Arc<[Value]>> {
         let undecodable = |error: ParseError| {
             let error = error.java_text();
             CqlError::Invalid(format!("Could not decode JSON string as a map: {error}. (String was: {text})"))
         };
-        let mut entries = match parse(text).map_err(undecodable)? {
+        let parsed = parse(text, reading.work).map_err(|error| match error {
+            Unread::Invalid(error) => undecodable(error),
+            Unread::Stopped(error) => error,
+        });
+        let mut entries = match parsed? {
             Json::Map(entries) => fold_case(entries),
             Json::Null => return invalid("Got null for INSERT JSON values"),
             other => return Err(undecodable(ParseError::no_object(&other))),
@@ -159,7 +168,8 @@ impl JsonRow {
             unknown -= 1;
             values.push(match std::mem::replace(found, Json::Null) {
                 Json::Null => Value::Null,
-                json => Value::Bytes(from_json(ty, &json, now_ms).map_err(|mismatch| match mismatch {
+                json => Value::Bytes(from_json(ty, &json, reading).map_err(|mismatch| match mismatch {
+                    Mismatch::Stopped(error) => error,
                     Mismatch::Invalid(text) => CqlError::Invalid(text),
                     Mismatch::Marshal(text) => {
                         CqlError::Invalid(format!("Error decoding JSON value for {name}: {text}"))

@@ -10,7 +10,7 @@ use super::operation::{self, NEGATION};
 use super::similarity::Similarity;
 use super::{collection, mask, time};
 use crate::error::{CqlError, Result};
-use crate::json::{Json, Mismatch, from_json, parse};
+use crate::json::{Json, JsonReading, Mismatch, Unread, from_json, parse};
 use crate::syntax::ast::ArithmeticOperator;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;
@@ -186,18 +186,21 @@ impl Native {
                 self.name
             ))
         };
-        let json = match parse(&text) {
+        let json = match parse(&text, cx.work) {
             Ok(Json::Null) => return Ok(None),
             Ok(json) => json,
-            Err(error) => return Err(undecodable(error.java_text())),
+            Err(Unread::Invalid(error)) => return Err(undecodable(error.java_text())),
+            Err(Unread::Stopped(error)) => return Err(error),
         };
         let marshal = |why: Mismatch| match why {
             Mismatch::Invalid(text) => CqlError::Invalid(text),
+            Mismatch::Stopped(error) => error,
             Mismatch::Marshal(why) => {
                 self.failed(format!("org.apache.cassandra.serializers.MarshalException: {why}"))
             }
         };
-        from_json(&self.returns, &json, cx.now_us.div_euclid(1000)).map(Some).map_err(marshal)
+        let reading = JsonReading { now_ms: cx.now_us.div_euclid(1000), work: cx.work };
+        from_json(&self.returns, &json, reading).map(Some).map_err(marshal)
     }
 
     fn failed(&self, message: String) -> CqlError {

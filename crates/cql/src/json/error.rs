@@ -1,6 +1,7 @@
 //! Errors of JSON texts, with Jackson's messages.
 
 use super::tree::Json;
+use crate::error::CqlError;
 
 /// The error of a text that is not valid JSON: what is wrong, and where, in Jackson's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +9,21 @@ pub(crate) struct ParseError {
     /// Java's exception, without Jackson's package.
     pub(super) exception: &'static str,
     pub(super) message: String,
+}
+
+/// Why a JSON text was not read to its end.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// It is not valid.
+    Invalid(ParseError),
+    /// The request may not go on: its time or its memory is used up, or its client has gone.
+    Stopped(CqlError),
+}
+
+impl From<ParseError> for Unread {
+    fn from(error: ParseError) -> Unread {
+        Unread::Invalid(error)
+    }
 }
 
 const PACKAGE: &str = "com.fasterxml.jackson";

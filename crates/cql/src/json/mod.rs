@@ -8,7 +8,7 @@ mod parse;
 mod tree;
 mod value;
 
-pub(crate) use error::ParseError;
+pub(crate) use error::{ParseError, Unread};
 pub(crate) use parse::parse;
 pub(crate) use tree::Json;
-pub(crate) use value::{Mismatch, fold_case, from_json};
+pub(crate) use value::{JsonReading, Mismatch, fold_case, from_json};

@@ -1,24 +1,25 @@
 //! A JSON parser that behaves like Jackson with its defaults: text after the first value is ignored, of repeated keys
 //! the last counts, and numbers with a fraction are doubles.
 
-use super::error::{MISMATCHED, ParseError, source};
+use super::error::{MISMATCHED, ParseError, Unread, source};
 use super::tree::{Entries, Json};
+use crate::budget::RequestBudget;
 use helenus_model::types::TYPE_DEPTH_MAX;
 
 /// The most levels of nested arrays and objects. Jackson allows 1000 (`StreamReadConstraints.DEFAULT_MAX_DEPTH`);
 /// Cassandra's threads have larger stacks. Deeper JSON is no value of any type anyway, as types nest less deep.
 const DEPTH_MAX: usize = 4 * TYPE_DEPTH_MAX;
 
-/// Parses the first value of a text.
+/// Parses the first value of a text. Each value in it is a step of `work`.
 ///
 /// # Errors
-/// The text is not valid JSON, or is empty.
-pub(crate) fn parse(text: &str) -> Result<Json, ParseError> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+/// The text is not valid JSON, or is empty; those of `RequestBudget::step`.
+pub(crate) fn parse(text: &str, work: &RequestBudget<'_>) -> Result<Json, Unread> {
+    let mut reader = Reader { text, at: 0, depth: 0, work };
     reader.skip_space();
     if reader.peek().is_none() {
         let message = format!("No content to map due to end-of-input\n at {}", source("", 1));
-        return Err(ParseError { exception: MISMATCHED, message });
+        return Err(ParseError { exception: MISMATCHED, message }.into());
     }
     reader.value()
 }
@@ -27,9 +28,10 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    work: &'a RequestBudget<'a>,
 }
 
-type Read<T> = Result<T, ParseError>;
+type Read<T> = Result<T, Unread>;
 
 // Code that does not recurse is kept out of the stack frames of code that does.
 impl Reader<'_> {
@@ -56,7 +58,7 @@ impl Reader<'_> {
     #[inline(never)]
     fn error<T>(&self, message: String) -> Read<T> {
         let message = format!("{message}\n at {}", self.place(self.at));
-        Err(ParseError { exception: "core.JsonParseException", message })
+        Err(ParseError { exception: "core.JsonParseException", message }.into())
     }
 
     /// The error that the current character is not allowed here.
@@ -86,10 +88,11 @@ impl Reader<'_> {
     #[inline(never)]
     fn ended<T>(&self, expected: &str) -> Read<T> {
         let message = format!("Unexpected end-of-input: {expected}\n at {}", self.place(self.text.len()));
-        Err(ParseError { exception: "core.io.JsonEOFException", message })
+        Err(ParseError { exception: "core.io.JsonEOFException", message }.into())
     }
 
     fn value(&mut self) -> Read<Json> {
+        self.work.step().map_err(Unread::Stopped)?;
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
             Some(b'[') => self.nested(Self::array),
@@ -356,9 +359,10 @@ impl Reader<'_> {
     }
 
     /// Jackson reports the column of the preceding character here.
-    fn one_before(&self, error: ParseError) -> ParseError {
+    fn one_before(&self, error: Unread) -> Unread {
+        let Unread::Invalid(error) = error else { return error };
         let (here, before) = (self.place(self.at), self.place(self.at.saturating_sub(1)));
-        ParseError { message: error.message.replace(&here, &before), ..error }
+        ParseError { message: error.message.replace(&here, &before), ..error }.into()
     }
 
     fn digits(&mut self) -> usize {
@@ -373,9 +377,10 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::UNBOUNDED;
 
     fn read(text: &str) -> Json {
-        parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"))
+        parse(text, &UNBOUNDED).unwrap_or_else(|error| panic!("{text}: {error:?}"))
     }
 
     #[test]
@@ -396,16 +401,16 @@ mod tests {
     #[test]
     fn the_last_of_repeated_keys_counts_and_what_follows_is_not_read() {
         assert_eq!(read("{\"a\": 1, \"b\": 2, \"a\": 3} and more").java_text(), "{a=3, b=2}");
-        assert!(parse("  ").is_err());
+        assert!(parse("  ", &UNBOUNDED).is_err());
     }
 
     #[test]
     fn texts_cut_anywhere_are_refused_without_panic() {
         let text = "{\"a\": [1, -2.5e3, \"x\\u00e9y\\n\"], \"b\": {\"c\": null}}";
         for end in 1..text.len() {
-            assert!(parse(&text[..end]).is_err(), "{}", &text[..end]);
+            assert!(parse(&text[..end], &UNBOUNDED).is_err(), "{}", &text[..end]);
         }
         let deep = "[".repeat(100_000);
-        assert!(parse(&deep).is_err());
+        assert!(parse(&deep, &UNBOUNDED).is_err());
     }
 }

@@ -1,7 +1,10 @@
 //! Converts JSON to a value of a type (each type's `fromJSONObject`).
 
+use super::error::Unread;
 use super::parse::parse;
 use super::tree::{Entries, Json};
+use crate::budget::RequestBudget;
+use crate::error::CqlError;
 use helenus_model::types::{
     ConstantKind, CqlType, TypeError, UserType, normalise, pack, parse_constant, parse_text, put_element,
     put_value,
@@ -9,12 +12,23 @@ use helenus_model::types::{
 use std::collections::{HashMap, HashSet};
 
 /// Why JSON is not a value of a type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Mismatch {
     /// Cassandra's `MarshalException`, whose text callers embed in a sentence.
     Marshal(String),
     /// The complete text of an invalid request.
     Invalid(String),
+    /// The request may not go on (`RequestBudget::step`).
+    Stopped(CqlError),
+}
+
+/// What reading values from JSON needs beside the JSON.
+#[derive(Clone, Copy)]
+pub(crate) struct JsonReading<'a> {
+    /// The value of the timestamp `now`, milliseconds since the epoch.
+    pub(crate) now_ms: i64,
+    /// The budget of the request; each value is a step.
+    pub(crate) work: &'a RequestBudget<'a>,
 }
 
 impl From<String> for Mismatch {
@@ -34,20 +48,20 @@ impl From<TypeError> for Mismatch {
 
 type Value<T = Vec<u8>> = Result<T, Mismatch>;
 
-/// The serialised value; collections and user-defined types in their frozen form. `now_ms` is the value of the
-/// timestamp `now`.
+/// The serialised value; collections and user-defined types in their frozen form.
 ///
 /// # Errors
-/// The JSON is of another kind, or its text is not a valid value.
-pub(crate) fn from_json(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
+/// The JSON is of another kind, or its text is not a valid value; those of `RequestBudget::step`.
+pub(crate) fn from_json(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
+    reading.work.step().map_err(Mismatch::Stopped)?;
     match ty {
         CqlType::List { .. }
         | CqlType::Set { .. }
         | CqlType::Map { .. }
         | CqlType::Tuple(_)
         | CqlType::Udt(_)
-        | CqlType::Vector { .. } => from_parts(ty, json, now_ms),
-        _ => from_simple(ty, json, now_ms),
+        | CqlType::Vector { .. } => from_parts(ty, json, reading),
+        _ => from_simple(ty, json, reading.now_ms),
     }
 }
 
@@ -134,13 +148,17 @@ fn from_blob(json: &Json) -> Value {
     }
 }
 
-fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
+fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
     // A collection may be given as a string that contains JSON; as a key of a map it always is.
     let inner;
     let json = match json {
         Json::String(text) => {
-            inner =
-                parse(text).map_err(|error| format!("Error decoding JSON string: {}", error.message()))?;
+            inner = parse(text, reading.work).map_err(|error| match error {
+                Unread::Invalid(error) => {
+                    Mismatch::Marshal(format!("Error decoding JSON string: {}", error.message()))
+                }
+                Unread::Stopped(error) => Mismatch::Stopped(error),
+            })?;
             &inner
         }
         other => other,
@@ -151,11 +169,11 @@ fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
     let mut out = Vec::new();
     match (ty, json) {
         (CqlType::List { element, .. }, Json::List(items)) => {
-            let values = elements(element, items, "list", now_ms)?;
+            let values = elements(element, items, "list", reading)?;
             pack(values.len(), values.iter().map(|value| Some(&**value)), &mut out);
         }
         (CqlType::Set { element, .. }, Json::List(items)) => {
-            let values = elements(element, items, "set", now_ms)?;
+            let values = elements(element, items, "set", reading)?;
             pack(values.len(), values.iter().map(|value| Some(&**value)), &mut out);
         }
         (CqlType::Vector { element, dimension }, Json::List(items)) => {
@@ -167,7 +185,7 @@ fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
                 )
                 .into());
             }
-            for value in elements(element, items, "list", now_ms)? {
+            for value in elements(element, items, "list", reading)? {
                 put_element(element, &value, &mut out);
             }
         }
@@ -182,7 +200,7 @@ fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
                 return Err(format!("Tuple is missing items (expected {count}): {}", json.java_text()).into());
             }
             for (ty, item) in types.iter().zip(items) {
-                put_value(nullable(ty, item, now_ms)?.as_deref(), &mut out);
+                put_value(nullable(ty, item, reading)?.as_deref(), &mut out);
             }
         }
         (CqlType::Map { key, value, .. }, Json::Map(entries)) => {
@@ -191,12 +209,12 @@ fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
                 if *found == Json::Null {
                     return Err("Invalid null value in map".to_owned().into());
                 }
-                values.push(from_json(key, &Json::String(name.clone()), now_ms)?);
-                values.push(from_json(value, found, now_ms)?);
+                values.push(from_json(key, &Json::String(name.clone()), reading)?);
+                values.push(from_json(value, found, reading)?);
             }
             pack(entries.len(), values.iter().map(|value| Some(&**value)), &mut out);
         }
-        (CqlType::Udt(udt), Json::Map(entries)) => fields(udt, entries, now_ms, &mut out)?,
+        (CqlType::Udt(udt), Json::Map(entries)) => fields(udt, entries, reading, &mut out)?,
         (CqlType::Set { .. }, _) => return expected("a list (representing a set)"),
         (CqlType::Tuple(_), _) => return expected("a list representation of a tuple"),
         (CqlType::Map { .. } | CqlType::Udt(_), _) => return expected("a map"),
@@ -205,29 +223,34 @@ fn from_parts(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
     Ok(normalise(ty, &out).into_owned())
 }
 
-fn elements(ty: &CqlType, items: &[Json], what: &str, now_ms: i64) -> Value<Vec<Vec<u8>>> {
+fn elements(ty: &CqlType, items: &[Json], what: &str, reading: JsonReading<'_>) -> Value<Vec<Vec<u8>>> {
     let one = |item: &Json| match item {
         Json::Null => Err(format!("Invalid null element in {what}").into()),
-        item => from_json(ty, item, now_ms),
+        item => from_json(ty, item, reading),
     };
     items.iter().map(one).collect()
 }
 
-fn nullable(ty: &CqlType, json: &Json, now_ms: i64) -> Value<Option<Vec<u8>>> {
+fn nullable(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value<Option<Vec<u8>>> {
     match json {
         Json::Null => Ok(None),
-        json => from_json(ty, json, now_ms).map(Some),
+        json => from_json(ty, json, reading).map(Some),
     }
 }
 
-fn fields(udt: &UserType, entries: &[(String, Json)], now_ms: i64, out: &mut Vec<u8>) -> Value<()> {
+fn fields(
+    udt: &UserType,
+    entries: &[(String, Json)],
+    reading: JsonReading<'_>,
+    out: &mut Vec<u8>,
+) -> Value<()> {
     let entries = fold_case(entries.iter().map(|(key, value)| (key.clone(), value)).collect());
     let by_key: HashMap<&str, &Json> = entries.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     let mut found = 0;
     for (name, ty) in &udt.fields {
         let given = by_key.get(&**name).copied().unwrap_or(&Json::Null);
         found += usize::from(*given != Json::Null);
-        put_value(nullable(ty, given, now_ms)?.as_deref(), out);
+        put_value(nullable(ty, given, reading)?.as_deref(), out);
     }
     if found != entries.len() {
         let fields: HashSet<&str> = udt.fields.iter().map(|(name, _)| &**name).collect();

@@ -176,7 +176,13 @@ impl<'a> Reader<'a> {
 
     /// Skips a value.
     pub fn skip(&mut self, ty: Type) -> Result<(), ThriftError> {
+        self.parts(ty).map(drop)
+    }
+
+    /// Skips a value, and counts its texts, structs and containers: what takes memory of its own once it is decoded.
+    pub fn parts(&mut self, ty: Type) -> Result<usize, ThriftError> {
         self.enter()?;
+        let mut parts = 1;
         match ty {
             Type::Stop => return Err(ThriftError::UnknownType(0)),
             Type::Bool | Type::Byte => drop(self.array::<1>()?),
@@ -186,25 +192,26 @@ impl<'a> Reader<'a> {
             Type::String => drop(self.binary()?),
             Type::Struct => {
                 while let Some((ty, _)) = self.field()? {
-                    self.skip(ty)?;
+                    parts += self.parts(ty)?;
                 }
             }
             Type::Map => {
                 let (key, value, count) = self.map()?;
                 for _ in 0..count {
-                    self.skip(key)?;
-                    self.skip(value)?;
+                    parts += self.parts(key)? + self.parts(value)?;
                 }
             }
             Type::Set | Type::List => {
                 let (ty, count) = self.list()?;
                 for _ in 0..count {
-                    self.skip(ty)?;
+                    parts += self.parts(ty)?;
                 }
             }
         }
         self.leave();
-        Ok(())
+        let is_number =
+            matches!(ty, Type::Bool | Type::Byte | Type::I16 | Type::I32 | Type::Double | Type::I64);
+        Ok(if is_number { 0 } else { parts })
     }
 }
 

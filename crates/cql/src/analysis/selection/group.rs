@@ -106,6 +106,11 @@ impl Selection {
         if key.next().is_some_and(|next| next.kind == ColumnKind::PartitionKey) {
             return invalid("Group by is not supported on only a part of the partition key");
         }
+        if let Some(function) = function.as_ref().and_then(|(selected, _)| not_monotonic(selected)) {
+            return invalid(format!(
+                "Only monotonic functions are supported in the GROUP BY clause. Got: {function} "
+            ));
+        }
         self.terms = typing.terms;
         clustering -= usize::from(function.is_some());
         let types = table.clustering.iter().take(clustering).map(|column| column.ty.clone());
@@ -143,11 +148,6 @@ impl<'a> Typing<'a, '_> {
                 "Group by functions are only supported on clustering columns, got {name}"
             ));
         };
-        if let Some(function) = not_monotonic(&typed.selected) {
-            return invalid(format!(
-                "Only monotonic functions are supported in the GROUP BY clause. Got: {function} "
-            ));
-        }
         Ok((column, (typed.selected, typed.ty)))
     }
 }

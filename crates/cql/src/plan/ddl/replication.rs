@@ -4,6 +4,7 @@
 
 use super::java_class;
 use crate::error::{CqlError, Result};
+use helenus_engine::is_system_keyspace;
 use std::collections::BTreeMap;
 
 const PACKAGE: &str = "org.apache.cassandra.locator.";
@@ -51,6 +52,9 @@ pub(super) fn replication(
                     .into(),
             );
         }
+        Some("AbstractReplicationStrategy") => {
+            return config("Error constructing replication strategy class".into());
+        }
         _ => {
             let base = "locator.AbstractReplicationStrategy";
             return Err(java_class::refused(&class, "replication strategy", base));
@@ -83,13 +87,11 @@ fn prepare_datacenters(
     }
     if let Some(factor) = options.remove(FACTOR) {
         // Cassandra stops here if the factor is not a number, and then reports that the datacenters are missing.
-        if check_factor(&factor).is_err() {
-            return;
-        }
+        let Ok(factor) = factor_of(&factor) else { return };
         for (name, value) in previous.into_iter().filter(|(name, _)| name != FACTOR) {
             options.entry(name).or_insert(value);
         }
-        options.entry(datacenter.into()).or_insert(factor);
+        options.entry(datacenter.into()).or_insert(factor.to_string());
     }
     options.retain(|_, factor| factor != "0");
 }
@@ -113,22 +115,35 @@ fn check_datacenters(options: &BTreeMap<String, String>) -> Result<()> {
 }
 
 fn check_factor(text: &str) -> Result<()> {
-    if text.contains('/') {
-        return config("Transient replication is not enabled on this node".into());
-    }
-    match text.parse::<i32>() {
-        Ok(factor) if factor < 0 => {
-            config(format!("Replication factor must be non-negative, found {factor}"))
-        }
-        Ok(_) => Ok(()),
+    factor_of(text).map(drop)
+}
+
+/// The number of replicas of a factor, which may name transient replicas if they are none, as in `3/0`
+/// (`ReplicationFactor.fromString`).
+fn factor_of(text: &str) -> Result<i32> {
+    let number = |text: &str| match text.parse::<i32>() {
+        Ok(number) => Ok(number),
         Err(_) => config(format!("For input string: \"{text}\"")),
+    };
+    let (replicas, transient) = match text.contains('/') {
+        false => (number(text)?, 0),
+        // Parts that are empty at the end do not count (`String.split`).
+        true => match text.trim_end_matches('/').split('/').collect::<Vec<_>>()[..] {
+            [replicas, transient] => (number(replicas)?, number(transient)?),
+            _ => return config("Replication factor format is <replicas> or <replicas>/<transient>".into()),
+        },
+    };
+    match (replicas, transient) {
+        (0.., 0) => Ok(replicas),
+        (_, 0) => config(format!("Replication factor must be non-negative, found {replicas}")),
+        _ => config("Transient replication is not enabled on this node".into()),
     }
 }
 
 /// The number of replicas of a keyspace, over all its datacenters.
 fn replicas(replication: &BTreeMap<String, String>) -> i64 {
     let factors = replication.iter().filter(|(name, _)| *name != CLASS);
-    factors.filter_map(|(_, factor)| factor.parse::<i64>().ok()).sum()
+    factors.filter_map(|(_, factor)| factor_of(factor).ok()).map(i64::from).sum()
 }
 
 /// The warning for an ALTER that increases the number of replicas.
@@ -142,7 +157,7 @@ pub(super) fn more_replicas(
 }
 
 /// The warning if there are more replicas than nodes. There is none for datacenters without nodes
-/// (`NetworkTopologyStrategy.maybeWarnOnOptions`).
+/// nor for Cassandra's own keyspaces (`NetworkTopologyStrategy.maybeWarnOnOptions`).
 pub(super) fn too_many_replicas(
     replication: &BTreeMap<String, String>,
     keyspace: &str,
@@ -150,7 +165,7 @@ pub(super) fn too_many_replicas(
 ) -> Option<String> {
     let mut factors = replication.iter().filter(|(name, _)| *name == FACTOR || *name == datacenter);
     let (name, factor) = factors.next()?;
-    let factor: i32 = factor.parse().ok().filter(|factor| *factor > 1)?;
+    let factor = factor_of(factor).ok().filter(|factor| *factor > 1 && !is_system_keyspace(keyspace))?;
     let text = format!(
         "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes 1"
     );

@@ -132,8 +132,8 @@ pub(super) fn write(
         },
         Action::DiscardValues(values) => discard_values(values, (present, deleted), &mut cells)?,
         Action::SetIndex(..) | Action::DeleteIndex(_) => {
-            let list = PresentList::of(present, operation.column, context.now_s, deleted);
-            bindings.calls.work.steps(1 + list.len() / LIST_ELEMENTS_A_STEP)?;
+            let list = PresentList::of(present, operation.column, context.now_s);
+            bindings.calls.work.steps(1 + list.cells_count() / LIST_ELEMENTS_A_STEP)?;
             change_list(&operation.action, (&list, deleted), &mut cells)?;
         }
         Action::Add(term) => {

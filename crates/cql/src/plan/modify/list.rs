@@ -13,32 +13,22 @@ use std::collections::{HashMap, HashSet};
 /// Elements of a list that take about as long as a step of the statement's work.
 pub(super) const LIST_ELEMENTS_A_STEP: usize = 64;
 
-/// The list as it was read: its live cells, in the order of the list.
+/// The list of one column as an operation sees it: the live cells of a row, without the `deleted` elements.
 pub(super) struct PresentList<'a> {
     row: Option<RowView<'a>>,
-    /// Each with its index among all cells of the column.
-    cells: Vec<(usize, &'a Cell)>,
+    cells: &'a [Cell],
+    now_s: i64,
 }
 
 impl<'a> PresentList<'a> {
-    /// The list of this column in a row, without its `deleted` elements; empty if there is no row.
-    pub(super) fn of(
-        row: Option<RowView<'a>>,
-        column: ColumnId,
-        now_s: i64,
-        deleted: &DeletedElements,
-    ) -> PresentList<'a> {
+    /// The list of this column in a row; empty if there is no row.
+    pub(super) fn of(row: Option<RowView<'a>>, column: ColumnId, now_s: i64) -> PresentList<'a> {
         let cells = row.map_or(&[][..], |row| row.cells_of(column));
-        let deleted = deleted.0.get(&column);
-        let is_there = |at: usize, cell: &Cell| {
-            cell.is_live(now_s) && !deleted.is_some_and(|deleted| deleted.contains(at))
-        };
-        let cells = cells.iter().enumerate().filter(|(at, cell)| is_there(*at, cell)).collect();
-        PresentList { row, cells }
+        PresentList { row, cells, now_s }
     }
 
-    /// Number of its elements.
-    pub(super) fn len(&self) -> usize {
+    /// Number of its cells, deleted ones included.
+    pub(super) fn cells_count(&self) -> usize {
         self.cells.len()
     }
 
@@ -46,17 +36,34 @@ impl<'a> PresentList<'a> {
         self.row.map_or(&[], |row| row.path(cell))
     }
 
+    /// Its elements, each with its index among all cells of the column.
+    fn elements<'d>(
+        &self,
+        deleted: &'d DeletedElements,
+    ) -> impl Iterator<Item = (usize, &'a Cell)> + use<'a, 'd> {
+        let (cells, now_s) = (self.cells, self.now_s);
+        let deleted = cells.first().and_then(|cell| deleted.0.get(&cell.column));
+        let is_there = move |at: usize, cell: &Cell| {
+            cell.is_live(now_s) && !deleted.is_some_and(|deleted| deleted.contains(at))
+        };
+        cells.iter().enumerate().filter(move |(at, cell)| is_there(*at, cell))
+    }
+
     /// The element at an index, and its path; `attempt` says what it is wanted for.
-    fn element_at(&self, index: &[u8], attempt: &str) -> Result<((usize, &'a Cell), &'a [u8])> {
+    fn element_at(
+        &self,
+        index: &[u8],
+        deleted: &DeletedElements,
+        attempt: &str,
+    ) -> Result<((usize, &'a Cell), &'a [u8])> {
         let index = index.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes));
-        let size = self.cells.len();
-        if size == 0 {
-            return invalid(format!("Attempted to {attempt} a list which is null"));
-        }
-        let found = usize::try_from(index).ok().and_then(|index| self.cells.get(index));
+        let found = usize::try_from(index).ok().and_then(|index| self.elements(deleted).nth(index));
         match found {
-            Some(cell) => Ok((*cell, self.path(cell.1))),
-            None => invalid(format!("List index {index} out of bound, list has size {size}")),
+            Some(element) => Ok((element, self.path(element.1))),
+            None => match self.elements(deleted).count() {
+                0 => invalid(format!("Attempted to {attempt} a list which is null")),
+                size => invalid(format!("List index {index} out of bound, list has size {size}")),
+            },
         }
     }
 }
@@ -165,7 +172,7 @@ pub(super) fn change_list(
             Bound::Null => invalid("Invalid null value for list index".into()),
             Bound::Unset => Ok(()),
             Bound::Bytes(index) => {
-                let element = list.element_at(&index, "delete an element from")?;
+                let element = list.element_at(&index, deleted, "delete an element from")?;
                 cells.tombstone(Some(element.1));
                 deleted.add(element.0, cells.context.timestamp_us);
                 Ok(())
@@ -187,7 +194,7 @@ fn set_at(
         Bound::Unset => return invalid("Invalid unset value for list index".into()),
         Bound::Bytes(index) => index,
     };
-    let element = list.element_at(&index, "set an element on")?;
+    let element = list.element_at(&index, deleted, "set an element on")?;
     match value {
         Bound::Bytes(value) => cells.live(Some(element.1), &value),
         Bound::Null => {

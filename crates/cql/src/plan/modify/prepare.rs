@@ -100,7 +100,7 @@ impl ModifyPlan {
         let (columns, values) = match &insert.data {
             InsertData::Values { columns, values } => (&columns[..], &values[..]),
             InsertData::Json { value, default_unset } => {
-                (names, terms) = json_columns(value, *default_unset, &table, markers)?;
+                (names, terms) = json_columns((value, *default_unset), &table, markers, scope.work)?;
                 (&names[..], &terms[..])
             }
         };
