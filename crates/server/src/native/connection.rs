@@ -33,7 +33,7 @@ use super::answer::Tools;
 use super::deadlines::{Deadlines, Late};
 use super::disk_pool::LARGE_BODY_BYTES;
 use super::event_loops::{EventLoop, Shared};
-use super::in_flight::{ConnectionShare, Reservation};
+use super::in_flight::{ConnectionShare, PartialFrame, Reservation};
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
 use super::session::{Session, Stage};
@@ -50,6 +50,10 @@ const IN_FLIGHT_MAX: usize = 1 << 15;
 const READS_PER_POLL: usize = 16;
 /// An empty input buffer of at most this size is kept.
 const KEPT_BYTES_MAX: usize = 4 << 10;
+/// Bytes that are read at a time while incomplete frames hold much. Each connection may keep as many.
+const LITTLE_BYTES: usize = 4 << 10;
+/// Bytes of the longest segment of v5 with its header and checksum, rounded up.
+const SEGMENT_BYTES_MAX: u64 = 136 << 10;
 /// After more consecutive faulty messages than this in one segment, the connection is closed
 /// (`consecutive_message_errors_threshold`).
 const CONSECUTIVE_ERRORS_MAX: u32 = 1;
@@ -91,6 +95,8 @@ pub(super) struct Connection<S> {
     skip: Option<(u64, Refusal)>,
     /// The reservation of an incoming frame that is longer than a read.
     reservation: Option<Reservation>,
+    /// The bytes of `kept` while there is no reservation.
+    partial: PartialFrame,
     /// The time limits, so that slow senders do not hold memory or connections that others need.
     deadlines: Deadlines,
     lingering: Option<Pin<Box<Sleep>>>,
@@ -124,6 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             stalled: false,
             skip: None,
             reservation: None,
+            partial: PartialFrame::new(&requests.share.account),
             deadlines,
             lingering: None,
             unread: None,
@@ -159,7 +166,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Pending;
             }
             scratch.read.resize(READ_BYTES, 0);
-            let mut buffer = ReadBuf::new(&mut scratch.read);
+            let most = if self.partial.are_many() { LITTLE_BYTES } else { READ_BYTES };
+            let mut buffer = ReadBuf::new(scratch.read.get_mut(..most).unwrap_or_default());
             match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
                 Poll::Pending => match self.wait_for_input(context) {
                     None => return Poll::Pending,
@@ -177,6 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let read = std::mem::take(&mut scratch.read);
             self.take_input(read.get(..count).unwrap_or_default(), scratch);
             scratch.read = read;
+            self.note_partial_frame();
         }
         context.waker().wake_by_ref();
         Poll::Pending
@@ -224,6 +233,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.gets_room()
     }
 
+    /// Counts the incomplete frame that is kept, if it has no reservation and is longer than any connection may keep.
+    fn note_partial_frame(&mut self) {
+        if self.kept.is_empty() && self.reservation.is_some() && self.awaits_no_long_message() {
+            self.release_room();
+        }
+        let is_counted = self.reservation.is_none() && self.kept.len() > LITTLE_BYTES;
+        self.partial.set(if is_counted { self.kept.len() } else { 0 });
+    }
+
+    /// Whether its messages come in segments, and none is arriving that is longer than a segment.
+    fn awaits_no_long_message(&self) -> bool {
+        matches!(&self.framing, Framing::Segments(reader, _) if reader.long_message().is_none())
+    }
+
+    fn forget_kept(&mut self) {
+        self.kept = Vec::new();
+        self.partial.set(0);
+    }
+
     fn gets_room(&mut self) -> bool {
         match self.reservation_wanted() {
             None => self.requests.share.account.has_room(0),
@@ -237,6 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     let grace = self.requests.shared.limits.frame_grace;
                     self.deadlines.expect_frame(grace + Duration::from_secs(bytes / FRAME_BYTES_A_SECOND));
+                    self.partial.set(0);
                 }
                 self.reservation.is_some()
             }
@@ -266,7 +295,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             bytes.saturating_sub(self.kept.len() as u64),
             Refusal { error, stream, answer_in: None, then },
         ));
-        self.kept = Vec::new();
+        self.forget_kept();
     }
 
     /// Ends a connection that sends no STARTUP in time, or whose long frame does not arrive in time.
@@ -275,7 +304,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return;
         }
         if self.deadlines.is_handshake_late(context) {
-            self.kept = Vec::new();
+            self.forget_kept();
             self.requests.refuse(&Refusal::fatal(WireError::NoStartup, 0));
             self.requests.closing = true;
         } else if self.reservation.is_some() && self.deadlines.is_frame_late(context) {
@@ -285,7 +314,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn refuse_slow_frame(&mut self) {
         self.release_room();
-        self.kept = Vec::new();
+        self.forget_kept();
         self.requests.refuse(&Refusal::fatal(WireError::FrameTooSlow, 0));
         self.requests.closing = true;
     }
@@ -309,19 +338,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.requests.session.stage != Stage::Ready && self.requests.mailbox.displaced.load(Ordering::Acquire)
     }
 
-    /// The length of the incoming frame if it is longer than a read and has no reservation yet.
+    /// The length of the incoming frame if it is longer than a read and has no reservation yet. While incomplete frames hold
+    /// much, shorter ones are reserved as well.
     fn reservation_wanted(&self) -> Option<u64> {
         if self.reservation.is_some() {
             return None;
         }
+        let is_pressed = self.kept.len() >= LITTLE_BYTES && self.partial.are_many();
         let length = match &self.framing {
-            Framing::Segments(reader, _) => reader.long_message()?,
+            Framing::Segments(reader, _) => match reader.long_message() {
+                None if is_pressed => return Some(SEGMENT_BYTES_MAX),
+                length => length?,
+            },
             Framing::Bare(_) => {
                 let length = self.kept.get(5..HEADER_LENGTH)?.try_into().ok()?;
                 HEADER_LENGTH as u64 + u64::from(u32::from_be_bytes(length))
             }
         };
-        (length > READ_BYTES as u64).then_some(length)
+        (length > READ_BYTES as u64 || is_pressed).then_some(length)
     }
 
     /// Serves the bytes that were read, and keeps an incomplete frame.

@@ -21,6 +21,8 @@ const CHARGED_BYTES: u64 = 64 << 10;
 /// The bytes in flight of all connections.
 pub(crate) struct InFlightBytes {
     used: AtomicU64,
+    /// Bytes of incomplete frames that have no reservation.
+    partial: AtomicU64,
     limit: u64,
     limit_per_address: u64,
     accounts: Mutex<HashMap<IpAddr, Arc<AddressInFlight>>>,
@@ -42,6 +44,7 @@ impl InFlightBytes {
     pub fn new(limit: u64, limit_per_address: u64) -> Arc<InFlightBytes> {
         Arc::new(InFlightBytes {
             used: AtomicU64::new(0),
+            partial: AtomicU64::new(0),
             limit,
             limit_per_address,
             accounts: Mutex::default(),
@@ -53,6 +56,11 @@ impl InFlightBytes {
     /// Bytes in flight, and their limit.
     pub fn in_flight(&self) -> (u64, u64) {
         (self.used.load(Ordering::Relaxed), self.limit)
+    }
+
+    /// Whether incomplete frames without a reservation hold much: an eighth of the limit.
+    fn has_many_partial_frames(&self) -> bool {
+        self.partial.load(Ordering::Relaxed) > self.limit / 8
     }
 
     /// Adds a connection to the account of `address`; `None` if the address already has `connections_max`.
@@ -135,6 +143,39 @@ impl AddressInFlight {
             "Request breached limit on bytes in flight. ({figures})Server is currently in an overloaded state and \
              cannot accept more requests."
         )
+    }
+}
+
+/// The bytes of one connection's incomplete frame that has no reservation.
+pub(crate) struct PartialFrame {
+    in_flight: Arc<InFlightBytes>,
+    bytes: u64,
+}
+
+impl PartialFrame {
+    pub fn new(account: &AddressInFlight) -> PartialFrame {
+        PartialFrame { in_flight: Arc::clone(&account.in_flight), bytes: 0 }
+    }
+
+    /// Sets the number of bytes.
+    pub fn set(&mut self, bytes: usize) {
+        let bytes = bytes as u64;
+        if bytes != self.bytes {
+            self.in_flight.partial.fetch_add(bytes, Ordering::Relaxed);
+            self.in_flight.partial.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+        }
+    }
+
+    /// Whether all connections together hold many of them.
+    pub fn are_many(&self) -> bool {
+        self.in_flight.has_many_partial_frames()
+    }
+}
+
+impl Drop for PartialFrame {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 

@@ -7,7 +7,7 @@ use super::create_table::invalid;
 use super::replication::{more_replicas, too_many_replicas};
 use super::{alter_table, create_table, index, keyspace, unsupported, user_type};
 use crate::analysis::{Scope, check_class};
-use crate::budget::RequestBudget;
+use crate::budget::{RequestBudget, room_for};
 use crate::error::{CqlError, Result};
 use crate::guardrails::Guarded;
 use crate::syntax::ast::{QualifiedName, StatementKind};
@@ -156,6 +156,7 @@ impl DdlPlan {
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<DdlOutcome> {
         let mut statement = parse_within(&self.text, work).map_err(|error| work.parse_error(error))?;
+        room_for(self.text.len() * DEFINITION_BYTES)?;
         check_classes(&statement.kind)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
@@ -335,6 +336,9 @@ impl DdlPlan {
         too_many_replicas(&now.replication, name, &settings.datacenter).into_iter().chain(more).collect()
     }
 }
+
+/// Bytes of a definition, and of the copy that replaces it, for each byte of the statement's text.
+const DEFINITION_BYTES: usize = 16;
 
 /// The greatest length of a keyspace's name (`SchemaConstants.NAME_LENGTH`).
 const KEYSPACE_NAME_MAX: usize = 48;

@@ -32,7 +32,12 @@ pub(super) struct Parser<'a, 'w> {
     pub(super) lex_error: Option<LexError>,
     /// The start of the last token looked at.
     pub(super) read_to: u32,
+    /// Where in the text the next step of work begins.
+    next_step: u32,
 }
+
+/// The bytes of text that are parsed in one step of work.
+const TEXT_BYTES_A_STEP: u32 = 64;
 
 /// A position to return to.
 pub(super) struct Mark<'a> {
@@ -56,6 +61,7 @@ impl<'a, 'w> Parser<'a, 'w> {
             deepest: 0,
             lex_error: None,
             read_to: token.start,
+            next_step: TEXT_BYTES_A_STEP,
         })
     }
 
@@ -95,6 +101,10 @@ impl<'a, 'w> Parser<'a, 'w> {
                 self.token = token;
                 if token.start > self.read_to {
                     self.read_to = token.start;
+                }
+                if token.start >= self.next_step {
+                    self.next_step = token.start.saturating_add(TEXT_BYTES_A_STEP);
+                    self.go_on()?;
                 }
                 Ok(consumed)
             }
@@ -168,18 +178,17 @@ impl<'a, 'w> Parser<'a, 'w> {
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.eat(Kind::Comma)? {
-            self.go_on()?;
             items.push(item(self)?);
         }
         Ok(items)
     }
 
-    /// Counts a step of the work; called once for each item of a list.
+    /// Counts a step of the work.
     ///
     /// # Errors
     /// The request took too long, or its client has disconnected.
-    #[inline]
-    pub(super) fn go_on(&self) -> Parsed<()> {
+    #[cold]
+    fn go_on(&self) -> Parsed<()> {
         match self.work.step() {
             Ok(()) => Ok(()),
             Err(error) => {

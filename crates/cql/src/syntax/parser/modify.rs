@@ -266,7 +266,6 @@ impl<'a> Parser<'a, '_> {
         let using = self.using()?;
         let mut items = Vec::new();
         loop {
-            self.go_on()?;
             let pos = self.pos();
             items.push(match self.kind() {
                 Kind::Insert => BatchItem::Insert(self.insert()?, pos),

@@ -23,7 +23,6 @@ impl<'a> Parser<'a, '_> {
     pub(super) fn where_clause(&mut self) -> Parsed<Vec<Relation<'a>>> {
         let mut relations = vec![self.relation_or_expression()?];
         while self.eat(Kind::And)? {
-            self.go_on()?;
             relations.push(self.relation_or_expression()?);
         }
         Ok(relations)
