@@ -77,7 +77,11 @@ pub(crate) fn is_order_of_json(theirs: &Answer, ours: &Answer) -> bool {
     let is_json = |answer: &Answer| {
         answer.error().is_some_and(|(_, text)| text.starts_with("Error decoding JSON value for "))
     };
-    is_json(theirs) && is_json(ours)
+    // Wrong durations are told without the column's name.
+    let is_duration =
+        |answer: &Answer| answer.error().is_some_and(|(_, text)| text.starts_with("Invalid duration"));
+    let is_value = |answer: &Answer| is_json(answer) || is_duration(answer);
+    is_value(theirs) && is_value(ours) && (is_json(theirs) || is_json(ours))
 }
 
 /// Whether Helenus refuses a constant of a wrong length that Cassandra reads the beginning of, by the entry

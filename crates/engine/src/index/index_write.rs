@@ -111,8 +111,12 @@ impl EntryUpdates<'_> {
                 self.replaced(shape, row, old.view(), writer)?;
             }
             if concerns(shape, row, is_static) {
+                let mut is_checked = false;
                 entries_of(shape, (&self.update.key, row), &mut |entry| {
-                    check_size(shape, row)?;
+                    // All cells are checked at once: a row may have many.
+                    if !std::mem::replace(&mut is_checked, true) {
+                        check_size(shape, row)?;
+                    }
                     writer.add(shape, (&self.update.key, row), &entry);
                     Ok(())
                 })?;
