@@ -280,7 +280,9 @@ impl Error {
     /// The kind of disk failure, if the error is one.
     pub fn disk_trouble(&self) -> Option<DiskTrouble> {
         let of_io = |source: &std::io::Error| match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => DiskTrouble::Full,
+            std::io::ErrorKind::StorageFull
+            | std::io::ErrorKind::QuotaExceeded
+            | std::io::ErrorKind::FileTooLarge => DiskTrouble::Full,
             _ => DiskTrouble::Refused,
         };
         let of_table = |error: &helenus_sstable::Error| match error {

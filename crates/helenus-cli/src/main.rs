@@ -78,6 +78,7 @@ fn main() -> ExitCode {
     let matches = command_line().get_matches();
     if matches.subcommand_name().is_some_and(|name| KEEPS_DATA.contains(&name)) {
         helenus_host::real::keep_files_private();
+        helenus_host::real::survive_file_size_limit();
     }
     let done = match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),

@@ -191,6 +191,15 @@ impl<'a> RowView<'a> {
         self.row.complex_deletion_of(column)
     }
 
+    /// The greatest timestamp in it, deletions included; `i64::MIN` if there is none.
+    #[must_use]
+    pub fn newest_us(&self) -> i64 {
+        let row = self.row;
+        let cells = row.cells.iter().map(|cell| cell.timestamp_us);
+        let complex = row.complex_deletions.iter().map(|(_, deletion)| deletion.timestamp_us);
+        cells.chain(complex).fold(row.liveness.timestamp_us.max(row.deletion.timestamp_us), i64::max)
+    }
+
     /// Whether the row has no marker, no deletion and no cell.
     pub fn is_empty(&self) -> bool {
         self.row.liveness.is_none()

@@ -213,6 +213,10 @@ impl RowSink for Unfolding<'_> {
         self.sink.partition(key, static_row)
     }
 
+    fn dead(&mut self, newest_us: i64) {
+        self.sink.dead(newest_us);
+    }
+
     fn row(&mut self, stored: RowView<'_>) -> Result<RowOutcome> {
         let now_s = self.command.now_s;
         let mut taken = RowOutcome::Skipped;

@@ -130,6 +130,12 @@ impl Progress<'_> {
         let merging = cx.enter(Stage::Sink);
         sink.partition(key, has_static.then(|| found.static_row.view()))?;
         cx.leave(merging);
+        if !found.deletion.is_live() {
+            sink.dead(found.deletion.timestamp_us);
+        }
+        if !has_static && !found.static_row.view().is_empty() {
+            sink.dead(found.static_row.view().newest_us());
+        }
         let most = left.unwrap_or(self.command.limits.per_partition);
         let mut pace = PartitionCounters { most, continues: left.is_some(), ..PartitionCounters::default() };
         self.look(None, &mut pace, sink)?;
@@ -244,6 +250,7 @@ impl Progress<'_> {
             Unfiltered::Row(row) if is_alive(&self.command.table, row, self.command.now_s) => row,
             _ => {
                 self.tombstones += 1;
+                sink.dead(newest_us(element));
                 let after = self.look(None, pace, sink)?;
                 self.check_tombstones()?;
                 // A page ends only after a row, dead or alive, because a later read cannot resume at a marker's
@@ -397,4 +404,12 @@ fn is_alive(table: &Table, row: RowView<'_>, now_s: i64) -> bool {
 /// written.
 fn shows(table: &Table, cell: &Cell, now_s: i64) -> bool {
     cell.is_live(now_s) && (table.dropped.is_empty() || table.column_by_id(cell.column).is_some())
+}
+
+/// The greatest timestamp of a row, or of the deletions that end and begin at a marker.
+fn newest_us(element: Unfiltered<'_>) -> i64 {
+    match element {
+        Unfiltered::Row(row) => row.newest_us(),
+        Unfiltered::Marker(marker) => marker.marker.open.max(marker.marker.close).timestamp_us,
+    }
 }

@@ -40,6 +40,10 @@ pub trait RowSink {
     /// A row of the current partition.
     fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome>;
 
+    /// The read has met what is dead: a deletion of the partition or of a range, or a row or static row without live
+    /// cells. `newest_us` is its greatest timestamp, microseconds.
+    fn dead(&mut self, _newest_us: i64) {}
+
     /// The sink as a receiver of row batches, if it takes them at the moment. Asked again before each batch.
     fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         None

@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod file;
+mod file_size_limit;
 mod files;
 mod locks;
 mod machine;
@@ -12,6 +13,7 @@ mod size;
 mod tasks;
 mod time;
 
+pub use file_size_limit::survive_file_size_limit;
 pub use machine::{host, read_descriptors_max};
 pub use private::keep_files_private;
 pub use process::{ProcessUsage, disk_space, lower_thread_priority, process_usage};

@@ -34,6 +34,6 @@ mod trace_parameters;
 
 pub use event_loops::NativeServer;
 pub(crate) use event_loops::bind;
-pub(crate) use in_flight::{ConnectionShare, InFlightBytes, Reservation};
+pub(crate) use in_flight::{ConnectionShare, InFlightBytes, PartialFrame, Reservation};
 pub use limits::Limits;
 pub use metrics::NativeMetrics;

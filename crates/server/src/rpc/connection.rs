@@ -26,10 +26,12 @@ use tokio::time::{timeout, timeout_at};
 use super::server::Shared;
 use super::watch::{LoopCounters, Watched};
 use crate::busy_poll::BusyPoll;
-use crate::native::{ConnectionShare, Reservation};
+use crate::native::{ConnectionShare, PartialFrame, Reservation};
 
 /// Bytes of a read, and of an input buffer that is kept while a client is busy.
 const READ_BYTES: usize = 64 << 10;
+/// The same while incomplete messages hold much. Each connection may keep as many.
+const LITTLE_BYTES: usize = 4 << 10;
 /// Bytes of an output buffer that is kept while a client is busy.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// From this size on, answers are sent at once: the client can then read them while its next calls are answered.
@@ -92,6 +94,8 @@ struct Connection<'a> {
     charge: Option<Charge>,
     /// The reservation of a long message among the bytes in flight, until it is answered.
     reservation: Option<Reservation>,
+    /// The bytes of an incomplete message while there is no reservation.
+    partial: PartialFrame,
 }
 
 /// Serves one client until it leaves, sends garbage, or the server stops.
@@ -116,6 +120,7 @@ pub(super) async fn serve(
         has_begun: false,
         charge: None,
         reservation: None,
+        partial: PartialFrame::new(&share.account),
     };
     loop {
         let read = tokio::select! {
@@ -146,7 +151,7 @@ impl Connection<'_> {
         if self.input.is_empty() {
             (self.input, self.output) = (Vec::new(), Vec::new());
             self.wait_for_client().await?;
-            self.input.reserve(READ_BYTES);
+            self.input.reserve(self.read_bytes());
         }
         let mut begun = tokio::time::Instant::now();
         loop {
@@ -171,13 +176,17 @@ impl Connection<'_> {
             let whole = next_message(&self.input, self.framing, self.shared.limits.messages)?;
             if whole.is_some() {
                 self.has_begun = true;
+                self.partial.set(0);
                 return Ok(());
             }
+            // An unserved buffer counts with its capacity, which is what it takes.
+            let is_counted = self.reservation.is_none() && self.input.capacity() > LITTLE_BYTES;
+            self.partial.set(if is_counted { self.input.capacity() } else { 0 });
             let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
             // A message without a frame does not state its length, so its reservation is renewed each time it has
             // doubled.
             let reserved = self.reservation.as_ref().map_or(0, Reservation::bytes);
-            if expected as u64 > reserved.max(READ_BYTES as u64) {
+            if expected as u64 > reserved.max(self.read_bytes() as u64) {
                 let wanted = if self.framing == Some(Framing::Framed) { expected } else { expected * 2 };
                 let waits_since = tokio::time::Instant::now();
                 // The old reservation is part of the new one.
@@ -190,10 +199,16 @@ impl Connection<'_> {
                 }
                 // The client is not to blame for this wait.
                 begun += waits_since.elapsed();
+                self.partial.set(0);
             }
             let missing = expected.saturating_sub(self.input.len()).min(READ_BYTES << 2);
-            self.input.reserve(missing.max(READ_BYTES));
+            self.input.reserve(missing.max(self.read_bytes()));
         }
+    }
+
+    /// Bytes to read at a time: few while incomplete messages of all clients hold much.
+    fn read_bytes(&self) -> usize {
+        if self.partial.are_many() { LITTLE_BYTES } else { READ_BYTES }
     }
 
     /// Waits for input; for the first message, at most the handshake timeout.

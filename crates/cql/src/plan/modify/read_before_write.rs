@@ -96,11 +96,13 @@ impl ReadSet {
     ) -> Result<PriorRows> {
         let mut partitions = HashMap::with_capacity(self.partitions.len());
         for wanted in self.partitions.iter().filter(|wanted| wanted.reads()) {
-            let mut sink = Keep { table: &wanted.table, statics: None, rows: BTreeMap::new() };
+            let mut sink =
+                Keep { table: &wanted.table, statics: None, rows: BTreeMap::new(), newest_dead_us: i64::MIN };
             let command = wanted.command(now_s);
             super_family::read(database, &command, request, &mut sink, probe.as_deref_mut())?;
-            let Keep { statics, rows, .. } = sink;
-            partitions.insert((wanted.table.id, wanted.key.clone()), PriorPartition { statics, rows });
+            let Keep { statics, rows, newest_dead_us, .. } = sink;
+            let found = PriorPartition { statics, rows, newest_dead_us };
+            partitions.insert((wanted.table.id, wanted.key.clone()), found);
         }
         Ok(PriorRows { partitions })
     }
@@ -144,6 +146,8 @@ struct PriorPartition {
     statics: Option<RowBuf>,
     /// By ordered clustering.
     rows: BTreeMap<Vec<u8>, RowBuf>,
+    /// The greatest timestamp of the deletions that hide rows, and of rows without live cells.
+    newest_dead_us: i64,
 }
 
 impl PriorRows {
@@ -166,15 +170,13 @@ impl PriorRows {
         self.partition(table, key).into_iter().flat_map(|found| found.rows.values().map(RowBuf::view))
     }
 
-    /// The greatest timestamp in the rows, deletions included; `i64::MIN` if there is none.
+    /// The greatest timestamp in what was read, deletions included; `i64::MIN` if there is none.
     pub(crate) fn newest_us(&self) -> i64 {
-        let rows = self.partitions.values().flat_map(|found| found.rows.values().chain(&found.statics));
-        let times = rows.flat_map(|row| {
-            let cells = row.cells.iter().map(|cell| cell.timestamp_us);
-            let complex = row.complex_deletions.iter().map(|(_, deletion)| deletion.timestamp_us);
-            cells.chain(complex).chain([row.liveness.timestamp_us, row.deletion.timestamp_us])
-        });
-        times.max().unwrap_or(i64::MIN)
+        let of_partition = |found: &PriorPartition| {
+            let rows = found.rows.values().chain(&found.statics).map(|row| row.view().newest_us());
+            rows.fold(found.newest_dead_us, i64::max)
+        };
+        self.partitions.values().map(of_partition).max().unwrap_or(i64::MIN)
     }
 }
 
@@ -182,6 +184,7 @@ struct Keep<'a> {
     table: &'a Table,
     statics: Option<RowBuf>,
     rows: BTreeMap<Vec<u8>, RowBuf>,
+    newest_dead_us: i64,
 }
 
 impl RowSink for Keep<'_> {
@@ -211,6 +214,10 @@ impl RowSink for Keep<'_> {
         kept.copy_from(row);
         self.rows.insert(key, kept);
         Ok(RowOutcome::Counted)
+    }
+
+    fn dead(&mut self, newest_us: i64) {
+        self.newest_dead_us = self.newest_dead_us.max(newest_us);
     }
 
     fn hold_until(&mut self, _ticket: Ticket) -> Option<Ticket> {

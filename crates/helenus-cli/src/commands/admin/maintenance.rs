@@ -165,6 +165,16 @@ pub fn gettraceprobability(server: &Server) -> Result<()> {
     Ok(())
 }
 
+/// `settraceprobability` (`SetTraceProbability.java`).
+///
+/// # Errors
+/// No probability; no server answers.
+pub fn settraceprobability(server: &Server, set: Option<f64>) -> Result<()> {
+    // JSON has no such numbers, so the server would see none.
+    anyhow::ensure!(set.is_none_or(f64::is_finite), "Trace probability must be between 0 and 1");
+    done(server, &AdminRequest::TraceProbability { set })
+}
+
 /// `reloadsettings`, which nodetool does not have.
 ///
 /// # Errors

@@ -93,10 +93,7 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "tpstats" => pools::tpstats(server),
         "memory" => pools::memory(server),
         "gettraceprobability" => maintenance::gettraceprobability(server),
-        "settraceprobability" => {
-            let set = given.0.get_one::<f64>("value").copied();
-            maintenance::done(server, &AdminRequest::TraceProbability { set })
-        }
+        "settraceprobability" => maintenance::settraceprobability(server, given.0.get_one("value").copied()),
         "reloadsettings" => maintenance::reloadsettings(server),
         "resetclock" => clocks::resetclock(server),
         "drain" => maintenance::done(server, &AdminRequest::Drain),
