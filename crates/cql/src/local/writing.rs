@@ -39,8 +39,8 @@ enum Order<'a> {
 /// From this timestamp on there is no room for a conditional write and its deletions.
 const TIMESTAMP_US_END: i64 = i64::MAX - 2;
 /// The error for a row with such a timestamp.
-const TIMESTAMP_TOO_LARGE: &str = "the row has a cell or a deletion with the greatest timestamp there is, which no conditional write can \
-     replace; delete the row with USING TIMESTAMP of the same number first";
+const TIMESTAMP_TOO_LARGE: &str = "the row has a cell or a deletion with the greatest timestamp there is, which no \
+     conditional write can replace; use another key, or TRUNCATE the table";
 
 impl LocalBackend {
     /// Runs one statement.

@@ -415,3 +415,34 @@ fn composites_cluster_in_the_order_of_their_components() {
         check(&mut session.crashed());
     }
 }
+
+/// Every kind of deletion with a timestamp ahead of the clock: a conditional write that was applied is there.
+#[test]
+fn an_applied_condition_is_above_every_deletion_of_its_row() {
+    let deletions = [
+        "DELETE FROM t USING TIMESTAMP # WHERE k = @",
+        "DELETE FROM t USING TIMESTAMP # WHERE k = @ AND c = 1",
+        "DELETE FROM t USING TIMESTAMP # WHERE k = @ AND c > 0",
+        "DELETE FROM t USING TIMESTAMP # WHERE k = @ AND c >= 1 AND c < 2",
+        "DELETE v, n FROM t USING TIMESTAMP # WHERE k = @ AND c = 1",
+        "DELETE s FROM t USING TIMESTAMP # WHERE k = @",
+        "INSERT INTO t (k, c, v, n) VALUES (@, 1, null, null) USING TIMESTAMP # AND TTL 1",
+    ];
+    let mut session = Session::with(&[T]);
+    for (kind, deletion) in deletions.iter().enumerate() {
+        for (turn, ahead_us) in [4_102_444_800_000_000, 7_000_000_000_000_000_000_i64].into_iter().enumerate()
+        {
+            let key = (kind * 2 + turn).to_string();
+            session.ok(&deletion.replace('#', &ahead_us.to_string()).replace('@', &key));
+            let row = format!("WHERE k = {key} AND c = 1");
+            let set = format!("UPDATE t SET s = 'a', v = 'b', n = 1 {row} IF v = null");
+            assert_eq!(session.rows(&set), "true", "{deletion}");
+            assert_eq!(session.rows(&format!("SELECT s, v, n FROM t {row}")), "'a','b',1", "{deletion}");
+        }
+    }
+    session.ok(&format!("DELETE FROM t USING TIMESTAMP {} WHERE k = 99", i64::MAX));
+    assert!(
+        session.error("INSERT INTO t (k, c) VALUES (99, 1) IF NOT EXISTS").contains("greatest timestamp")
+    );
+    assert_eq!(session.rows("SELECT c FROM t WHERE k = 99"), "");
+}
