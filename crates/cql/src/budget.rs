@@ -32,7 +32,7 @@ pub struct RequestBudget<'a> {
     /// Monotonic, nanoseconds; 0 until the first check.
     deadline_ns: AtomicU64,
     steps: AtomicU32,
-    /// The error that ended the parser, which itself only reports a syntax error.
+    /// The error that ended a parser, which itself only reports that it was ended.
     interrupted: Mutex<Option<CqlError>>,
     /// Whether it runs on a thread where it may take long.
     may_block: bool,
@@ -89,6 +89,16 @@ impl<'a> RequestBudget<'a> {
     /// The error of a text that could not be parsed: the one that interrupted the parser, else the parser's own.
     pub(crate) fn parse_error(&self, error: SyntaxError) -> CqlError {
         self.interrupted.lock().take().unwrap_or_else(|| error.into())
+    }
+
+    /// Counts a step of code that only wants to know whether to go on. The error is kept for `interrupted`.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.step().map_err(|error| self.interrupt(error)).is_ok()
+    }
+
+    /// The error for which the work was ended.
+    pub(crate) fn interrupted(&self) -> CqlError {
+        self.interrupted.lock().take().unwrap_or(CqlError::Cancelled)
     }
 
     /// Counts a step.

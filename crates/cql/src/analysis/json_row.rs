@@ -83,7 +83,7 @@ pub(crate) fn json_columns(
                 Err(_) => return invalid("Too many markers(?). markers must be at most 65535"),
             }
         }
-        ast::Term::Literal(text) => Source::Values(row.read(&text.text, JsonReading { now_ms: 0, work })?),
+        ast::Term::Literal(text) => Source::Values(row.read(&text.text, 0, work)?),
         _ => return invalid("INSERT JSON takes a string or a bind marker"),
     };
     let row = Arc::new(row);
@@ -117,7 +117,7 @@ impl JsonRow {
                 };
                 {
                     let now_ms = bindings.calls.now_us.div_euclid(1000);
-                    self.read_once(text, JsonReading { now_ms, work: bindings.calls.work })?
+                    self.read_once(text, now_ms, bindings.calls.work)?
                 }
             }
         };
@@ -128,28 +128,29 @@ impl JsonRow {
         })
     }
 
-    fn read_once(&self, text: &str, reading: JsonReading<'_>) -> Result<Arc<[Value]>> {
+    fn read_once(&self, text: &str, now_ms: i64, work: &RequestBudget<'_>) -> Result<Arc<[Value]>> {
         if let Some(last) = &*self.last.lock()
             && *last.text == *text
-            && last.now_ms == reading.now_ms
+            && last.now_ms == now_ms
         {
             return Ok(last.values.clone());
         }
-        let values = self.read(text, reading)?;
-        *self.last.lock() =
-            Some(LastRead { text: text.into(), now_ms: reading.now_ms, values: values.clone() });
+        let values = self.read(text, now_ms, work)?;
+        *self.last.lock() = Some(LastRead { text: text.into(), now_ms, values: values.clone() });
         Ok(values)
     }
 
     /// Parses a text to one value for each column (`Json.parseJson`).
-    fn read(&self, text: &str, reading: JsonReading<'_>) -> Result<Arc<[Value]>> {
+    fn read(&self, text: &str, now_ms: i64, work: &RequestBudget<'_>) -> Result<Arc<[Value]>> {
+        let step = || work.goes_on();
+        let reading = JsonReading { now_ms, step: &step };
         let undecodable = |error: ParseError| {
             let error = error.java_text();
             CqlError::Invalid(format!("Could not decode JSON string as a map: {error}. (String was: {text})"))
         };
-        let parsed = parse(text, reading.work).map_err(|error| match error {
+        let parsed = parse(text, &step).map_err(|error| match error {
             Unread::Invalid(error) => undecodable(error),
-            Unread::Stopped(error) => error,
+            Unread::Stopped => work.interrupted(),
         });
         let mut entries = match parsed? {
             Json::Map(entries) => fold_case(entries),
@@ -169,7 +170,7 @@ impl JsonRow {
             values.push(match std::mem::replace(found, Json::Null) {
                 Json::Null => Value::Null,
                 json => Value::Bytes(from_json(ty, &json, reading).map_err(|mismatch| match mismatch {
-                    Mismatch::Stopped(error) => error,
+                    Mismatch::Stopped => work.interrupted(),
                     Mismatch::Invalid(text) => CqlError::Invalid(text),
                     Mismatch::Marshal(text) => {
                         CqlError::Invalid(format!("Error decoding JSON value for {name}: {text}"))

@@ -186,20 +186,21 @@ impl Native {
                 self.name
             ))
         };
-        let json = match parse(&text, cx.work) {
+        let step = || cx.work.goes_on();
+        let json = match parse(&text, &step) {
             Ok(Json::Null) => return Ok(None),
             Ok(json) => json,
             Err(Unread::Invalid(error)) => return Err(undecodable(error.java_text())),
-            Err(Unread::Stopped(error)) => return Err(error),
+            Err(Unread::Stopped) => return Err(cx.work.interrupted()),
         };
         let marshal = |why: Mismatch| match why {
             Mismatch::Invalid(text) => CqlError::Invalid(text),
-            Mismatch::Stopped(error) => error,
+            Mismatch::Stopped => cx.work.interrupted(),
             Mismatch::Marshal(why) => {
                 self.failed(format!("org.apache.cassandra.serializers.MarshalException: {why}"))
             }
         };
-        let reading = JsonReading { now_ms: cx.now_us.div_euclid(1000), work: cx.work };
+        let reading = JsonReading { now_ms: cx.now_us.div_euclid(1000), step: &step };
         from_json(&self.returns, &json, reading).map(Some).map_err(marshal)
     }
 

@@ -1,7 +1,6 @@
 //! Errors of JSON texts, with Jackson's messages.
 
 use super::tree::Json;
-use crate::error::CqlError;
 
 /// The error of a text that is not valid JSON: what is wrong, and where, in Jackson's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +15,12 @@ pub(crate) struct ParseError {
 pub(crate) enum Unread {
     /// It is not valid.
     Invalid(ParseError),
-    /// The request may not go on: its time or its memory is used up, or its client has gone.
-    Stopped(CqlError),
+    /// The request may not go on (`Step`).
+    Stopped,
 }
+
+/// Called for each value that is read or converted; false ends the work. The caller knows why.
+pub(crate) type Step<'a> = &'a dyn Fn() -> bool;
 
 impl From<ParseError> for Unread {
     fn from(error: ParseError) -> Unread {

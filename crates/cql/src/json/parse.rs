@@ -1,21 +1,20 @@
 //! A JSON parser that behaves like Jackson with its defaults: text after the first value is ignored, of repeated keys
 //! the last counts, and numbers with a fraction are doubles.
 
-use super::error::{MISMATCHED, ParseError, Unread, source};
+use super::error::{MISMATCHED, ParseError, Step, Unread, source};
 use super::tree::{Entries, Json};
-use crate::budget::RequestBudget;
 use helenus_model::types::TYPE_DEPTH_MAX;
 
 /// The most levels of nested arrays and objects. Jackson allows 1000 (`StreamReadConstraints.DEFAULT_MAX_DEPTH`);
 /// Cassandra's threads have larger stacks. Deeper JSON is no value of any type anyway, as types nest less deep.
 const DEPTH_MAX: usize = 4 * TYPE_DEPTH_MAX;
 
-/// Parses the first value of a text. Each value in it is a step of `work`.
+/// Parses the first value of a text.
 ///
 /// # Errors
-/// The text is not valid JSON, or is empty; those of `RequestBudget::step`.
-pub(crate) fn parse(text: &str, work: &RequestBudget<'_>) -> Result<Json, Unread> {
-    let mut reader = Reader { text, at: 0, depth: 0, work };
+/// The text is not valid JSON, or is empty; `step` ended the work.
+pub(crate) fn parse(text: &str, step: Step<'_>) -> Result<Json, Unread> {
+    let mut reader = Reader { text, at: 0, depth: 0, step };
     reader.skip_space();
     if reader.peek().is_none() {
         let message = format!("No content to map due to end-of-input\n at {}", source("", 1));
@@ -28,7 +27,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    work: &'a RequestBudget<'a>,
+    step: Step<'a>,
 }
 
 type Read<T> = Result<T, Unread>;
@@ -92,7 +91,9 @@ impl Reader<'_> {
     }
 
     fn value(&mut self) -> Read<Json> {
-        self.work.step().map_err(Unread::Stopped)?;
+        if !(self.step)() {
+            return Err(Unread::Stopped);
+        }
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
             Some(b'[') => self.nested(Self::array),
@@ -377,10 +378,9 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::UNBOUNDED;
 
     fn read(text: &str) -> Json {
-        parse(text, &UNBOUNDED).unwrap_or_else(|error| panic!("{text}: {error:?}"))
+        parse(text, &|| true).unwrap_or_else(|error| panic!("{text}: {error:?}"))
     }
 
     #[test]
@@ -401,16 +401,16 @@ mod tests {
     #[test]
     fn the_last_of_repeated_keys_counts_and_what_follows_is_not_read() {
         assert_eq!(read("{\"a\": 1, \"b\": 2, \"a\": 3} and more").java_text(), "{a=3, b=2}");
-        assert!(parse("  ", &UNBOUNDED).is_err());
+        assert!(parse("  ", &|| true).is_err());
     }
 
     #[test]
     fn texts_cut_anywhere_are_refused_without_panic() {
         let text = "{\"a\": [1, -2.5e3, \"x\\u00e9y\\n\"], \"b\": {\"c\": null}}";
         for end in 1..text.len() {
-            assert!(parse(&text[..end], &UNBOUNDED).is_err(), "{}", &text[..end]);
+            assert!(parse(&text[..end], &|| true).is_err(), "{}", &text[..end]);
         }
         let deep = "[".repeat(100_000);
-        assert!(parse(&deep, &UNBOUNDED).is_err());
+        assert!(parse(&deep, &|| true).is_err());
     }
 }

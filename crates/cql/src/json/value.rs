@@ -1,10 +1,8 @@
 //! Converts JSON to a value of a type (each type's `fromJSONObject`).
 
-use super::error::Unread;
+use super::error::{Step, Unread};
 use super::parse::parse;
 use super::tree::{Entries, Json};
-use crate::budget::RequestBudget;
-use crate::error::CqlError;
 use helenus_model::types::{
     ConstantKind, CqlType, TypeError, UserType, normalise, pack, parse_constant, parse_text, put_element,
     put_value,
@@ -18,8 +16,8 @@ pub(crate) enum Mismatch {
     Marshal(String),
     /// The complete text of an invalid request.
     Invalid(String),
-    /// The request may not go on (`RequestBudget::step`).
-    Stopped(CqlError),
+    /// The request may not go on (`Step`).
+    Stopped,
 }
 
 /// What reading values from JSON needs beside the JSON.
@@ -27,8 +25,8 @@ pub(crate) enum Mismatch {
 pub(crate) struct JsonReading<'a> {
     /// The value of the timestamp `now`, milliseconds since the epoch.
     pub(crate) now_ms: i64,
-    /// The budget of the request; each value is a step.
-    pub(crate) work: &'a RequestBudget<'a>,
+    /// Called for each value.
+    pub(crate) step: Step<'a>,
 }
 
 impl From<String> for Mismatch {
@@ -51,9 +49,11 @@ type Value<T = Vec<u8>> = Result<T, Mismatch>;
 /// The serialised value; collections and user-defined types in their frozen form.
 ///
 /// # Errors
-/// The JSON is of another kind, or its text is not a valid value; those of `RequestBudget::step`.
+/// The JSON is of another kind, or its text is not a valid value; `step` ended the work.
 pub(crate) fn from_json(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
-    reading.work.step().map_err(Mismatch::Stopped)?;
+    if !(reading.step)() {
+        return Err(Mismatch::Stopped);
+    }
     match ty {
         CqlType::List { .. }
         | CqlType::Set { .. }
@@ -153,11 +153,11 @@ fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
     let inner;
     let json = match json {
         Json::String(text) => {
-            inner = parse(text, reading.work).map_err(|error| match error {
+            inner = parse(text, reading.step).map_err(|error| match error {
                 Unread::Invalid(error) => {
                     Mismatch::Marshal(format!("Error decoding JSON string: {}", error.message()))
                 }
-                Unread::Stopped(error) => Mismatch::Stopped(error),
+                Unread::Stopped => Mismatch::Stopped,
             })?;
             &inner
         }
