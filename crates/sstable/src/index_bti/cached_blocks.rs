@@ -1,7 +1,7 @@
 //! `CachedBlocks`: finds the index blocks of one wide partition for one read, with the interface of a `RowIndexReader`.
 //!
 //! It asks the row index cache, and walks the trie in Rows.db only if the key prefixes in the cache cannot decide.
-//! `data` uses it for partitions that are in the cache.
+//! `PartitionReader` uses it for partitions that are in the cache.
 
 #![deny(clippy::indexing_slicing)]
 
