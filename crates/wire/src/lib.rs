@@ -10,11 +10,10 @@
 )]
 
 mod append;
-mod error;
 mod error_text;
 pub mod native;
 pub mod thrift;
 
 pub use append::{ReservedSpace, append};
-pub use error::{SegmentPart, WireError};
 pub use error_text::error_text;
+pub use native::{SegmentPart, WireError};

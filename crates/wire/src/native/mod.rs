@@ -16,6 +16,7 @@ mod response;
 mod segment;
 mod types;
 mod version;
+mod wire_error;
 
 pub use compress::{BodyCodec, Compression};
 pub use consistency::Consistency;
@@ -29,3 +30,4 @@ pub use response::*;
 pub use segment::{MAX_PAYLOAD, OpenSegment, Segment, SegmentFormat, SegmentReader, SegmentWriter, Step};
 pub use types::{ColumnSpec, Columns, put_type, read_type};
 pub use version::{Direction, Flags, Opcode, SUPPORTED_VERSIONS, SUPPORTED_VERSIONS_TEXT, Version};
+pub use wire_error::{SegmentPart, WireError};

@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use crate::native::{Direction, ErrorCode, EventType, Opcode, Version};
+use super::{Direction, ErrorCode, EventType, Opcode, Version};
 
 /// Which checksum of a v5 segment did not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum WireError {
     /// "Invalid or unsupported protocol version".
     #[error(
         "Invalid or unsupported protocol version ({version}); supported versions are ({})",
-        crate::native::SUPPORTED_VERSIONS_TEXT
+        super::SUPPORTED_VERSIONS_TEXT
     )]
     UnsupportedVersion { version: u8 },
     /// Version 6 without the USE_BETA flag.
