@@ -1,6 +1,7 @@
 //! The disk in memory behaves as the real one: same results, same kinds of error, same bytes.
 
-use crate::sim::{Machine, Sequence};
+use crate::random::Sequence;
+use crate::sim::Machine;
 use crate::{Disk, Host, lock_holder, memory, real};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

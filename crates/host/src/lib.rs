@@ -16,6 +16,7 @@ mod huge_pages;
 pub mod memory;
 mod pages;
 mod prefetch;
+mod random;
 pub mod real;
 pub mod sim;
 mod tasks;

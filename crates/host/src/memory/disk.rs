@@ -3,8 +3,9 @@
 use super::file::MemoryFile;
 use super::inode::InodeInUse;
 use super::tree::Tree;
+use super::watch::{Call, Watch};
 use crate::error::{between, held, on};
-use crate::sim::{Call, Sequence, Watch};
+use crate::random::Sequence;
 use crate::{Disk, File};
 use parking_lot::RwLock;
 use std::io;
@@ -21,7 +22,7 @@ pub(crate) struct MemoryDisk {
 pub(crate) struct Shared {
     pub(crate) tree: RwLock<Tree>,
     /// Counts calls, injects faults and takes crash images; absent when durability is not tracked.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<Arc<dyn Watch>>,
 }
 
 impl MemoryDisk {

@@ -2,9 +2,9 @@
 
 use super::disk::Shared;
 use super::inode::InodeInUse;
+use super::watch::Call;
 use crate::File;
 use crate::error::on;
-use crate::sim::Call;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::inode::{Inode, InodeInUse, Tear};
 use super::journal::Change;
 use super::space::Space;
 use super::tree::{Dir, DirId, Entry, ROOT, Stored, Tree};
-use crate::sim::Sequence;
+use crate::random::Sequence;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 

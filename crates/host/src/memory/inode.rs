@@ -6,7 +6,7 @@
 
 use super::pages::{FILE_BYTES_MAX, Pages};
 use super::space::Space;
-use crate::sim::Sequence;
+use crate::random::Sequence;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::io;

@@ -1,47 +1,10 @@
 //! Counts calls of the disk by kind, and makes calls fail on request.
 
+use crate::memory::Call;
 use parking_lot::Mutex;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A kind of call. Queries of a size or of a name's existence are not counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// `open`, `open_write`.
-    Open,
-    /// `create`.
-    Create,
-    /// `read_exact_at`, and `try_read_exact_at` when it reads.
-    Read,
-    /// `write_all_at`. A failing call writes a random prefix of its bytes.
-    Write,
-    /// `allocate`.
-    Allocate,
-    /// `set_size`.
-    SetSize,
-    /// `File::sync`. A failing call makes some unsynced 4 KiB blocks durable and loses the others: these still read as
-    /// written, but no later sync makes them durable unless they are written again.
-    Sync,
-    /// `sync_dir`. A failing call makes nothing durable; a later one may.
-    SyncDir,
-    /// `rename`; its path is the old name.
-    Rename,
-    /// `hard_link`; its path is the present name.
-    Link,
-    /// `remove`.
-    Remove,
-    /// `remove_dir`.
-    RemoveDir,
-    /// `create_dir_all`.
-    CreateDir,
-    /// `list`.
-    List,
-    /// `lock`.
-    Lock,
-}
-
-const CALL_KINDS: usize = Call::Lock as usize + 1;
 
 /// A fault to come.
 #[derive(Clone, Debug)]
@@ -93,7 +56,7 @@ impl Fault {
 
 #[derive(Default)]
 pub(crate) struct Faults {
-    counts: [AtomicU64; CALL_KINDS],
+    counts: [AtomicU64; Call::KINDS],
     struck: AtomicU64,
     set: Mutex<Vec<Fault>>,
 }

@@ -2,12 +2,12 @@
 
 use super::clock::VirtualClock;
 use super::cuts::{Cut, When};
-use super::faults::{Call, Fault};
-use super::random::{Sequence, derive};
+use super::faults::Fault;
 use super::tasks::Steps;
-use super::watch::Watch;
+use super::watch::MachineWatch;
 use crate::error::on;
-use crate::memory::{MemoryDisk, Shared, Tree};
+use crate::memory::{Call, MemoryDisk, Shared, Tree};
+use crate::random::{Sequence, derive};
 use crate::{Clock, Host};
 use parking_lot::RwLock;
 use std::io;
@@ -32,6 +32,7 @@ pub enum Survives {
 #[derive(Clone)]
 pub struct Machine {
     shared: Arc<Shared>,
+    watch: Arc<MachineWatch>,
     clock: Arc<VirtualClock>,
     random: Arc<Sequence>,
     tasks: Arc<Steps>,
@@ -78,52 +79,52 @@ impl Machine {
 
     /// Makes later calls fail. Several faults may be set; each counts calls independently.
     pub fn fail(&self, fault: Fault) {
-        self.watch().faults.set(fault);
+        self.watch.faults.set(fault);
     }
 
     /// Removes all faults.
     pub fn clear_faults(&self) {
-        self.watch().faults.clear();
+        self.watch.faults.clear();
     }
 
     /// Number of calls that failed by a fault.
     #[must_use]
     pub fn faults_struck(&self) -> u64 {
-        self.watch().faults.struck()
+        self.watch.faults.struck()
     }
 
     /// Number of calls of a kind, including failed ones.
     #[must_use]
     pub fn calls(&self, call: Call) -> u64 {
-        self.watch().faults.count(call)
+        self.watch.faults.count(call)
     }
 
     /// Number of syncs of files and folders.
     #[must_use]
     pub fn syncs(&self) -> u64 {
-        self.watch().cuts.syncs()
+        self.watch.cuts.syncs()
     }
 
     /// Keeps a copy of the machine before or after the `nth` sync (of a file or folder) from now, 1 being the next.
     pub fn on_sync(&self, nth: u64, when: When) {
-        self.watch().cuts.ask(nth, when);
+        self.watch.cuts.ask(nth, when);
     }
 
     /// The machines kept by `on_sync` since the last call.
     #[must_use]
     pub fn take_cuts(&self) -> Vec<Cut> {
-        self.watch().cuts.take()
+        self.watch.cuts.take()
     }
 
     /// Shows `watcher` the machine before and after each sync from now on. The copies share pages, so they are cheap,
     /// but copying walks all names. Syncs of this machine by the watcher are not shown.
     pub fn on_every_sync(&self, watcher: impl FnMut(&Cut) + Send + 'static) {
-        self.watch().cuts.watch(Some(Box::new(watcher)));
+        self.watch.cuts.watch(Some(Box::new(watcher)));
     }
 
     /// Ends `on_every_sync`.
     pub fn stop_watching(&self) {
-        self.watch().cuts.watch(None);
+        self.watch.cuts.watch(None);
     }
 
     /// Limits the disk to this many bytes of file lengths; existing data stays. `u64::MAX`: no limit.
@@ -167,7 +168,7 @@ impl Machine {
 
     /// Sets the percentage of `try_read_exact_at` calls that find nothing in memory; 0 at first.
     pub fn set_cold_reads(&self, percent: u64) {
-        self.watch().set_cold(percent);
+        self.watch.set_cold(percent);
     }
 
     /// Moves both clocks forward.
@@ -215,20 +216,14 @@ impl Machine {
 
     fn build(tree: Tree, seed: u64, clock: VirtualClock) -> Machine {
         let clock = Arc::new(clock);
-        let watch = Watch::new(seed, Arc::clone(&clock));
+        let watch = Arc::new(MachineWatch::new(seed, Arc::clone(&clock)));
         Machine {
-            shared: Arc::new(Shared { tree: RwLock::new(tree), watch: Some(watch) }),
+            shared: Arc::new(Shared { tree: RwLock::new(tree), watch: Some(Arc::clone(&watch) as _) }),
+            watch,
             random: Arc::new(Sequence::new(derive(seed, 1))),
             tasks: Arc::new(Steps::new(derive(seed, 2), Arc::clone(&clock))),
             clock,
             seed,
-        }
-    }
-
-    fn watch(&self) -> &Watch {
-        match &self.shared.watch {
-            Some(watch) => watch,
-            None => unreachable!("`build` gives each machine's disk a watch"),
         }
     }
 }

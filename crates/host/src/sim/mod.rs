@@ -9,15 +9,13 @@ mod clock;
 mod cuts;
 mod faults;
 mod machine;
-mod random;
 mod tasks;
 mod watch;
 
+pub use crate::memory::Call;
 pub use cuts::{Cut, When};
-pub use faults::{Call, Fault};
+pub use faults::Fault;
 pub use machine::{Machine, Survives};
-pub(crate) use random::Sequence;
-pub(crate) use watch::Watch;
 
 #[cfg(test)]
 mod crash_tests;

@@ -6,7 +6,7 @@
 //! is none, that is a deadlock: it panics with the list of waiting workers.
 
 use super::clock::VirtualClock;
-use super::random::Sequence;
+use crate::random::Sequence;
 use crate::{Clock, Next, Signal, TaskHandle, Tasks, Worker};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cell::Cell;

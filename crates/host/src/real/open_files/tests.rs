@@ -1,7 +1,7 @@
 //! Reads of open files while their names and descriptors change: random operations, and single cases.
 
 use super::*;
-use crate::sim::Sequence;
+use crate::random::Sequence;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
