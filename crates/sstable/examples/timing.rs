@@ -18,10 +18,10 @@ use helenus_model::token::KeyHash;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::{Block, BlockCache, ReadContext};
-use helenus_sstable::data::{KeyRange, PartitionReader};
+use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
-use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::table::{OpenOptions, SpareReaders, SsTable};
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -165,9 +165,10 @@ fn slices(table: &Arc<SsTable>, schema: &Table, (rows, length): (u64, u64), reve
         .collect();
     let slices: Vec<Slice> =
         starts.iter().map(|start| Slice { start: bound(*start), end: bound(start + length) }).collect();
+    let mut readers = SpareReaders::default();
     let start = cpu_s();
     for slice in &slices {
-        let mut reader = PartitionReader::find(table, &key, false, &mut cx).unwrap().unwrap();
+        let mut reader = readers.find(table, &key, false, &mut cx).unwrap().unwrap();
         reader.set_keys(false);
         reader.seek_slice(slice, reversed);
         let mut count = 0;
@@ -175,7 +176,7 @@ fn slices(table: &Arc<SsTable>, schema: &Table, (rows, length): (u64, u64), reve
             black_box(reader.current());
             count += 1;
         }
-        reader.close(&mut cx);
+        readers.close(reader);
         assert_eq!(count, length);
     }
     let each = (cpu_s() - start) / COUNT as f64;

@@ -60,8 +60,6 @@ pub struct ReadContext {
     pub touched: Touched,
     /// Measures the stages of a read that is traced; `None` for all others, which read no clock.
     pub stopwatch: Option<Box<Stopwatch>>,
-    /// Memory of closed readers.
-    pub spare: crate::data::SpareReaders,
     /// For reads of whole tables that may wait: files are read in large pieces past the system's page cache.
     pub ahead: Option<ReadAhead>,
 }

@@ -8,7 +8,9 @@
 mod index;
 mod key_cache;
 mod opener;
+mod partition_reader;
 mod parts;
+mod scan;
 mod verify;
 mod verify_blocks;
 mod without_schema;
@@ -16,7 +18,7 @@ mod without_schema;
 use crate::block::{BlockCache, ReadContext};
 use crate::component::Component;
 use crate::compression::{DataBlocks, WHOLE};
-use crate::data::{KeyRange, RowLayout, Scan};
+use crate::data::{KeyRange, RowLayout};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::names::Descriptor;
@@ -32,10 +34,12 @@ use std::path::Path;
 use std::sync::Arc;
 pub use without_schema::{Compression, compression_of, read_statistics, read_whole};
 
-pub(crate) use index::{Blocks, BlocksMemory, Index, wide};
+pub(crate) use index::{BlocksMemory, Index, wide};
 pub use index::{PartitionPosition, RowIndex};
 use key_cache::KeyCache;
+pub use partition_reader::{PartitionReader, SpareReaders};
 pub(crate) use parts::Parts;
+pub use scan::Scan;
 pub use verify::Verified;
 
 /// Options for opening a table.

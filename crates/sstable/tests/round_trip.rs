@@ -19,11 +19,11 @@ use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::{BlockCache, NoCache};
 use helenus_sstable::component::Component;
-use helenus_sstable::data::{KeyRange, PartitionReader};
+use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::EncodingStats;
-use helenus_sstable::table::{OpenOptions, SsTable};
+use helenus_sstable::table::{OpenOptions, PartitionReader, SpareReaders, SsTable};
 use helenus_sstable::version::Version;
 use helenus_sstable::writer::{Beyond2038, SsTableWriter, WriterOptions};
 use proptest::prelude::*;
@@ -359,6 +359,8 @@ fn read(reader: &mut PartitionReader, schema: &Table) -> Vec<String> {
 
 fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
     let mut cx = render::cx();
+    // Some partitions are read in the memory of a reader of another one.
+    let mut readers = SpareReaders::default();
     let schema = &*written.schema;
     for (decorated, (key, deletion, static_row, partition)) in &written.partitions {
         let position = table.find(key, &KeyHash::of(key), decorated, &mut cx).unwrap().unwrap();
@@ -366,9 +368,7 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
         let mut reader = if dice.one_in(2) {
             PartitionReader::open(table.clone(), &position, with_static, &mut cx).unwrap()
         } else {
-            PartitionReader::find(table, &PartitionKey::new(key.clone()), with_static, &mut cx)
-                .unwrap()
-                .unwrap()
+            readers.find(table, &PartitionKey::new(key.clone()), with_static, &mut cx).unwrap().unwrap()
         };
         assert_eq!((reader.key(), reader.deletion()), (&key[..], *deletion));
         if with_static {
@@ -401,7 +401,7 @@ fn check_selection(written: &Written, table: &Arc<SsTable>, dice: &mut Dice) {
             assert_eq!(read(&mut reader, schema), wanted, "reversed {filter:?}");
         }
         // The next reader uses its memory again, and must not return anything of it.
-        reader.close(&mut cx);
+        readers.close(reader);
     }
 }
 

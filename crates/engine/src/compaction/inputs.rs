@@ -10,7 +10,7 @@ use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
-use helenus_sstable::data::Scan;
+use helenus_sstable::table::Scan;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 

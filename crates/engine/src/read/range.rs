@@ -12,8 +12,8 @@ use crate::memtable::{Memtable, PartitionRef};
 use crate::table::View;
 use helenus_model::token::Token;
 use helenus_sstable::block::ReadContext;
-use helenus_sstable::data::Scan;
 use helenus_sstable::stopwatch::Stage;
+use helenus_sstable::table::Scan;
 use helenus_sstable::table::SsTable;
 use std::sync::Arc;
 

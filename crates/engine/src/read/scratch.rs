@@ -10,14 +10,17 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::merge::Merge;
 use helenus_model::schema::Table;
 use helenus_sstable::block::ReadContext;
+use helenus_sstable::table::SpareReaders;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Reusable memory of reads. `ReadScratch::default()` has none yet.
 #[derive(Default)]
 pub struct ReadScratch {
-    /// The read's permissions and counters, and the memory of SSTable readers.
+    /// The read's permissions and counters.
     pub cx: ReadContext,
+    /// Memory of closed readers of SSTables.
+    pub(super) readers: SpareReaders,
     /// The sources of the current partition.
     pub(super) found: PartitionSources,
     /// `None` before the first read.
@@ -67,7 +70,7 @@ impl ReadScratch {
                 AnySource::Memtable(cursor) if self.cursors.len() < CURSORS_MAX => {
                     self.cursors.push(cursor.into_memory());
                 }
-                AnySource::Table(reader) => reader.close(&mut self.cx),
+                AnySource::Table(reader) => self.readers.close(reader),
                 AnySource::Memtable(_) | AnySource::Scan(_) => {}
             }
         }

@@ -21,9 +21,8 @@ use helenus_model::row_batch::RowBatch;
 use helenus_model::schema::Table;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
-use helenus_sstable::data::{PartitionReader, Scan};
 use helenus_sstable::stopwatch::Stage;
-use helenus_sstable::table::SsTable;
+use helenus_sstable::table::{PartitionReader, Scan, SsTable};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -213,7 +212,7 @@ pub(super) fn open(
         }
         add_memtable(scratch, command, filter, (memtable, partition))?;
     }
-    let ReadScratch { cx, found, sstables_asked, .. } = scratch;
+    let ReadScratch { cx, readers, found, sstables_asked, .. } = scratch;
     let is_one_row = can_stop_early(command, filter);
     for (index, table) in view.sstables.iter().enumerate() {
         if is_one_row && found.hide((command, filter), table.stats().timestamp_us_max, cx)? {
@@ -224,7 +223,7 @@ pub(super) fn open(
         }
         let skip = match reason_to_skip(table, key, filter, found.deletion) {
             Some(reason) => Some(reason),
-            None => match PartitionReader::find(table, key, command.statics, cx)? {
+            None => match readers.find(table, key, command.statics, cx)? {
                 None => Some(SkipReason::Absent),
                 Some(mut reader) => {
                     found.deletion = found.deletion.max(reader.deletion());

@@ -20,13 +20,13 @@ use std::ops::ControlFlow;
 
 /// An index block: its position in the data, and the deletion open there. A partition without an index is one block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct IndexBlock {
-    pub(super) start: u64,
-    pub(super) open: DeletionTime,
+pub(crate) struct IndexBlock {
+    pub(crate) start: u64,
+    pub(crate) open: DeletionTime,
 }
 
 /// The state of a backward read.
-pub(super) struct Backward {
+pub(crate) struct Backward {
     /// Offsets of the elements that are still to come, from the start of the block. The last is the next. Empty in a
     /// block that is read by distances.
     offsets: Vec<u32>,
@@ -58,7 +58,7 @@ enum Phase {
 }
 
 /// The result of a step of a backward read.
-pub(super) enum BackwardStep {
+pub(crate) enum BackwardStep {
     /// An element.
     Element(Step),
     /// The block has no more elements, and the slice may continue in the block before: pass that to `enter`, or call
@@ -69,7 +69,7 @@ pub(super) enum BackwardStep {
 }
 
 impl Backward {
-    pub(super) fn new() -> Backward {
+    pub(crate) fn new() -> Backward {
         let block = IndexBlock { start: 0, open: DeletionTime::LIVE };
         Backward {
             offsets: Vec::new(),
@@ -83,7 +83,7 @@ impl Backward {
     }
 
     /// Releases memory beyond what the next read is likely to need.
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         if self.offsets.capacity() * size_of::<u32>() > RELEASED_BYTES_MAX {
             self.offsets = Vec::new();
         }
@@ -91,7 +91,7 @@ impl Backward {
 
     /// Begins a slice in the block that holds its end. Returns a synthetic marker if a range tombstone reaches past the
     /// end.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         (cursor, made): (&mut Cursor, &mut MarkerBuf),
         rows: Rows<'_>,
@@ -123,7 +123,7 @@ impl Backward {
     }
 
     /// Continues in the block before the current one.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &mut self,
         cursor: &mut Cursor,
         rows: Rows<'_>,
@@ -170,12 +170,12 @@ impl Backward {
     }
 
     /// Ends the slice at the current block, because there is no earlier one.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.reached_start = true;
     }
 
     /// Reads a row batch of up to `most` rows, against clustering order; see `Forward::batch`.
-    pub(super) fn batch(
+    pub(crate) fn batch(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         most: usize,
@@ -209,7 +209,7 @@ impl Backward {
 
     /// Reads on in the block, against clustering order, as long as the rows are plain and if rows need no keys. Calls
     /// `each` with each row, which may stop after it. The first row that is not plain is left to `step`.
-    pub(super) fn plain_rows(
+    pub(crate) fn plain_rows(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
@@ -239,7 +239,7 @@ impl Backward {
     }
 
     /// Reads the next element.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         (cursor, made): (&mut Cursor, &mut MarkerBuf),
         rows: Rows<'_>,

@@ -26,18 +26,18 @@ const JOIN_BYTES: usize = 512;
 const HEAD_BYTES_MAX: usize = 64 << 20;
 
 /// The largest buffer that is kept for the next read.
-pub(super) const RELEASED_BYTES_MAX: usize = 64 << 10;
+pub(crate) const RELEASED_BYTES_MAX: usize = 64 << 10;
 
 /// The file that a cursor reads.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
-    pub(super) data: &'a DataBlocks,
-    pub(super) layout: &'a RowLayout,
+pub(crate) struct Rows<'a> {
+    pub(crate) data: &'a DataBlocks,
+    pub(crate) layout: &'a RowLayout,
 }
 
 /// The element that was decoded last, with the bytes that its spans point into.
 #[derive(Default)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     window: Window,
     pub(super) row: RowBuf,
     pub(super) marker: MarkerBuf,
@@ -46,10 +46,10 @@ pub(super) struct Cursor {
 
 /// A head, and the position of the next element.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(crate) struct Found {
     pub(super) head: Head,
     /// The position of the next element.
-    pub(super) next: u64,
+    pub(crate) next: u64,
 }
 
 /// The result of trying to decode a plain row.
@@ -68,10 +68,10 @@ pub(super) enum Plain {
 
 /// The front of a partition.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PartitionFront {
-    pub(super) deletion: DeletionTime,
+pub(crate) struct PartitionFront {
+    pub(crate) deletion: DeletionTime,
     /// The position of the static row, in files with static columns, or of the first element.
-    pub(super) next: u64,
+    pub(crate) next: u64,
 }
 
 /// Bytes that are prefetched where rows are skipped or read backward: the default size of an index block.
@@ -80,28 +80,28 @@ const ASKED_BYTES_MAX: usize = 2048;
 impl Cursor {
     /// See `Window::set_read_extent`.
     #[inline]
-    pub(super) fn set_read_extent(&mut self, end: u64) {
+    pub(crate) fn set_read_extent(&mut self, end: u64) {
         self.window.set_read_extent(end);
     }
 
     /// See `Window::set_comes_back`.
-    pub(super) fn set_comes_back(&mut self, comes_back: bool) {
+    pub(crate) fn set_comes_back(&mut self, comes_back: bool) {
         self.window.set_comes_back(comes_back);
     }
 
     /// See `Window::park`.
     #[inline]
-    pub(super) fn park(&mut self) -> usize {
+    pub(crate) fn park(&mut self) -> usize {
         self.window.park()
     }
 
     /// See `Window::let_go`.
-    pub(super) fn let_go(&mut self) {
+    pub(crate) fn let_go(&mut self) {
         self.window.let_go();
     }
 
     /// See `Window::unpark`. The spans of the current row then point into the same bytes again.
-    pub(super) fn unpark(&mut self, rows: Rows<'_>, expected: usize, cx: &mut ReadContext) -> Result<()> {
+    pub(crate) fn unpark(&mut self, rows: Rows<'_>, expected: usize, cx: &mut ReadContext) -> Result<()> {
         self.window.unpark(rows.data, expected, cx)
     }
 
@@ -240,7 +240,7 @@ impl Cursor {
     }
 
     /// The row batch that was decoded last.
-    pub(super) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowBatch<'a> {
+    pub(crate) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowBatch<'a> {
         RowBatch {
             values: self.batch.values(),
             data: self.window.bytes(),
@@ -250,7 +250,7 @@ impl Cursor {
     }
 
     /// Releases the current block, and buffers that are larger than a usual row.
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.window.release();
         if self.row.data.capacity() + self.row.key.capacity() > RELEASED_BYTES_MAX {
             self.row = RowBuf::default();
@@ -262,7 +262,7 @@ impl Cursor {
 
     /// Decodes only the kind and the sizes of the element at `position`.
     #[inline]
-    pub(super) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
+    pub(crate) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
         let at = self.window.seek(rows.data, position, cx)?;
         let mut found = rows.layout.extent(self.window.bytes(), at);
         let mut len = JOIN_BYTES;
@@ -318,17 +318,17 @@ impl Cursor {
 
     /// The row decoded last.
     #[inline]
-    pub(super) fn row_view(&self) -> RowView<'_> {
+    pub(crate) fn row_view(&self) -> RowView<'_> {
         RowView { row: &self.row, data: self.window.bytes() }
     }
 
     /// The marker decoded last.
-    pub(super) fn marker_view(&self) -> MarkerView<'_> {
+    pub(crate) fn marker_view(&self) -> MarkerView<'_> {
         MarkerView { marker: &self.marker, data: self.window.bytes() }
     }
 
     /// Decodes the key (into `key`) and the deletion of the partition at `position`.
-    pub(super) fn partition_front(
+    pub(crate) fn partition_front(
         &mut self,
         rows: Rows<'_>,
         position: u64,
@@ -355,7 +355,7 @@ impl Cursor {
 
     /// Decodes the static row at `position` and copies it to `into`, so that it outlives the rows after it. Returns the
     /// position of the first element.
-    pub(super) fn static_row(
+    pub(crate) fn static_row(
         &mut self,
         rows: Rows<'_>,
         position: u64,
@@ -440,7 +440,7 @@ impl Cursor {
 impl Found {
     /// Whether the partition ends here.
     #[inline]
-    pub(super) fn is_end(&self) -> bool {
+    pub(crate) fn is_end(&self) -> bool {
         self.head.kind == HeadKind::End
     }
 }

@@ -12,7 +12,7 @@ use helenus_model::row::{RowBuf, RowView};
 use std::ops::ControlFlow;
 
 /// The state of a forward read. It goes from slice to slice and never backward.
-pub(super) struct Forward {
+pub(crate) struct Forward {
     /// The position of the next element (row or marker). Everything before it has been passed.
     position: u64,
     /// The deletion that is open at `position`.
@@ -45,17 +45,17 @@ enum Phase {
 
 impl Forward {
     /// A read from the element at `position`.
-    pub(super) fn at(position: u64, open: DeletionTime) -> Forward {
+    pub(crate) fn at(position: u64, open: DeletionTime) -> Forward {
         Forward { position, open, phase: Phase::Done, is_near: true, run_rows: FIRST_RUN_ROWS }
     }
 
     /// The position of the next element.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
     /// Begins the next slice, at the start of the index block `block` if that is ahead of the current position.
-    pub(super) fn begin(&mut self, block: Option<(u64, DeletionTime)>) {
+    pub(crate) fn begin(&mut self, block: Option<(u64, DeletionTime)>) {
         self.is_near = true;
         if let Some((position, open)) = block
             && position > self.position
@@ -68,7 +68,7 @@ impl Forward {
 
     /// Begins the next slice at the current position, if a plain row is there that is not before the slice; then the
     /// index could not lead further. Returns whether it began.
-    pub(super) fn begin_here(
+    pub(crate) fn begin_here(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
@@ -83,7 +83,7 @@ impl Forward {
 
     /// Reads a row batch of up to `most` rows into the cursor, if rows need no keys. Returns whether it has any rows.
     /// The row that ends the batch is left to `plain_rows` and `step`.
-    pub(super) fn batch(
+    pub(crate) fn batch(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         most: usize,
@@ -117,7 +117,7 @@ impl Forward {
 
     /// Reads on as long as the rows are plain, if rows need no keys, and calls `each` with each row, which may stop
     /// after it. The first row that is not plain is left to `step`.
-    pub(super) fn plain_rows(
+    pub(crate) fn plain_rows(
         &mut self,
         (cursor, rows, range): (&mut Cursor, Rows<'_>, &Range),
         cx: &mut ReadContext,
@@ -170,7 +170,7 @@ impl Forward {
 
     /// Reads the next element of the slice; `None` at its end.
     #[inline]
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         (cursor, made): (&mut Cursor, &mut MarkerBuf),
         rows: Rows<'_>,

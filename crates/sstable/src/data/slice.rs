@@ -12,7 +12,7 @@ use helenus_model::range_tombstone::MarkerBuf;
 
 /// The result of a step of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// The cursor's row.
     Row,
     /// The cursor's marker.
@@ -23,17 +23,17 @@ pub(super) enum Step {
 
 /// The current slice.
 #[derive(Default)]
-pub(super) struct Range {
-    pub(super) start: Vec<u8>,
-    pub(super) end: Vec<u8>,
+pub(crate) struct Range {
+    pub(crate) start: Vec<u8>,
+    pub(crate) end: Vec<u8>,
     pub(super) start_values: BoundValues,
     pub(super) end_values: BoundValues,
     /// Whether it is a name, which at most one row has.
-    pub(super) is_name: bool,
+    pub(crate) is_name: bool,
     /// Whether rows need their ordered keys.
-    pub(super) with_keys: bool,
+    pub(crate) with_keys: bool,
     /// Whether rows that contain only cells of dropped columns are returned.
-    pub(super) with_hidden: bool,
+    pub(crate) with_hidden: bool,
 }
 
 /// The last byte of a bound before (or after) everything with its prefix (`ByteSource.LT_NEXT_COMPONENT`,
@@ -42,8 +42,13 @@ const BEFORE: u8 = 0x20;
 const AFTER: u8 = 0x60;
 
 impl Range {
+    /// A range of rows that need their ordered keys.
+    pub(crate) fn with_keys() -> Range {
+        Range { with_keys: true, ..Range::default() }
+    }
+
     /// Sets the ends of a slice.
-    pub(super) fn set(&mut self, (start, end): (&[u8], &[u8]), layout: &RowLayout) {
+    pub(crate) fn set(&mut self, (start, end): (&[u8], &[u8]), layout: &RowLayout) {
         self.start.clear();
         self.start.extend_from_slice(start);
         self.end.clear();
@@ -53,7 +58,7 @@ impl Range {
     }
 
     /// Sets the bounds around one row, which are its key with other last bytes.
-    pub(super) fn set_name(&mut self, key: &[u8], layout: &RowLayout) {
+    pub(crate) fn set_name(&mut self, key: &[u8], layout: &RowLayout) {
         let prefix = key.split_last().map_or(key, |(_, prefix)| prefix);
         for (bound, last) in [(&mut self.start, BEFORE), (&mut self.end, AFTER)] {
             bound.clear();

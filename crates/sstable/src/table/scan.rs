@@ -3,12 +3,13 @@
 //! The indexes are used only to find the first partition, the rows that slices select in wide partitions, and the end
 //! of a long partition. Scans should run with `ReadContext.fill_cache` off.
 
-use super::cursor::Rows;
-use super::partition::PartitionReader;
+use super::SsTable;
+use super::index::{Index, PartitionPosition, wide};
+use super::partition_reader::PartitionReader;
 use crate::block::ReadContext;
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::index_bti::{IndexPosition, RowIndexEntry};
-use crate::table::{Index, PartitionPosition, SsTable, wide};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
@@ -40,7 +41,7 @@ pub struct Scan {
 impl Scan {
     pub(crate) fn new(table: &Arc<SsTable>, range: &KeyRange, cx: &mut ReadContext) -> Result<Scan> {
         let mut scan = Scan {
-            reader: PartitionReader::unopened(table.clone(), cx),
+            reader: PartitionReader::unopened(table.clone()),
             table: table.clone(),
             end: range.end.clone(),
             filter: None,

@@ -2,16 +2,16 @@
 //!
 //! After an error, `WouldBlock` included, a reader must be dropped and the read begun again.
 
-use super::backward::{Backward, BackwardStep, IndexBlock};
-use super::cursor::{Cursor, Found, RELEASED_BYTES_MAX, Rows};
-use super::forward::Forward;
-use super::layout::RowLayout;
-use super::slice::{Range, Step};
+use super::SsTable;
+use super::index::{Blocks, BlocksMemory, PartitionPosition};
 use crate::block::ReadContext;
+use crate::data::{
+    Backward, BackwardStep, Cursor, Forward, Found, IndexBlock, RELEASED_BYTES_MAX, Range, RowLayout, Rows,
+    Step,
+};
 use crate::error::{Error, Result};
 use crate::index_bti::CachedBlocks;
 use crate::stopwatch::Stage;
-use crate::table::{Blocks, BlocksMemory, PartitionPosition, SsTable};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter, Slice};
 use helenus_model::partitions::PartitionKey;
@@ -74,7 +74,7 @@ enum Walk {
     Backward,
 }
 
-/// Memory of closed readers, for the readers that the same `ReadContext` opens next.
+/// Opens readers in the memory of closed ones. A read keeps it from one partition to the next.
 #[derive(Default)]
 pub struct SpareReaders {
     #[expect(
@@ -101,52 +101,41 @@ impl std::fmt::Debug for SpareReaders {
     }
 }
 
-impl PartitionReader {
-    /// Opens the partition at a position. Without `with_static` the static row is not read.
-    pub fn open(
-        table: Arc<SsTable>,
-        position: &PartitionPosition,
-        with_static: bool,
-        cx: &mut ReadContext,
-    ) -> Result<PartitionReader> {
-        let mut reader = PartitionReader::unopened(table, cx);
-        reader.reopen((position, None), None, with_static, cx)?;
-        Ok(reader)
-    }
-
+impl SpareReaders {
     /// Finds a partition by its key and opens it; `None` if the table has no such partition. Without `with_static` the
     /// static row is not read and, if the partition has a row index, neither is its front. The Bloom filter is not
     /// asked.
     pub fn find(
+        &mut self,
         table: &Arc<SsTable>,
         key: &PartitionKey,
         with_static: bool,
         cx: &mut ReadContext,
     ) -> Result<Option<PartitionReader>> {
         if let Some(data) = table.key_cache().get(&key.hash) {
-            let mut reader = PartitionReader::unopened(table.clone(), cx);
+            let mut reader = self.unopened(table);
             reader.reopen((&PartitionPosition { data, index: None }, None), None, with_static, cx)?;
             if reader.state.key == key.bytes {
                 cx.touched.keys_cached += 1;
                 return Ok(Some(reader));
             }
-            reader.close(cx);
+            self.close(reader);
         }
         if let Some((position, slot)) = table.index().find_cached(key) {
-            let mut reader = PartitionReader::unopened(table.clone(), cx);
+            let mut reader = self.unopened(table);
             reader.reopen((&position, Some(slot)), Some(&key.bytes), with_static, cx)?;
             if reader.state.key == key.bytes {
                 cx.touched.keys_cached += 1;
                 return Ok(Some(reader));
             }
-            reader.close(cx);
+            self.close(reader);
             return Ok(None);
         }
         let place = (&key.hash, &key.decorated[..]);
         let Some(position) = watched(cx, |cx| table.candidate(&key.bytes, place, cx))? else {
             return Ok(None);
         };
-        let mut reader = PartitionReader::unopened(table.clone(), cx);
+        let mut reader = self.unopened(table);
         let known = position.index.is_some().then_some(&key.bytes[..]);
         reader.reopen((&position, None), known, with_static, cx)?;
         if reader.state.key == key.bytes {
@@ -159,23 +148,51 @@ impl PartitionReader {
             }
             return Ok(Some(reader));
         }
-        reader.close(cx);
+        self.close(reader);
         Ok(None)
     }
 
-    /// A reader without a partition, for `reopen`.
-    pub(super) fn unopened(table: Arc<SsTable>, cx: &mut ReadContext) -> PartitionReader {
-        let state = cx.spare.states.pop().unwrap_or_else(|| Box::new(ReaderState::new()));
-        PartitionReader { table, state }
+    /// Closes a reader, and keeps its memory for the next one.
+    pub fn close(&mut self, reader: PartitionReader) {
+        let mut state = reader.state;
+        if self.states.len() < SPARE_READERS_MAX {
+            state.release();
+            self.states.push(state);
+        }
     }
 
-    /// Closes the reader, and keeps its memory for the next one.
-    pub fn close(self, cx: &mut ReadContext) {
-        let mut state = self.state;
-        if cx.spare.states.len() < SPARE_READERS_MAX {
-            state.release();
-            cx.spare.states.push(state);
-        }
+    fn unopened(&mut self, table: &Arc<SsTable>) -> PartitionReader {
+        let state = self.states.pop().unwrap_or_else(|| Box::new(ReaderState::new()));
+        PartitionReader { table: table.clone(), state }
+    }
+}
+
+impl PartitionReader {
+    /// Opens the partition at a position. Without `with_static` the static row is not read.
+    pub fn open(
+        table: Arc<SsTable>,
+        position: &PartitionPosition,
+        with_static: bool,
+        cx: &mut ReadContext,
+    ) -> Result<PartitionReader> {
+        let mut reader = PartitionReader::unopened(table);
+        reader.reopen((position, None), None, with_static, cx)?;
+        Ok(reader)
+    }
+
+    /// As [`SpareReaders::find`], in memory of its own.
+    pub fn find(
+        table: &Arc<SsTable>,
+        key: &PartitionKey,
+        with_static: bool,
+        cx: &mut ReadContext,
+    ) -> Result<Option<PartitionReader>> {
+        SpareReaders::default().find(table, key, with_static, cx)
+    }
+
+    /// A reader without a partition, for `reopen`.
+    pub(super) fn unopened(table: Arc<SsTable>) -> PartitionReader {
+        PartitionReader { table, state: Box::new(ReaderState::new()) }
     }
 
     /// Moves to another partition, and keeps buffers and selection. If the partition has a row index, its front is read
@@ -331,7 +348,7 @@ impl ReaderState {
             index: None,
             blocks_memory: BlocksMemory::default(),
             selection: Selection::of(None, false),
-            range: Range { with_keys: true, ..Range::default() },
+            range: Range::with_keys(),
             walk: Walk::Between,
             forward: Forward::at(0, DeletionTime::LIVE),
             backward: Backward::new(),
