@@ -15,11 +15,13 @@ use std::time::Duration;
 /// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
     long("half_frames", half_frames),
+    long("many_half_frames", many_half_frames),
     long("bombs", bombs),
     long("sessions", sessions),
     long("unread_answers", unread_answers),
     long("rpc_slices", rpc_slices),
     long("rpc_mutations", rpc_mutations),
+    long("rpc_names", rpc_names),
 ];
 
 /// Sends half of frames of the maximum size.
@@ -33,6 +35,26 @@ fn half_frames(site: &TestServer) -> Tally {
         // Some send as much as the server accepts, others less than one read.
         client.send(if number % 3 == 0 { &half[..60_000] } else { half });
         held.push(client);
+    }
+    site.clients(4, |_, client| {
+        (0..20).for_each(|_| _ = client.ask("SELECT * FROM system.local", &[]));
+    })
+}
+
+/// Thousands of connections that each send less than one read of a frame, before and after STARTUP, and go no further.
+fn many_half_frames(site: &TestServer) -> Tally {
+    let count = site.times(500, 3000);
+    let half = &frame(4, 0, 1, QUERY, &vec![b' '; 15 * MIB])[..60_000];
+    let mut held = Vec::new();
+    for number in 0..count {
+        let mut socket = match number % 2 {
+            0 => site.client().socket,
+            _ => TcpStream::connect(site.server.address()).expect("connect"),
+        };
+        socket.set_write_timeout(Some(Duration::from_millis(20))).expect("a socket option");
+        // The server may read a part only, or close connections that have not begun.
+        let _is_all = socket.write_all(half);
+        held.push(socket);
     }
     site.clients(4, |_, client| {
         (0..20).for_each(|_| _ = client.ask("SELECT * FROM system.local", &[]));
@@ -284,6 +306,35 @@ fn rpc_mutations(site: &TestServer) -> Tally {
                 consistency_level: ConsistencyLevel::One,
             };
             call(socket, Method::BatchMutate, |out| batch.write(out), tally);
+        }
+    })
+}
+
+/// Lists of as many short keys and names as a message holds.
+fn rpc_names(site: &TestServer) -> Tally {
+    let times = site.times(1, 4);
+    rpc_clients(site, |number, socket, tally| {
+        for turn in 0..times {
+            let count = [20_000_u32, 200_000, 1_000_000][(number + turn) % 3];
+            let names: Vec<[u8; 4]> = (0..count).map(u32::to_be_bytes).collect();
+            let of_names = SlicePredicate {
+                column_names: Some(names.iter().map(|name| &name[..]).collect()),
+                slice_range: None,
+            };
+            let slice = args::GetSlice {
+                key: &[1],
+                column_parent: family(),
+                predicate: of_names,
+                consistency_level: ConsistencyLevel::One,
+            };
+            call(socket, Method::GetSlice, |out| slice.write(out), tally);
+            let slices = args::MultigetSlice {
+                keys: names.iter().map(|name| &name[..]).collect(),
+                column_parent: family(),
+                predicate: everything(),
+                consistency_level: ConsistencyLevel::One,
+            };
+            call(socket, Method::MultigetSlice, |out| slices.write(out), tally);
         }
     })
 }

@@ -16,6 +16,7 @@ pub const WORKLOADS: &[Workload] = &[
     long("range_deletions", range_deletions),
     long("long_literals", long_literals),
     long("many_updates", many_updates),
+    long("wide_texts", wide_texts),
 ];
 
 /// Conditions on values of several mebibytes.
@@ -149,6 +150,34 @@ fn long_literals(site: &TestServer) -> Tally {
                 &[],
             );
         }
+    })
+}
+
+/// Statements of megabytes whose text is one short part over and over: JSON, definitions, assignments, conditions, terms.
+fn wide_texts(site: &TestServer) -> Tally {
+    site.client().load("CREATE TABLE k.w (k int PRIMARY KEY, v text, l list<int>, m map<int, int>)", &[]);
+    let times = site.times(1, 7);
+    site.clients(6, |number, client| {
+        for turn in 0..times {
+            let count = [50_000, 200_000, 600_000][number % 3];
+            let joined = |part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<Vec<_>>().join(",");
+            let text = match (number + turn) % 7 {
+                0 => format!("INSERT INTO k.w JSON '{{\"k\":1,\"l\":[{}]}}'", joined(&|_| "1".into())),
+                1 => format!(
+                    "INSERT INTO k.w JSON '{{\"k\":1,\"m\":{{{}}}}}'",
+                    joined(&|at| format!("\"{at}\":1"))
+                ),
+                2 => format!("SELECT {{{}}} FROM k.w", joined(&|_| "1".into())),
+                3 => format!("CREATE TYPE k.ty (a int, {})", joined(&|at| format!("a{at} int"))),
+                4 => format!("CREATE TABLE k.x (k int PRIMARY KEY, {})", joined(&|at| format!("a{at} int"))),
+                5 => format!("UPDATE k.w SET {} WHERE k=1", joined(&|_| "m[1]=1".into())),
+                _ => format!("UPDATE k.w SET v='a' WHERE k=1 IF {}v='a'", "v='a' AND ".repeat(count)),
+            };
+            client.ask(&text, &[]);
+            client.ask("SELECT key FROM system.local", &[]);
+        }
+        // Types and tables of more columns than there may be.
+        client.tally.errors.remove(&0x2200);
     })
 }
 
