@@ -20,6 +20,9 @@ pub(crate) struct GroupBy {
     pub(crate) clustering: Vec<CqlType>,
     /// The function, and its return type.
     pub(crate) function: Option<(Selected, CqlType)>,
+    /// Why the function cannot group rows. Told when the statement runs, not when it is prepared
+    /// (`Selector.validateForGroupBy`).
+    pub(crate) refusal: Option<String>,
 }
 
 fn invalid<T>(text: impl Into<String>) -> Result<T> {
@@ -106,15 +109,13 @@ impl Selection {
         if key.next().is_some_and(|next| next.kind == ColumnKind::PartitionKey) {
             return invalid("Group by is not supported on only a part of the partition key");
         }
-        if let Some(function) = function.as_ref().and_then(|(selected, _)| not_monotonic(selected)) {
-            return invalid(format!(
-                "Only monotonic functions are supported in the GROUP BY clause. Got: {function} "
-            ));
-        }
+        let refusal = function.as_ref().and_then(|(selected, _)| not_monotonic(selected)).map(|function| {
+            format!("Only monotonic functions are supported in the GROUP BY clause. Got: {function} ")
+        });
         self.terms = typing.terms;
         clustering -= usize::from(function.is_some());
         let types = table.clustering.iter().take(clustering).map(|column| column.ty.clone());
-        Ok(GroupBy { clustering: types.collect(), function })
+        Ok(GroupBy { clustering: types.collect(), function, refusal })
     }
 }
 

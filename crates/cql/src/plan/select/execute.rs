@@ -50,6 +50,9 @@ impl SelectPlan {
             None => Vec::new(),
         };
         let terms = self.bound_terms(execution)?;
+        if let Some(refusal) = self.selection.group_by.as_ref().and_then(|by| by.refusal.as_ref()) {
+            return Err(CqlError::Invalid(refusal.clone()));
+        }
         let filter = self.restrictions.filter(bindings)?;
         let partitions = self.restrictions.partitions(bindings)?;
         if let PartitionSelection::Read(Partitions::Keys(keys)) = &partitions
