@@ -82,6 +82,8 @@ struct Deleted {
     by_value: Vec<usize>,
     /// Number of operations so far that discarded values.
     discards: usize,
+    /// The values that they discarded. No element has them any more.
+    discarded: HashSet<Vec<u8>>,
 }
 
 impl Deleted {
@@ -127,6 +129,7 @@ pub(super) fn discard_values(
     if deleted.discards == 1 {
         work.steps(list.len() / LIST_ELEMENTS_A_STEP)?;
         let values: HashSet<&[u8]> = Elements::of_list(&values).flatten().collect();
+        deleted.discarded.extend(values.iter().map(|value| value.to_vec()));
         let only = (values.len() == 1).then(|| values.iter().next().copied()).flatten();
         let is_one = |value: &[u8]| only.map_or_else(|| values.contains(value), |only| only == value);
         let is_found = |cell: &Cell| cell.is_live(context.now_s) && is_one(row.value(cell));
@@ -140,6 +143,9 @@ pub(super) fn discard_values(
         let by_value = &deleted.by_value;
         for value in Elements::of_list(&values).flatten() {
             work.steps(1)?;
+            if !deleted.discarded.insert(value.to_vec()) {
+                continue;
+            }
             let first = by_value.partition_point(|at| row.value(&list[*at]) < value);
             let equal = by_value[first..].iter().take_while(|at| row.value(&list[**at]) == value);
             found.extend(equal);
