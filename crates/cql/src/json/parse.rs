@@ -63,14 +63,14 @@ impl Reader<'_> {
     /// The error that the current character is not allowed here.
     #[inline(never)]
     fn unexpected<T>(&self, expected: &str) -> Read<T> {
-        let Some(shown) = self.shown() else { return self.ended(expected) };
+        let Some(shown) = self.shown() else { return self.ended(&format!(": {expected}")) };
         self.error(format!("Unexpected character {shown}: {expected}"))
     }
 
     /// The same, inside a number.
     #[inline(never)]
     fn unexpected_in_number<T>(&self, expected: &str) -> Read<T> {
-        let Some(shown) = self.shown() else { return self.ended(expected) };
+        let Some(shown) = self.shown() else { return self.ended(&format!(": {expected}")) };
         self.error(format!("Unexpected character {shown} in numeric value: {expected}"))
     }
 
@@ -85,8 +85,8 @@ impl Reader<'_> {
     }
 
     #[inline(never)]
-    fn ended<T>(&self, expected: &str) -> Read<T> {
-        let message = format!("Unexpected end-of-input: {expected}\n at {}", self.place(self.text.len()));
+    fn ended<T>(&self, rest: &str) -> Read<T> {
+        let message = format!("Unexpected end-of-input{rest}\n at {}", self.place(self.text.len()));
         Err(ParseError { exception: "core.io.JsonEOFException", message }.into())
     }
 
@@ -97,7 +97,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
             Some(b'[') => self.nested(Self::array),
-            Some(b'"') => self.string().map(Json::String),
+            Some(b'"') => self.string(": was expecting closing quote for a string value").map(Json::String),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b't') => self.word("true", Json::Boolean(true)),
             Some(b'f') => self.word("false", Json::Boolean(false)),
@@ -167,7 +167,7 @@ impl Reader<'_> {
                 }
                 None => {
                     return self.ended(&format!(
-                        "expected close marker for Array (start marker at {})",
+                        ": expected close marker for Array (start marker at {})",
                         self.place(start)
                     ));
                 }
@@ -197,13 +197,13 @@ impl Reader<'_> {
                 Some(b'"') => {}
                 None => {
                     return self.ended(&format!(
-                        "expected close marker for Object (start marker at {})",
+                        ": expected close marker for Object (start marker at {})",
                         self.place(start)
                     ));
                 }
                 Some(_) => return self.unexpected("was expecting double-quote to start field name"),
             }
-            let key = self.string()?;
+            let key = self.string(" in field name")?;
             self.skip_space();
             if self.peek() != Some(b':') {
                 return self.unexpected("was expecting a colon to separate field name and value");
@@ -221,7 +221,7 @@ impl Reader<'_> {
                 }
                 None => {
                     return self.ended(&format!(
-                        "expected close marker for Object (start marker at {})",
+                        ": expected close marker for Object (start marker at {})",
                         self.place(start)
                     ));
                 }
@@ -236,8 +236,9 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a string. `unended` completes the error of one that does not end.
     #[inline(never)]
-    fn string(&mut self) -> Read<String> {
+    fn string(&mut self, unended: &str) -> Read<String> {
         self.at += 1;
         let mut out = String::new();
         loop {
@@ -254,7 +255,7 @@ impl Reader<'_> {
                     self.at += 1;
                     self.escape(&mut out)?;
                 }
-                None => return self.ended("was expecting closing quote for a string value"),
+                None => return self.ended(unended),
                 Some(control) => {
                     return self.error(format!(
                         "Illegal unquoted character ((CTRL-CHAR, code {control})): has to be escaped using backslash to be included in string value"
@@ -266,7 +267,7 @@ impl Reader<'_> {
 
     #[inline(never)]
     fn escape(&mut self, out: &mut String) -> Read<()> {
-        let Some(byte) = self.peek() else { return self.ended("in character escape sequence") };
+        let Some(byte) = self.peek() else { return self.ended(" in character escape sequence") };
         let character = match byte {
             b'"' | b'\\' | b'/' => char::from(byte),
             b'b' => '\u{8}',

@@ -12,7 +12,7 @@ use helenus_model::schema::{
     CLASS_OPTION, Column, ColumnKind, Index, IndexKind, IndexPart, Keyspace, SAI_CLASS, SASI_CLASS, Schema,
     TARGET_OPTION, Table, index_class,
 };
-use helenus_model::types::{CqlType, quote_identifier};
+use helenus_model::types::{CqlType, composite_class_name, quote_identifier};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -381,7 +381,15 @@ fn check_analysis(index: &Index, column: &Column) -> Result<()> {
     }
     let ty = index.term_type(column);
     if !matches!(ty, Some(CqlType::Text | CqlType::Ascii)) {
-        let ty = ty.unwrap_or(&column.ty);
+        // The terms of an index on entries are pairs of a key and a value.
+        let entries = match (ty, &column.ty) {
+            (None, CqlType::Map { key, value, .. }) => {
+                let pair = [(CqlType::clone(key), false), (CqlType::clone(value), false)];
+                Some(CqlType::Custom(composite_class_name(&pair).into()))
+            }
+            _ => None,
+        };
+        let ty = entries.as_ref().or(ty).unwrap_or(&column.ty);
         return invalid(format!("CQL type {ty} cannot be analyzed."));
     }
     for (name, value) in given {
