@@ -20,10 +20,22 @@ impl Cql {
     /// # Panics
     /// The server does not answer.
     pub fn connect(address: &str) -> Self {
+        let found = Self::begin(SessionBuilder::new().known_node(address));
+        found.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
+    }
+
+    /// Connects to `HOST:PORT` and logs in.
+    ///
+    /// # Errors
+    /// The login is refused.
+    pub fn connect_as(address: &str, (user, password): (&str, &str)) -> Result<Self, String> {
+        Self::begin(SessionBuilder::new().known_node(address).user(user, password))
+    }
+
+    fn begin(builder: SessionBuilder) -> Result<Self, String> {
         let runtime = Runtime::new().expect("a runtime for the driver");
-        let session = runtime.block_on(SessionBuilder::new().known_node(address).build());
-        let session = session.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
-        Self { runtime, session }
+        let session = runtime.block_on(builder.build()).map_err(|error| error.to_string())?;
+        Ok(Self { runtime, session })
     }
 
     /// Runs a statement without values.

@@ -11,10 +11,20 @@ pub const ERROR: u8 = 0x00;
 pub const STARTUP: u8 = 0x01;
 /// READY.
 pub const READY: u8 = 0x02;
+/// AUTHENTICATE.
+pub const AUTHENTICATE: u8 = 0x03;
+/// OPTIONS.
+pub const OPTIONS: u8 = 0x05;
 /// QUERY.
 pub const QUERY: u8 = 0x07;
 /// RESULT.
 pub const RESULT: u8 = 0x08;
+/// REGISTER.
+pub const REGISTER: u8 = 0x0B;
+/// AUTH_RESPONSE.
+pub const AUTH_RESPONSE: u8 = 0x0F;
+/// AUTH_SUCCESS.
+pub const AUTH_SUCCESS: u8 = 0x10;
 /// Bytes of a frame's header: version, flags, stream, opcode, length.
 pub const HEADER: usize = 9;
 
@@ -80,6 +90,50 @@ impl Raw {
         assert_eq!(reply.opcode, READY, "{reply:?}");
         raw.segmented = version >= 5;
         raw
+    }
+
+    /// Connects and sends STARTUP; returns the answer too.
+    ///
+    /// # Panics
+    /// The server closes instead of answering.
+    pub fn greeted(address: &str, version: u8) -> (Self, Reply) {
+        let mut raw = Self::connect(address, version);
+        raw.send(&frame(version, 0, 0, STARTUP, &startup()));
+        let reply = raw.receive().expect("an answer to STARTUP");
+        raw.segmented = version >= 5;
+        (raw, reply)
+    }
+
+    /// Connects and logs in by name and password; returns the answer to the login.
+    ///
+    /// # Panics
+    /// The server closes instead of answering, or wants no login.
+    pub fn login(address: &str, version: u8, (user, password): (&str, &str)) -> (Self, Reply) {
+        let (mut raw, reply) = Self::greeted(address, version);
+        assert_eq!(reply.opcode, AUTHENTICATE, "{reply:?}");
+        let reply = raw.authenticate(format!("\0{user}\0{password}").as_bytes());
+        (raw, reply)
+    }
+
+    /// Sends a SASL token.
+    ///
+    /// # Panics
+    /// The server closes instead of answering.
+    pub fn authenticate(&mut self, token: &[u8]) -> Reply {
+        let mut body = (token.len() as u32).to_be_bytes().to_vec();
+        body.extend_from_slice(token);
+        self.ask(AUTH_RESPONSE, &body)
+    }
+
+    /// Sends any request and returns the answer.
+    ///
+    /// # Panics
+    /// The server closes instead of answering.
+    pub fn ask(&mut self, opcode: u8, body: &[u8]) -> Reply {
+        let request = frame(self.version, 0, 1, opcode, body);
+        let bytes = if self.segmented { segments(&request) } else { request };
+        self.send(&bytes);
+        self.receive().unwrap_or_else(|| panic!("the server closed instead of answering {opcode}"))
     }
 
     /// As `ready`; `None` if the server is gone.

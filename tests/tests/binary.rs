@@ -102,5 +102,5 @@ fn a_wrong_value_in_the_configuration_names_key_value_and_what_is_allowed() {
         assert!(message.contains(expected), "`{expected}` is missing: {message}");
     }
     // An unsupported key that restricts access must be refused rather than ignored.
-    assert!(try_with("authenticator: PasswordAuthenticator\n").contains("authenticator"));
+    assert!(try_with("network_authorizer: CassandraNetworkAuthorizer\n").contains("network_authorizer"));
 }

@@ -80,6 +80,19 @@ pub trait Backend: Send + Sync {
     /// Calls `listener` whenever tickets may have become ready.
     fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>);
 
+    /// The full name of the class by which clients log in; `None` if they need not.
+    fn authenticator(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Logs in with a SASL token. May block, for tens of milliseconds.
+    ///
+    /// # Errors
+    /// `CqlError::BadCredentials`.
+    fn log_in(&self, _token: &[u8], _client: Option<SocketAddr>) -> Result<Identity, CqlError> {
+        Ok(Identity::default())
+    }
+
     /// Writes what a traced request did into `system_traces`, where its client looks for it.
     ///
     /// # Errors
@@ -106,8 +119,28 @@ pub(crate) const STATEMENTS_AT_ONCE: usize = 256;
 /// The identity behind a request: a role, or anonymous. Every statement carries it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The role that logged in; `None` without authentication.
+    /// The role that logged in. `None`: nobody has; where clients have to log in, such an identity may do nothing.
     pub role: Option<Arc<str>>,
+    /// Whether the server itself asks: it may do everything.
+    is_server: bool,
+}
+
+impl Identity {
+    /// The identity of a role.
+    pub fn of_role(role: &str) -> Identity {
+        Identity { role: Some(role.into()), is_server: false }
+    }
+
+    /// The identity of the server itself, for its own statements.
+    pub fn server() -> Identity {
+        Identity { role: None, is_server: true }
+    }
+
+    /// Whether it is that of the server itself.
+    #[inline]
+    pub(crate) fn is_server(&self) -> bool {
+        self.is_server
+    }
 }
 
 /// The id of a prepared statement: the MD5 of keyspace and text, as Cassandra computes it.
@@ -345,6 +378,8 @@ pub struct Prepared {
     pub(crate) works_on_values: bool,
     /// The analysed statement.
     pub(crate) plan: crate::plan::Plan,
+    /// What its client needs to run it.
+    pub(crate) needs: Box<[crate::access::Need]>,
     /// The epoch of the schema under which it was analysed.
     pub(crate) epoch: u64,
     /// The memory that it holds, charged to the account; `None` where memory is not accounted for.
@@ -365,6 +400,7 @@ impl Prepared {
             is_qualified: true,
             works_on_values: false,
             plan: crate::plan::Plan::Elsewhere,
+            needs: Box::default(),
             epoch: 0,
             memory: None,
         }

@@ -37,6 +37,9 @@ pub enum CqlError {
     /// 0x2500: there is no prepared statement with this id.
     #[error("Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)", hex(.0))]
     Unprepared(StatementId),
+    /// 0x0100: the login is refused.
+    #[error("{0}")]
+    BadCredentials(String),
     /// 0x2100: the identity lacks a permission.
     #[error("{0}")]
     Unauthorized(String),

@@ -1,5 +1,6 @@
 //! CQL: syntax, analysis, plans and execution of statements.
 
+mod access;
 pub mod analysis;
 pub mod backend;
 pub mod budget;
@@ -13,6 +14,7 @@ mod super_family;
 pub mod syntax;
 pub mod virtual_table;
 
+pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin};
 pub use error::{CqlError, Result};
 pub use local::{
     ImportReport, ImportRequest, LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart,

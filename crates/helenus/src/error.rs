@@ -161,6 +161,7 @@ impl Error {
             CqlError::Invalid(_)
             | CqlError::Config(_)
             | CqlError::Protocol(_)
+            | CqlError::BadCredentials(_)
             | CqlError::Unauthorized(_) => Error::Invalid { message },
             CqlError::AlreadyExists { keyspace, table, message } => {
                 Error::AlreadyExists { keyspace, table, message }

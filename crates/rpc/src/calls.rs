@@ -187,7 +187,9 @@ impl Rpc {
         // A panic fails only this call, and the connection stays open. The panic hook has logged it.
         let done = contain(|| match has_room {
             Ok(()) if is_long(method, message.bytes.len()) && !manner.may_block => Err(RpcError::WouldBlock),
-            Ok(()) => self.dispatch(method, &mut reader, &mut work),
+            Ok(()) => {
+                self.admit(method, &mut work).and_then(|()| self.dispatch(method, &mut reader, &mut work))
+            }
             Err(refusal) => Err(CqlError::from(refusal).into()),
         });
         let done = done

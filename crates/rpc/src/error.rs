@@ -66,6 +66,7 @@ impl From<CqlError> for RpcError {
             | CqlError::Config(_)
             | CqlError::AlreadyExists { .. }
             | CqlError::Unprepared(_)
+            | CqlError::BadCredentials(_)
             | CqlError::Unauthorized(_)
             | CqlError::FunctionFailure { .. } => Exception::InvalidRequest(text),
             CqlError::Overloaded(_) | CqlError::Truncate(_) => Exception::Unavailable,

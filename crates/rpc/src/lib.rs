@@ -8,6 +8,7 @@
 //! `LegacyLayout`), the last version with this interface. Those of CQL 2 are Cassandra 2.1's
 //! (`org.apache.cassandra.cql`).
 
+mod access;
 mod calls;
 mod describe_call;
 mod error;

@@ -1,5 +1,6 @@
 //! The state of a connection between its calls.
 
+use crate::access::Asks;
 use crate::family::Family;
 use helenus_cql::backend::Identity;
 use helenus_model::schema::Schema;
@@ -15,6 +16,8 @@ pub struct Session {
     pub(crate) keyspace: Option<Arc<str>>,
     /// The identity of the client.
     pub(crate) identity: Identity,
+    /// What the call that runs needs on the column families that it names.
+    pub(crate) asks: Asks,
     /// The address of the client.
     pub(crate) client: Option<SocketAddr>,
     /// The trace session of the next call, if it is to be traced.

@@ -22,8 +22,14 @@ const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 const EXPIRY_SECONDS_MAX: i64 = u32::MAX as i64 - 2;
 
 impl Rpc {
-    /// Looks up a column family of the session's keyspace.
+    /// Looks up a column family of the session's keyspace, and checks that the client may do to it what its call asks.
     pub(crate) fn family(&self, session: &mut Session, name: &str) -> Result<Arc<Family>> {
+        let family = self.found_family(session, name)?;
+        self.check_access(session, &family.table)?;
+        Ok(family)
+    }
+
+    fn found_family(&self, session: &mut Session, name: &str) -> Result<Arc<Family>> {
         if let Some(family) = session.known(self.database().schema_epoch(), name) {
             return Ok(family);
         }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use helenus_cql::{Authenticator, Authorizer};
 use helenus_server::config::*;
 
 fn read(yaml: &str) -> Result<ServerConfig, String> {
@@ -42,6 +43,8 @@ fn every_option_is_read_with_its_default_in_the_table() {
             Kind::Integer { .. } => "5",
             Kind::Boolean => "true",
             Kind::Choice(words) => words[0],
+            // The first ones let everybody in.
+            Kind::Class(names) => names[1],
             Kind::Path | Kind::Text | Kind::Words => "x",
             Kind::DirectoryNamed("data") => "x/data",
             Kind::DirectoryNamed(_) => "x/commitlog",
@@ -112,11 +115,56 @@ fn wrong_values_are_named_with_what_is_allowed() {
 }
 
 #[test]
-fn keys_that_would_change_safety_or_access_are_refused() {
+fn classes_of_access_control_are_read_with_and_without_their_package_and_as_maps() {
     for yaml in [
         "authenticator: PasswordAuthenticator",
-        "authenticator: {class_name: org.apache.cassandra.auth.PasswordAuthenticator}",
-        "authorizer: CassandraAuthorizer",
+        "authenticator: org.apache.cassandra.auth.PasswordAuthenticator",
+        "authenticator: {class_name: PasswordAuthenticator}",
+        "authenticator:\n  class_name: org.apache.cassandra.auth.PasswordAuthenticator\n  parameters: {a: b}",
+        "authenticator: [{class_name: PasswordAuthenticator}]",
+        "password_file: /f",
+    ] {
+        let access = read(&format!("{yaml}\nauthorizer: CassandraAuthorizer\nroles_validity_in_ms: 7"))
+            .unwrap()
+            .access;
+        assert_eq!(
+            (access.authenticator, access.authorizer),
+            (Authenticator::Password, Authorizer::Cassandra)
+        );
+        assert_eq!(
+            (access.roles_validity, access.permissions_validity),
+            (Duration::from_millis(7), Duration::from_secs(2))
+        );
+    }
+    for (yaml, error) in [
+        (
+            "authenticator: LdapAuthenticator",
+            "authenticator: LdapAuthenticator is not allowed; it takes AllowAllAuthenticator, PasswordAuthenticator",
+        ),
+        (
+            "authenticator: {parameters: null}",
+            "authenticator: {parameters: null} is not allowed; it takes AllowAllAuthenticator, PasswordAuthenticator",
+        ),
+        (
+            "authorizer: CassandraAuthorizer",
+            "authorizer and authenticator do not go together: CassandraAuthorizer needs to know who asks; give authenticator: \
+             PasswordAuthenticator",
+        ),
+        (
+            "authenticator: AllowAllAuthenticator\npassword_file: /f",
+            "password_file and authenticator do not go together: AllowAllAuthenticator asks for no password; give \
+             PasswordAuthenticator",
+        ),
+    ] {
+        assert_eq!(read(yaml).unwrap_err(), error, "{yaml}");
+    }
+}
+
+#[test]
+fn keys_that_would_change_safety_or_access_are_refused() {
+    for yaml in [
+        "network_authorizer: CassandraNetworkAuthorizer",
+        "cidr_authorizer: {class_name: CassandraCIDRAuthorizer}",
         "client_encryption_options: {enabled: true, keystore: conf/.keystore}",
         "transparent_data_encryption_options: {enabled: true}",
         "audit_logging_options: {enabled: true}",

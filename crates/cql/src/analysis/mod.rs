@@ -25,6 +25,7 @@ pub(crate) use json_row::json_columns;
 pub(crate) use names::existing_column;
 pub use names::{Memo, Scope, undefined_column};
 pub use receiver::{Markers, Receiver};
+pub(crate) use selection::result_columns;
 pub use term::Term;
 pub use term_text::term_text;
 pub use values::{Bindings, Bound, BoundValues};

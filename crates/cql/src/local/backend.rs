@@ -8,6 +8,7 @@ use super::options::LocalOptions;
 use super::prepared_table;
 use super::statements::Statements;
 use super::trace::trace_mutation;
+use crate::access::{Access, needs};
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
     ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request,
@@ -20,7 +21,7 @@ use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
-use crate::plan::{Analysed, Execution, Plan, analyse, authorize, check_paging_state};
+use crate::plan::{Analysed, Execution, Plan, analyse, check_paging_state};
 use crate::syntax::ast::{InsertData, StatementKind};
 use crate::syntax::parse_within;
 use crate::virtual_table::{NodeInfo, VirtualTables};
@@ -29,6 +30,7 @@ use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keysp
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use parking_lot::RwLock;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -41,6 +43,7 @@ pub struct LocalBackend {
     ddl: DdlSettings,
     virtuals: VirtualTables,
     pub(super) tuning: LiveOptions,
+    access: Access,
     pub(super) answer_bytes_max: usize,
     listeners: RwLock<Vec<SchemaListener>>,
     /// Clock sequence and node of the time UUIDs that define an order.
@@ -77,6 +80,7 @@ impl LocalBackend {
                 guarded: tuning.guarded.clone(),
             },
             tuning,
+            access: Access::new(options.access),
             answer_bytes_max: options.answer_bytes_max,
             listeners: RwLock::new(Vec::new()),
             node,
@@ -94,8 +98,14 @@ impl LocalBackend {
         &self.database
     }
 
+    /// The state of access control.
+    #[inline]
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+
     /// The settings for schema changes.
-    pub(super) fn ddl_settings(&self) -> &DdlSettings {
+    pub(crate) fn ddl_settings(&self) -> &DdlSettings {
         &self.ddl
     }
 
@@ -120,7 +130,12 @@ impl LocalBackend {
         self.guard_statement(&statement.kind)?;
         let schema = self.virtuals.shown_in(&self.database.schema());
         let memo = Memo::default();
-        let analysed = analyse(&statement, &Scope { schema: &schema, keyspace, memo: &memo, work })?;
+        let scope = Scope { schema: &schema, keyspace, memo: &memo, work };
+        let analysed = analyse(&statement, &scope)?;
+        let needs = match self.access.has_logins() {
+            true => needs(&statement.kind, &scope)?.into(),
+            false => Box::default(),
+        };
         let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
         let is_long = |ty: &CqlType| ty.has_parts() || matches!(ty, CqlType::Varint | CqlType::Decimal);
         let works_on_values = memo.has_calls()
@@ -136,6 +151,7 @@ impl LocalBackend {
             is_qualified,
             works_on_values,
             plan,
+            needs,
             epoch: schema.epoch,
             memory: None,
         };
@@ -161,7 +177,8 @@ impl LocalBackend {
             may_block(request)?;
         }
         let statement = Arc::new(self.analysed(query, keyspace, work)?);
-        if !matches!(statement.plan, Plan::Ddl(_)) {
+        // The others are rare, and the text of one about roles may have a password.
+        if !matches!(statement.plan, Plan::Ddl(_) | Plan::Access(_)) {
             self.statements.keep_text(statement.clone());
         }
         Ok(statement)
@@ -177,7 +194,7 @@ impl LocalBackend {
         if statement.works_on_values && !request.may_block && request.values.bytes() > VALUES_AT_ONCE_BYTES {
             return Err(CqlError::WouldBlock);
         }
-        authorize(request.identity, &statement.plan)?;
+        self.authorize(request.identity, &statement.needs, request.may_block)?;
         check_paging_state(request.paging_state)?;
         // Only writes take a timestamp, because all threads share one counter for them.
         let now = (!matches!(statement.plan, Plan::Select(_))).then(|| self.database.next_time());
@@ -226,6 +243,7 @@ impl LocalBackend {
                 self.explain(plan, (request, bindings), self.moment(request, now), out)
             }
             Plan::Ddl(plan) => self.change_schema(plan, (request, work), None),
+            Plan::Access(statement) => self.run_access(statement, request, out),
             Plan::Use(keyspace) => {
                 let known = self.database.schema().keyspaces.contains_key(keyspace);
                 if !known && !is_system_keyspace(keyspace) {
@@ -272,7 +290,7 @@ impl LocalBackend {
         let work = RequestBudget::of(request, &self.database);
         for step in steps {
             let statement = self.analysed(&step.query, request.keyspace, &work)?;
-            authorize(request.identity, &statement.plan)?;
+            self.authorize(request.identity, &statement.needs, request.may_block)?;
             statements.push((statement, step));
         }
         let mut plans = Vec::with_capacity(steps.len());
@@ -306,6 +324,7 @@ impl LocalBackend {
         may_block(request)?;
         let done = plan.execute(&self.database, &self.ddl, work, beyond)?;
         self.announce(&done.changes);
+        self.follow_schema(&done.changes, request.identity)?;
         Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
     }
 
@@ -394,7 +413,7 @@ impl LocalBackend {
                         .into(),
                 ));
             };
-            authorize(request.identity, &statement.plan)?;
+            self.authorize(request.identity, &statement.needs, request.may_block)?;
             plans.push(plan);
         }
         check_kinds(batch.kind, plans.iter().copied())?;
@@ -406,7 +425,11 @@ impl LocalBackend {
         let bound: Vec<Statement<'_>> = bound.collect();
         match is_conditional {
             true => self.run_conditional(&bound, Some(batch.kind), request, out),
-            false => self.run_batch(&bound, Some(batch.kind), moment, request),
+            false => {
+                // Limits of batches are for clients.
+                let kind = Some(batch.kind).filter(|_| !request.identity.is_server());
+                self.run_batch(&bound, kind, moment, request)
+            }
         }
     }
 }
@@ -430,9 +453,10 @@ impl Backend for LocalBackend {
                 return Ok(found);
             }
         }
+        // Preparing needs a login and no permission.
+        self.authorize(identity, &[], false)?;
         let work = RequestBudget::timed(&self.database);
         let mut prepared = self.analysed(query, keyspace, &work)?;
-        authorize(identity, &prepared.plan)?;
         prepared.id = statement_id(query, keyspace.filter(|_| !prepared.is_qualified));
         let prepared = Arc::new(prepared);
         self.statements.keep_prepared(prepared.clone());
@@ -507,12 +531,23 @@ impl Backend for LocalBackend {
         }
     }
 
+    fn authenticator(&self) -> Option<&'static str> {
+        self.access.authenticator()
+    }
+
+    fn log_in(&self, token: &[u8], client: Option<SocketAddr>) -> Result<Identity> {
+        match self.access.has_logins() {
+            true => self.log_in_with_token(token, client.map(|client| client.ip())),
+            false => Ok(Identity::default()),
+        }
+    }
+
     fn write_out(&self) -> Result<()> {
         Ok(self.database.write_out()?)
     }
 }
 
-pub(super) fn may_block(request: &Request<'_>) -> Result<()> {
+pub(crate) fn may_block(request: &Request<'_>) -> Result<()> {
     if request.may_block { Ok(()) } else { Err(CqlError::WouldBlock) }
 }
 

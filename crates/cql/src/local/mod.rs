@@ -33,6 +33,7 @@ mod trace;
 mod writing;
 
 pub use backend::LocalBackend;
+pub(crate) use backend::may_block;
 pub use import::{ImportReport, ImportRequest};
 pub use options::LocalOptions;
 pub use renames::Renames;

@@ -1,5 +1,6 @@
 //! Options of the local backend. The binary sets them from its configuration; nothing here reads a file.
 
+use crate::access::AccessOptions;
 use crate::guardrails::Guardrails;
 use crate::plan::batch::BatchLimits;
 use helenus_model::schema::TableOptions;
@@ -28,6 +29,8 @@ pub struct LocalOptions {
     pub tombstones_fail: u64,
     /// Maximum bytes of an answer without pages; pages end after a megabyte.
     pub answer_bytes_max: usize,
+    /// Logins and permissions.
+    pub access: AccessOptions,
     /// Restrictions for clients.
     pub guardrails: Guardrails,
 }
@@ -52,6 +55,7 @@ impl Default for LocalOptions {
             tombstones_warn: 1000,
             tombstones_fail: 100_000,
             answer_bytes_max: usize::MAX,
+            access: AccessOptions::default(),
             guardrails: Guardrails::default(),
         }
     }

@@ -1,6 +1,7 @@
 //! `system.prepared_statements`: the prepared statements in the server's cache.
 
 use super::statements::Statements;
+use crate::syntax::without_passwords;
 use crate::virtual_table::{VirtualContext, VirtualRows, VirtualTable};
 use helenus_engine::Database;
 use helenus_model::schema::Table;
@@ -26,7 +27,7 @@ impl VirtualTable for PreparedStatements {
         for prepared in self.statements.all_prepared() {
             let mut row = vec![
                 ("prepared_id", prepared.id.to_vec()),
-                ("query_string", prepared.query.as_bytes().to_vec()),
+                ("query_string", without_passwords(&prepared.query).as_bytes().to_vec()),
             ];
             if let Some(keyspace) = &prepared.keyspace {
                 row.push(("logged_keyspace", keyspace.as_bytes().to_vec()));

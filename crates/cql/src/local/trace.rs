@@ -6,6 +6,7 @@
 
 use crate::backend::Trace;
 use crate::plan::explain::counted;
+use crate::syntax::without_passwords;
 use helenus_engine::read::Stage;
 use helenus_engine::{Database, TIME_OF_DAY_MAX_S};
 use helenus_model::cell::{Cell, Span};
@@ -13,6 +14,7 @@ use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::packed::RowWriter;
 use helenus_model::schema::Table;
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -52,6 +54,8 @@ pub(super) fn trace_mutation(
         ("started_at", None, (trace.started_us / 1000).to_be_bytes().to_vec()),
     ];
     for (name, value) in &trace.parameters {
+        // Every role may read the traces.
+        let value = if *name == "query" { without_passwords(value) } else { Cow::Borrowed(*value) };
         values.push(("parameters", Some(name.as_bytes()), value.as_bytes().to_vec()));
     }
     let mut of_session = Changes::default();

@@ -6,6 +6,7 @@ use super::describe::DescribePlan;
 use super::explain::ExplainPlan;
 use super::modify::ModifyPlan;
 use super::select::{SelectPlan, is_virtual_keyspace};
+use crate::access::AccessStatement;
 use crate::analysis::{Markers, Scope};
 use crate::backend::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};
@@ -29,6 +30,8 @@ pub(crate) enum Plan {
     Explain(Box<ExplainPlan>),
     /// CREATE, ALTER and DROP of keyspaces, tables and types.
     Ddl(DdlPlan),
+    /// A statement about roles, identities or permissions.
+    Access(AccessStatement),
     /// USE.
     Use(Arc<str>),
     /// TRUNCATE.
@@ -128,9 +131,12 @@ fn plan_of(
             }
             (Plan::Truncate(table.clone()), 0)
         }
-        _ => match DdlPlan::prepare(statement, scope)? {
-            Some(plan) => (Plan::Ddl(plan), 0),
-            None => return Err(unsupported(kind)),
+        _ => match AccessStatement::of(kind, scope)? {
+            Some(statement) => (Plan::Access(statement), 0),
+            None => match DdlPlan::prepare(statement, scope)? {
+                Some(plan) => (Plan::Ddl(plan), 0),
+                None => return Err(unsupported(kind)),
+            },
         },
     })
 }
@@ -153,9 +159,6 @@ fn is_qualified(kind: &StatementKind<'_>) -> bool {
     }
 }
 
-/// Cassandra's message to anonymous users (`ClientState.ensureNotAnonymous`).
-const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
-
 /// The error for statements that parse but are not implemented: what is missing, and what to do instead. Cassandra's
 /// texts name settings that switch these statements on (`CreateViewStatement`, `UDFunction`); here no setting does.
 fn unsupported(kind: &StatementKind<'_>) -> CqlError {
@@ -166,49 +169,7 @@ fn unsupported(kind: &StatementKind<'_>) -> CqlError {
         ),
         StatementKind::CreateFunction(_) => ("CREATE FUNCTION", "compute its results in the client"),
         StatementKind::CreateAggregate(_) => ("CREATE AGGREGATE", "compute its results in the client"),
-        // There is no login yet.
-        StatementKind::GrantPermissions(_)
-        | StatementKind::GrantRole(_)
-        | StatementKind::RevokePermissions(_)
-        | StatementKind::RevokeRole(_)
-        | StatementKind::ListPermissions(_)
-        | StatementKind::ListRoles(_)
-        | StatementKind::ListUsers
-        | StatementKind::CreateRole(_)
-        | StatementKind::AlterRole(_)
-        | StatementKind::DropRole { .. }
-        | StatementKind::CreateUser(_)
-        | StatementKind::AlterUser(_)
-        | StatementKind::DropUser { .. }
-        | StatementKind::AddIdentity { .. }
-        | StatementKind::DropIdentity { .. } => return CqlError::Unauthorized(ANONYMOUS.to_owned()),
-        // These have plans.
-        StatementKind::Select(_)
-        | StatementKind::Insert(_)
-        | StatementKind::Update(_)
-        | StatementKind::Delete(_)
-        | StatementKind::Batch(_)
-        | StatementKind::Explain(_)
-        | StatementKind::Use(_)
-        | StatementKind::Truncate(_)
-        | StatementKind::Describe(_)
-        | StatementKind::CreateKeyspace(_)
-        | StatementKind::AlterKeyspace { .. }
-        | StatementKind::DropKeyspace { .. }
-        | StatementKind::CreateTable(_)
-        | StatementKind::AlterTable(_)
-        | StatementKind::DropTable(_)
-        | StatementKind::CreateType(_)
-        | StatementKind::AlterType(_)
-        | StatementKind::DropType(_)
-        | StatementKind::CreateIndex(_)
-        | StatementKind::DropIndex(_)
-        | StatementKind::AlterView(_)
-        | StatementKind::DropView(_)
-        | StatementKind::CreateTrigger(_)
-        | StatementKind::DropTrigger(_)
-        | StatementKind::DropFunction(_)
-        | StatementKind::DropAggregate(_) => ("this statement", "leave it out"),
+        _ => ("this statement", "leave it out"),
     };
     CqlError::Invalid(format!("{what} is not supported yet: {instead}"))
 }

@@ -1,7 +1,6 @@
 //! Plans: typed statements that can run any number of times with different values. One file or folder for each kind.
 
 mod analysed;
-mod authorize;
 pub(crate) mod batch;
 pub(crate) mod conditional;
 pub(crate) mod ddl;
@@ -14,6 +13,5 @@ pub(crate) mod select;
 mod validity;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};
-pub(crate) use authorize::authorize;
 pub(crate) use execution::Execution;
 pub(crate) use paging_state::check_paging_state;

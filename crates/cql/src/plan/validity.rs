@@ -16,7 +16,12 @@ impl Plan {
             Plan::Modify(plan) => holds(&plan.table),
             Plan::Batch(plan) => plan.statements.iter().all(|statement| holds(&statement.table)),
             Plan::Explain(plan) => plan.statement.is_valid_in(schema),
-            Plan::Truncate(_) | Plan::Describe(_) | Plan::Ddl(_) | Plan::Use(_) | Plan::Elsewhere => true,
+            Plan::Truncate(_)
+            | Plan::Describe(_)
+            | Plan::Ddl(_)
+            | Plan::Access(_)
+            | Plan::Use(_)
+            | Plan::Elsewhere => true,
         }
     }
 }

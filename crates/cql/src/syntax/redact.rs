@@ -1,7 +1,11 @@
-//! A statement's text without its values, for logs.
+//! A statement's text without its values, or without passwords, for logs and traces.
 
 use super::lexer::Lexer;
 use super::token::Kind;
+use std::borrow::Cow;
+
+/// What stands for a password (`PasswordObfuscator.OBFUSCATION_TOKEN`).
+const HIDDEN: &str = "*******";
 
 /// The text on one line, with `?` for each literal and without comments. From the first invalid token on, nothing is
 /// shown, because it could be part of a value.
@@ -37,9 +41,78 @@ pub fn redact(text: &str) -> String {
     }
 }
 
+/// The text with stars in place of each password, as `PasswordObfuscator` has it. After a statement about a role, whatever
+/// cannot be read is left out too, because it could be part of a password. Statements about data are not changed.
+pub fn without_passwords(text: &str) -> Cow<'_, str> {
+    // Most statements pass here.
+    if !contains_password(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut lexer = Lexer::new(text);
+    let mut shown = String::with_capacity(text.len());
+    let (mut copied, mut is_first, mut is_password) = (0, true, false);
+    while let Ok(token) = lexer.next_token() {
+        let is_of_data =
+            matches!(token.kind, Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::Begin);
+        if std::mem::take(&mut is_first) && is_of_data {
+            return Cow::Borrowed(text);
+        }
+        let (start, end) = (token.start as usize, token.end as usize);
+        match token.kind {
+            Kind::Eof => {
+                shown.push_str(text.get(copied..).unwrap_or_default());
+                return Cow::Owned(shown);
+            }
+            Kind::Password => is_password = true,
+            Kind::Equal => {}
+            _ if is_password => {
+                shown.push_str(text.get(copied..start).unwrap_or_default());
+                shown.push_str(if token.kind == Kind::String { "'*******'" } else { HIDDEN });
+                (copied, is_password) = (end, false);
+            }
+            _ => {}
+        }
+    }
+    cut_at_password(text)
+}
+
+/// A message without what follows the word "password" in it: a syntax error quotes the statement.
+pub fn cut_at_password(text: &str) -> Cow<'_, str> {
+    let word = "password";
+    match text.to_ascii_lowercase().find(word) {
+        Some(at) => Cow::Owned(format!("{} {HIDDEN}", text.get(..at + word.len()).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+fn contains_password(text: &str) -> bool {
+    let word = b"password";
+    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_password_is_left_of_a_statement() {
+        for (text, shown) in [
+            (
+                "CREATE ROLE a WITH PASSWORD = 'topsecret' AND LOGIN = true",
+                "CREATE ROLE a WITH PASSWORD = '*******' AND LOGIN = true",
+            ),
+            ("ALTER USER a WITH password 'it''s'", "ALTER USER a WITH password '*******'"),
+            ("ALTER USER a WITH HASHED PASSWORD '$2a$10$x'", "ALTER USER a WITH HASHED PASSWORD '*******'"),
+            ("CREATE ROLE a WITH PASSWORD = $$x'y$$", "CREATE ROLE a WITH PASSWORD = '*******'"),
+            ("CREATE ROLE a WITH PASSWORD = \"x\"", "CREATE ROLE a WITH PASSWORD = *******"),
+            ("CREATE ROLE a WITH PASSWORD = 'topsecret", "CREATE ROLE a WITH PASSWORD *******"),
+            ("CREAT ROLE a WITH PASSWORD = 'x'", "CREAT ROLE a WITH PASSWORD = '*******'"),
+            ("SELECT password FROM t WHERE password = 'x'", "SELECT password FROM t WHERE password = 'x'"),
+            ("CREATE ROLE a", "CREATE ROLE a"),
+        ] {
+            assert_eq!(without_passwords(text), shown, "{text}");
+        }
+    }
 
     #[test]
     fn no_literal_is_left_of_a_statement() {

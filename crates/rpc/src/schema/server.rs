@@ -26,8 +26,7 @@ impl Rpc {
     ) -> Result<ReplyState> {
         match method {
             Method::Login => {
-                // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
-                let _anyone = args::Login::read(reader)?;
+                self.log_in(&args::Login::read(reader)?.auth_request, work)?;
             }
             Method::SetKeyspace => {
                 let asked = args::OfKeyspace::read(reader)?;

@@ -6,9 +6,9 @@
 
 /// Keys about other nodes, the JVM, or parts of Cassandra that have no counterpart here.
 const NOT_APPLICABLE: &str = "\
-    permissions_validity permissions_cache_max_entries permissions_update_interval \
-    permissions_cache_active_update roles_validity roles_cache_max_entries roles_update_interval \
-    roles_cache_active_update credentials_validity credentials_cache_max_entries credentials_update_interval \
+    permissions_cache_max_entries permissions_update_interval \
+    permissions_cache_active_update roles_cache_max_entries roles_update_interval \
+    roles_cache_active_update credentials_cache_max_entries credentials_update_interval \
     credentials_cache_active_update auto_bootstrap hinted_handoff_enabled \
     hinted_handoff_disabled_datacenters max_hint_window hints_directory hint_window_persistent_enabled \
     force_new_prepared_statement_behaviour seed_provider disk_access_mode use_deterministic_table_id \
@@ -24,7 +24,7 @@ const NOT_APPLICABLE: &str = "\
     internode_application_receive_queue_reserve_endpoint_capacity \
     internode_application_receive_queue_reserve_global_capacity internode_tcp_connect_timeout \
     internode_tcp_user_timeout internode_streaming_tcp_user_timeout native_transport_max_threads \
-    native_transport_max_auth_threads native_transport_flush_in_batches_legacy \
+    native_transport_flush_in_batches_legacy \
     native_transport_receive_queue_capacity compressed_read_ahead_buffer_size \
     reject_repair_compaction_threshold max_streaming_retries stream_throughput_outbound \
     inter_dc_stream_throughput_outbound entire_sstable_stream_throughput_outbound \
@@ -118,8 +118,8 @@ const NOT_BUILT: &str = "\
 
 /// Old names of keys without effect (`@Replaces` in `Config`).
 const OLD_NAMES: &str = "\
-    permissions_validity_in_ms permissions_update_interval_in_ms roles_validity_in_ms \
-    roles_update_interval_in_ms credentials_validity_in_ms credentials_update_interval_in_ms \
+    permissions_update_interval_in_ms \
+    roles_update_interval_in_ms credentials_update_interval_in_ms \
     max_hint_window_in_ms repair_request_timeout_in_ms streaming_keep_alive_period_in_secs \
     cross_node_timeout repair_session_space_in_mb internode_max_message_size_in_bytes \
     internode_socket_send_buffer_size_in_bytes internode_send_buff_size_in_bytes \
@@ -157,11 +157,13 @@ const fn guarded(key: &'static str, harmless: &'static [&'static str], reason: &
 
 /// The guarded keys.
 pub const REFUSED_KEYS: &[Guarded] = &[
-    guarded("authenticator", &["allowallauthenticator"], "logins are not built yet: anyone could connect"),
-    guarded("authorizer", &["allowallauthorizer"], "permissions are not built yet: anyone could do anything"),
-    guarded("network_authorizer", &["allowallnetworkauthorizer"], "permissions are not built yet"),
+    guarded(
+        "network_authorizer",
+        &["allowallnetworkauthorizer"],
+        "limits by datacenter are not built yet: any role could log in",
+    ),
     guarded("cidr_authorizer", &["allowallcidrauthorizer"], "limits by address are not built yet"),
-    guarded("role_manager", &["cassandrarolemanager"], "roles are not built yet"),
+    guarded("role_manager", &["cassandrarolemanager"], "roles are kept as CassandraRoleManager keeps them"),
     guarded(
         "client_encryption_options.enabled",
         &["false"],

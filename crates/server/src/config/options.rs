@@ -5,6 +5,7 @@
 
 use super::value::Kind;
 use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
+use helenus_cql::{Authenticator, Authorizer};
 
 /// An option.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,24 @@ options! {
     "http", Some("http"), Kind::Listen, "off", [],
         "Address and port for HTTP: /metrics for Prometheus, /health and /ready, such as 127.0.0.1:9180. Off unless given. \
          Whoever reaches it reads names of keyspaces and tables; it asks nobody who they are.";
+    "authenticator", Some("authenticator"), Kind::Class(Authenticator::NAMES), "AllowAllAuthenticator", [],
+        "Whether clients have to log in. PasswordAuthenticator: by name and password; the first start makes the superuser cassandra.";
+    "authorizer", Some("authorizer"), Kind::Class(Authorizer::NAMES), "AllowAllAuthorizer", [],
+        "What a role may do. AllowAllAuthorizer: everything but what asks for a superuser. CassandraAuthorizer: what was granted to \
+         it; needs logins.";
+    "password_file", Some("password-file"), Kind::Path, "none", [],
+        "File whose first line becomes the password of the role cassandra at each start; the role is made if it is not there. \
+         Turns PasswordAuthenticator on.";
+    "allow_default_password", Some("allow-default-password"), Kind::Boolean, "false", [],
+        "Accept the default password of the role cassandra from other machines too, as Cassandra does. For tests.";
+    "roles_validity", None, Kind::Duration { min_ms: 0 }, "2s", ["roles_validity_in_ms" "ms"],
+        "How long a change of system_auth.roles by other statements than those about roles may go unnoticed; 0ms for no cache.";
+    "permissions_validity", None, Kind::Duration { min_ms: 0 }, "2s", ["permissions_validity_in_ms" "ms"],
+        "The same for system_auth.role_permissions.";
+    "credentials_validity", None, Kind::Duration { min_ms: 0 }, "2s", ["credentials_validity_in_ms" "ms"],
+        "The same for hashes of passwords.";
+    "native_transport_max_auth_threads", None, Kind::Integer { min: 1, max: 1024 }, "4", [],
+        "Threads that check logins.";
     "log_level", Some("log-level"), Kind::Choice(&["error", "warn", "info", "debug", "off"]), "info", [],
         "How much is logged, on standard error. debug: errors that clients made, flushes of system tables too.";
     "log_format", Some("log-format"), Kind::Choice(&["text", "json"]), "text", [],

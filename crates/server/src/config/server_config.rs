@@ -1,7 +1,7 @@
 //! The configuration of a server: settings and defaults, in the form that the parts of the server need.
 
-use helenus_cql::BatchLimits;
 use helenus_cql::guardrails::Guardrails;
+use helenus_cql::{AccessOptions, Authenticator, Authorizer, BatchLimits};
 use helenus_host::account::fixed_share;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -142,6 +142,10 @@ pub struct ServerConfig {
     pub rack: String,
     /// How long requests may take.
     pub timeouts: Timeouts,
+    /// Logins and permissions.
+    pub access: AccessOptions,
+    /// The file with the password of the role `cassandra`, if one is given.
+    pub password_file: Option<PathBuf>,
     /// Limits of batches.
     pub batches: BatchLimits,
     /// Whether columns may be masked.
@@ -231,6 +235,8 @@ impl ServerConfig {
                 read: seconds("read_request_timeout", 5),
                 range: seconds("range_request_timeout", 10),
             },
+            access: read.access()?,
+            password_file: read.text("password_file").map(PathBuf::from),
             batches: read.batches(),
             masks_columns: read.boolean("dynamic_data_masking_enabled").unwrap_or(false),
             drops_compact_storage: read.boolean("drop_compact_storage_enabled").unwrap_or(false),
@@ -310,6 +316,44 @@ impl<'a> Read<'a> {
             shows_values: self.boolean("log_values").unwrap_or(false),
             slow: (!slow.is_zero()).then_some(slow),
         }
+    }
+
+    fn access(&self) -> Result<AccessOptions, ConfigError> {
+        let default = AccessOptions::default();
+        let has_password = self.text("password_file").is_some();
+        let authenticator = match self.text("authenticator").and_then(Authenticator::of_name) {
+            Some(Authenticator::AllowAll) if has_password => {
+                return Err(ConfigError::Conflict {
+                    first: "password_file",
+                    second: "authenticator",
+                    reason: "AllowAllAuthenticator asks for no password; give PasswordAuthenticator",
+                });
+            }
+            Some(given) => given,
+            None if has_password => Authenticator::Password,
+            None => default.authenticator,
+        };
+        let authorizer = self.text("authorizer").and_then(Authorizer::of_name).unwrap_or_default();
+        if authorizer == Authorizer::Cassandra && authenticator == Authenticator::AllowAll {
+            return Err(ConfigError::Conflict {
+                first: "authorizer",
+                second: "authenticator",
+                reason: "CassandraAuthorizer needs to know who asks; give authenticator: PasswordAuthenticator",
+            });
+        }
+        Ok(AccessOptions {
+            authenticator,
+            authorizer,
+            roles_validity: self.duration("roles_validity").unwrap_or(default.roles_validity),
+            permissions_validity: self
+                .duration("permissions_validity")
+                .unwrap_or(default.permissions_validity),
+            credentials_validity: self
+                .duration("credentials_validity")
+                .unwrap_or(default.credentials_validity),
+            allows_default_password: self.boolean("allow_default_password").unwrap_or(false),
+            ..default
+        })
     }
 
     fn batches(&self) -> BatchLimits {
@@ -452,6 +496,8 @@ impl<'a> Read<'a> {
         limits.throws_on_overload = self.boolean("native_transport_throw_on_overload").unwrap_or(false);
         limits.keeps_alive = self.boolean("rpc_keepalive").unwrap_or(true);
         limits.write_timeout = self.duration("write_request_timeout").unwrap_or(limits.write_timeout);
+        limits.login_threads_max =
+            self.count("native_transport_max_auth_threads").map_or(limits.login_threads_max, saturating);
         limits.disk_threads_max = self.count("concurrent_reads").map_or(limits.disk_threads_max, saturating);
         Ok(limits)
     }

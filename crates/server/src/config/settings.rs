@@ -152,6 +152,9 @@ impl Settings {
             Yaml::List(items) if found.kind == Kind::Words => {
                 items.iter().map(Yaml::text).collect::<Vec<_>>().join(",")
             }
+            Yaml::Map(_) | Yaml::List(_) if matches!(found.kind, Kind::Class(_)) => {
+                class_name(value).ok_or_else(|| wrong(found, key.to_owned(), value.text()))?
+            }
             Yaml::List(_) | Yaml::Map(_) => return Err(wrong(found, key.to_owned(), value.text())),
         };
         let unit = found.old.iter().find(|(old, _)| *old == key).map(|(_, unit)| *unit);
@@ -213,6 +216,18 @@ fn wrong(option: &OptionSpec, name: String, value: String) -> ConfigError {
     ConfigError::WrongValue { name, value, allowed: option.kind.allowed() }
 }
 
+/// The class of a map `class_name`, `parameters`, or of a list of one such map (`ParameterizedClass`).
+fn class_name(value: &Yaml) -> Option<String> {
+    match value {
+        Yaml::Map(map) => map.get("class_name").map(Yaml::text),
+        Yaml::List(items) => match items.as_slice() {
+            [one] => class_name(one),
+            _ => None,
+        },
+        Yaml::Null | Yaml::Scalar(_) => None,
+    }
+}
+
 /// Refuses a guarded key with a value that is not harmless; returns whether the key is guarded.
 fn refuse_guarded(key: &str, value: &Yaml) -> Result<bool, ConfigError> {
     let mut is_guarded = false;
@@ -235,8 +250,7 @@ fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigEr
     // `authenticator: X` and `authenticator: {class_name: X}` are equivalent.
     let text = match value {
         Yaml::Null => return Ok(()),
-        Yaml::Map(map) => map.get("class_name").map_or_else(|| value.text(), Yaml::text),
-        other => other.text(),
+        other => class_name(other).unwrap_or_else(|| other.text()),
     };
     let lower = text.to_ascii_lowercase();
     let last = lower.rsplit('.').next().unwrap_or_default();

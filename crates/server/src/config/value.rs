@@ -33,6 +33,8 @@ pub enum Kind {
     Boolean,
     /// One of some words.
     Choice(&'static [&'static str]),
+    /// One of some classes of Cassandra, with or without their package, or as the `class_name` of a map.
+    Class(&'static [&'static str]),
     /// A file or directory.
     Path,
     /// A list of one directory, which must have this name.
@@ -61,6 +63,9 @@ pub enum Value {
     /// A word, a path, a name, an address.
     Text(String),
 }
+
+/// The package of Cassandra's classes of access control.
+const AUTH_PACKAGE: &str = "org.apache.cassandra.auth.";
 
 /// Units of sizes.
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
@@ -102,6 +107,10 @@ impl Kind {
                 let word = words.iter().find(|word| word.eq_ignore_ascii_case(text))?;
                 Some(Value::Text((*word).to_owned()))
             }
+            Kind::Class(names) => {
+                let short = text.strip_prefix(AUTH_PACKAGE).unwrap_or(text);
+                names.contains(&short).then(|| Value::Text(short.to_owned()))
+            }
             Kind::DirectoryNamed(name) => {
                 let path = std::path::Path::new(text);
                 (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
@@ -131,7 +140,7 @@ impl Kind {
             Kind::Integer { min, max: i64::MAX } => format!("a whole number, at least {min}"),
             Kind::Integer { min, max } => format!("a whole number, {min} to {max}"),
             Kind::Boolean => "true or false".to_owned(),
-            Kind::Choice(words) => words.join(", "),
+            Kind::Choice(words) | Kind::Class(words) => words.join(", "),
             Kind::Path => "a path".to_owned(),
             Kind::DirectoryNamed(name) => {
                 format!(
@@ -154,6 +163,7 @@ impl Kind {
             Kind::Integer { .. } => "N",
             Kind::Boolean => "BOOL",
             Kind::Choice(_) => "MODE",
+            Kind::Class(_) => "CLASS",
             Kind::Path | Kind::DirectoryNamed(_) => "PATH",
             Kind::Text => "TEXT",
             Kind::Words => "WORDS",

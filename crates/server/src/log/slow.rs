@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use helenus_cql::backend::Probe;
-use helenus_cql::syntax::redact;
+use helenus_cql::syntax::{cut_at_password, redact, without_passwords};
 use helenus_engine::read::Stage;
 use helenus_host::Clock;
 use parking_lot::Mutex;
@@ -201,6 +201,8 @@ impl SlowStatements {
         }
         let statement = statement();
         let text = self.text(&statement);
+        // A syntax error quotes the words before it.
+        let message = &*cut_at_password(message);
         let message = &*on_one_line(message, ERROR_BYTES_MAX);
         // The message about a client's mistake may quote values.
         let reason = if is_ours || self.shows_values() {
@@ -257,7 +259,10 @@ impl SlowStatements {
     fn text(&self, statement: &StatementText) -> String {
         // The names of a call and of its table contain no literals.
         let is_plain = self.shows_values() || statement.kind == "rpc_call";
-        let one = |text: &String| if is_plain { text.clone() } else { redact(text) };
+        let one = |text: &String| match is_plain {
+            true => without_passwords(text).into_owned(),
+            false => redact(text),
+        };
         let shown: Vec<String> = statement.texts.iter().take(BATCH_SHOWN_MAX).map(one).collect();
         let mut text = shown.join("; ");
         if let Some((end, _)) = text.char_indices().find(|(at, _)| *at >= TEXT_BYTES_MAX) {

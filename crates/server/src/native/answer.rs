@@ -118,6 +118,8 @@ pub(super) enum Reply {
     Refused(ErrorCode),
     /// The answer is in the buffer, and the connection has a new keyspace.
     UsedKeyspace(Arc<str>),
+    /// The answer is in the buffer, and the client has logged in.
+    LoggedIn(Identity),
     /// The answer may be sent once its ticket is ready.
     Held(Held),
     /// Nothing was done: run the request again where it may block.
@@ -196,7 +198,8 @@ fn answer_untraced(in_progress: &mut RequestInProgress<'_>, request: &Request<'_
         Request::Prepare(prepare) => in_progress.prepare(prepare),
         Request::Execute(execute) => in_progress.execute(execute),
         Request::Batch(batch) => in_progress.batch(batch),
-        Request::Startup(_) | Request::Options | Request::Register(_) | Request::AuthResponse(_) => {
+        Request::AuthResponse(token) => in_progress.log_in(*token),
+        Request::Startup(_) | Request::Options | Request::Register(_) => {
             Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, "not a request for the backend")))
         }
     };
@@ -245,6 +248,19 @@ impl RequestInProgress<'_> {
         let known = if query.parameters.skip_metadata { Known::Skip } else { Known::Nothing };
         let backend = self.caller.backend;
         self.run(&query.parameters, (known, None), |request, rows| backend.query(query.query, request, rows))
+    }
+
+    /// Checks a login. Called on the threads for logins alone.
+    fn log_in(&mut self, token: Option<&[u8]>) -> Result<Reply, Failure> {
+        let Some(token) = token else {
+            // Cassandra's decoder fails on it.
+            let text = "java.lang.NullPointerException: Cannot invoke \"java.nio.ByteBuffer.remaining()\" because \"b\" is null";
+            return Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, text)));
+        };
+        let identity = self.caller.backend.log_in(token, self.caller.client)?;
+        let (_, codec) = self.tools.split(self.caller.compression);
+        Outgoing::AuthSuccess(None).encode(&self.head, codec, self.out)?;
+        Ok(Reply::LoggedIn(identity))
     }
 
     fn execute(&mut self, execute: &wire::Execute<'_>) -> Result<Reply, Failure> {

@@ -20,9 +20,26 @@ pub(super) struct ClientFacts {
     pub options: Vec<(String, String)>,
     /// The keyspace in use.
     pub keyspace: Option<Arc<str>>,
+    /// The role that has logged in.
+    pub role: Option<Arc<str>>,
+    /// Whether it must log in.
+    pub needs_login: bool,
 }
 
 impl ClientFacts {
+    fn stage(&self) -> &'static str {
+        match (self.version, self.needs_login && self.role.is_none()) {
+            (0, _) => "established",
+            (_, true) => "authenticating",
+            (_, false) => "ready",
+        }
+    }
+
+    /// The role; `None` before the login.
+    fn username(&self) -> Option<&str> {
+        self.role.as_deref().or((!self.needs_login).then_some("anonymous"))
+    }
+
     fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -82,14 +99,16 @@ fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut Virtu
     let mut values = vec![
         ("address", ip),
         ("port", i32::from(address.port()).to_be_bytes().to_vec()),
-        ("connection_stage", text(if facts.version == 0 { "established" } else { "ready" })),
+        ("connection_stage", text(facts.stage())),
         // Host names are not looked up, because a request must not wait for a name server.
         ("hostname", text(&address.ip().to_string())),
         ("protocol_version", i32::from(facts.version).to_be_bytes().to_vec()),
         ("request_count", i64::try_from(requests).unwrap_or(i64::MAX).to_be_bytes().to_vec()),
         ("ssl_enabled", vec![0]),
-        ("username", text("anonymous")),
     ];
+    if let Some(name) = facts.username() {
+        values.push(("username", text(name)));
+    }
     if !facts.options.is_empty() {
         let mut sorted = facts.options.clone();
         sorted.sort();

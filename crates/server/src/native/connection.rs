@@ -142,6 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         for _ in 0..READS_PER_POLL {
             scratch.tools.forget_time();
             self.requests.take_messages(scratch);
+            self.begin();
             if self.stalled && self.has_room() {
                 self.serve_stalled(scratch);
             }
@@ -501,13 +502,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Applies the version, which the first STARTUP fixes, whatever its answer. v5 continues in segments, in both
-    /// directions.
-    fn agree_on(&mut self, version: Version) {
-        if self.requests.session.stage == Stage::Ready {
+    /// Ends the time of the handshake once requests are accepted: after STARTUP or, with logins, after the login.
+    fn begin(&mut self) {
+        if self.requests.session.stage == Stage::Ready && !self.requests.mailbox.began.load(Ordering::Acquire)
+        {
             self.deadlines.began();
             self.requests.mailbox.began.store(true, Ordering::Release);
         }
+    }
+
+    /// Applies the version, which the first STARTUP fixes, whatever its answer. v5 continues in segments, in both
+    /// directions.
+    fn agree_on(&mut self, version: Version) {
+        self.begin();
         let max_frame = self.requests.shared.limits.frame_bytes_max;
         if version < Version::V5 {
             let from = Direction::Request;

@@ -24,7 +24,7 @@ type Timer = Pin<Box<Sleep>>;
 
 /// The timers of one connection.
 pub(super) struct Deadlines {
-    /// Until STARTUP is answered with READY.
+    /// Until STARTUP is answered with READY or, with logins, until the login has succeeded.
     handshake: Option<Timer>,
     /// Until the incoming frame must be complete.
     frame: Option<Timer>,
@@ -41,7 +41,7 @@ impl Deadlines {
         Deadlines { handshake, frame: None, idle: None, idle_max, was_heard: true }
     }
 
-    /// Records that STARTUP was answered with READY.
+    /// Records that requests are accepted.
     pub fn began(&mut self) {
         self.handshake = None;
     }

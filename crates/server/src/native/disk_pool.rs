@@ -58,6 +58,8 @@ pub(super) struct Finished {
     pub charge: Option<Charge>,
     /// The new keyspace, if the request was a USE.
     pub keyspace: Option<Arc<str>>,
+    /// The identity, if the request was a login that succeeded.
+    pub identity: Option<Identity>,
     /// Released once the answer is in the connection's buffer.
     pub reservation: Option<Reservation>,
     /// The code, if the answer is an ERROR.
@@ -68,6 +70,8 @@ pub(super) struct Finished {
 pub(super) struct DiskPool {
     host: Host,
     shared: Arc<Shared>,
+    /// The beginning of the threads' names.
+    name: &'static str,
     threads_max: usize,
     queue_max: usize,
 }
@@ -100,7 +104,7 @@ impl DiskPool {
     pub fn new(
         host: Host,
         backend: Arc<dyn Backend>,
-        threads_max: usize,
+        (name, threads_max): (&'static str, usize),
         (queue_max, frame_bytes_max): (usize, u64),
         slow: Option<Arc<SlowStatements>>,
     ) -> DiskPool {
@@ -112,7 +116,7 @@ impl DiskPool {
             state: Mutex::default(),
             ended: Condvar::new(),
         });
-        DiskPool { host, shared, threads_max: threads_max.max(1), queue_max }
+        DiskPool { host, shared, name, threads_max: threads_max.max(1), queue_max }
     }
 
     /// The number of waiting jobs and the number of threads.
@@ -142,7 +146,7 @@ impl DiskPool {
                 has_low_priority: false,
                 tools: Tools::default(),
             };
-            state.threads.push(self.host.tasks.start(&format!("disk-{number}"), Box::new(thread)));
+            state.threads.push(self.host.tasks.start(&format!("{}-{number}", self.name), Box::new(thread)));
         }
         true
     }
@@ -257,7 +261,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     };
     let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
     let mut envelope = Vec::new();
-    let (held, keyspace, failed) = loop {
+    let (held, became, failed) = loop {
         let done = serve(shared, (&job, &caller), tools, &mut envelope);
         tools.trim();
         if !scope.should_retry() {
@@ -271,11 +275,23 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     let answer_bytes = envelope.capacity() + of_held;
     let charge =
         (answer_bytes >= LARGE_BODY_BYTES).then(|| scope.hand_over(Share::Answers, answer_bytes as u64));
-    Finished { envelope, held, charge, keyspace, reservation: Some(reservation), error: failed }
+    let (keyspace, identity) = match became {
+        Some(Became::InKeyspace(keyspace)) => (Some(keyspace), None),
+        Some(Became::LoggedIn(identity)) => (None, Some(identity)),
+        None => (None, None),
+    };
+    Finished { envelope, held, charge, keyspace, identity, reservation: Some(reservation), error: failed }
 }
 
-/// How a job ended, besides its envelope: an answer that waits for the log, a new keyspace, the code of an error.
-type Served = (Option<Held>, Option<Arc<str>>, Option<ErrorCode>);
+/// What a request changed of its connection.
+enum Became {
+    InKeyspace(Arc<str>),
+    LoggedIn(Identity),
+}
+
+/// How a job ended, besides its envelope: an answer that waits for the log, a change of the connection, the code of an
+/// error.
+type Served = (Option<Held>, Option<Became>, Option<ErrorCode>);
 
 /// Serves a job once and puts its answer into `envelope`.
 fn serve(
@@ -297,7 +313,8 @@ fn serve(
         Ok(message) => match answer(caller, job.head, &message.request, tools, envelope) {
             Reply::Written | Reply::WouldBlock | Reply::Cancelled => (None, None, None),
             Reply::Refused(code) => (None, None, Some(code)),
-            Reply::UsedKeyspace(used) => (None, Some(used), None),
+            Reply::UsedKeyspace(used) => (None, Some(Became::InKeyspace(used)), None),
+            Reply::LoggedIn(identity) => (None, Some(Became::LoggedIn(identity)), None),
             Reply::Held(waiting) => (Some(waiting), None, None),
         },
         Err(message) => {
@@ -336,6 +353,7 @@ fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Fi
         held: None,
         charge: None,
         keyspace: None,
+        identity: None,
         reservation: None,
         error: Some(ErrorCode::Server),
     }

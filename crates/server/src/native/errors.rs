@@ -22,6 +22,7 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
             ErrorDetail::AlreadyExists { keyspace: keyspace.clone(), table: table.clone() }
         }
         CqlError::Unprepared(id) => ErrorDetail::Unprepared { id: id.to_vec() },
+        CqlError::BadCredentials(_) => ErrorDetail::Plain(ErrorCode::BadCredentials),
         CqlError::Unauthorized(_) => ErrorDetail::Plain(ErrorCode::Unauthorized),
         CqlError::Overloaded(_) => ErrorDetail::Plain(ErrorCode::Overloaded),
         CqlError::ReadTimeout { consistency } => {

@@ -38,6 +38,8 @@ use crate::log::SlowStatements;
 const ACCEPTED_MAX: usize = 1024;
 /// Connections that the operating system keeps until they are accepted.
 const BACKLOG: i32 = 4096;
+/// The most logins that wait for a thread: some seconds of work.
+const LOGINS_WAITING_MAX: usize = 256;
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long a stopping server lets requests on disk threads go on.
@@ -51,6 +53,8 @@ pub(super) struct Shared {
     /// `write_timeout` in ticks. It starts as in `limits` and can be changed at run time.
     pub write_timeout_ticks: AtomicU64,
     pub disk_pool: DiskPool,
+    /// Checks logins, which take long by design: few threads, so that no other request waits for them.
+    pub login_pool: DiskPool,
     pub counts: Counts,
     /// The log of slow and failed statements; `None` if there is none.
     pub slow: Option<Arc<SlowStatements>>,
@@ -182,9 +186,16 @@ impl NativeServer {
             disk_pool: DiskPool::new(
                 host.clone(),
                 Arc::clone(&backend),
-                limits.disk_threads_max,
+                ("disk", limits.disk_threads_max),
                 (limits.disk_queue_max, limits.frame_bytes_max),
                 slow.clone(),
+            ),
+            login_pool: DiskPool::new(
+                host.clone(),
+                Arc::clone(&backend),
+                ("login", limits.login_threads_max),
+                (LOGINS_WAITING_MAX, limits.frame_bytes_max),
+                None,
             ),
             counts: Counts::default(),
             slow,
@@ -296,7 +307,9 @@ impl NativeServer {
             completed: self.figures().requests,
             refused: disk.refused,
         };
-        vec![requests, disk]
+        let logins =
+            Pool { name: "Native-Transport-Auth-Requests".to_owned(), ..self.shared.login_pool.pool() };
+        vec![requests, logins, disk]
     }
 
     /// Bytes of requests in flight, and their limit.
@@ -339,10 +352,12 @@ impl NativeServer {
         for mailbox in self.shared.connections.lock().clone() {
             mailbox.wake();
         }
+        self.shared.login_pool.drain(STOP_PATIENCE);
         self.shared.disk_pool.drain(STOP_PATIENCE);
         for thread in &self.threads {
             thread.join();
         }
+        self.shared.login_pool.stop();
         self.shared.disk_pool.stop();
     }
 }

@@ -33,6 +33,8 @@ pub struct Limits {
     pub disk_threads_max: usize,
     /// The most requests that wait for a disk thread.
     pub disk_queue_max: usize,
+    /// `native_transport_max_auth_threads`: the most threads that check logins.
+    pub login_threads_max: usize,
     /// The grace period of a frame longer than one read. To it is added the time that its length takes at 128 KiB a
     /// second.
     pub frame_grace: Duration,
@@ -73,6 +75,7 @@ impl Limits {
             disk_threads_max: usize::try_from(memory_bytes / DISK_THREAD_BYTES)
                 .unwrap_or(usize::MAX)
                 .clamp(4, 32),
+            login_threads_max: 4,
             disk_queue_max: 1024,
             frame_grace: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),

@@ -56,7 +56,7 @@ pub(super) struct Mailbox {
     regular_count: AtomicU64,
     /// Events were lost, so the connection must end.
     pub overrun: AtomicBool,
-    /// STARTUP was answered with READY.
+    /// STARTUP was answered with READY or, with logins, the login has succeeded.
     pub began: AtomicBool,
     /// The server is paused: the connection ends once its received requests are answered.
     pub leaving: AtomicBool,

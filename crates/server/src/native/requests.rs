@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use helenus_cql::backend::Identity;
 use helenus_host::account::{Charge, Scope, Share, Waits};
 use helenus_host::contain;
 use helenus_wire::native::{
@@ -124,6 +125,11 @@ impl Requests {
         self.session.keyspace = keyspace;
     }
 
+    fn log_in(&mut self, identity: Identity) {
+        self.mailbox.facts.lock().role.clone_from(&identity.role);
+        self.session.logged_in(identity);
+    }
+
     fn note_startup(&self, startup: &Startup<'_>, version: Version) {
         let now_ms = self.shared.host.clock.wall_us() / 1000;
         let mut facts = self.mailbox.facts.lock();
@@ -131,6 +137,7 @@ impl Requests {
             self.shared.history.note(version as u8, address.ip(), now_ms);
         }
         facts.version = version as u8;
+        facts.needs_login = self.session.stage == Stage::Authenticating;
         facts.options =
             startup.options.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     }
@@ -181,7 +188,8 @@ impl Requests {
             Request::Startup(startup) => {
                 self.session.version = Some(header.version);
                 self.session.stage = Stage::Established;
-                match self.session.start(startup, header.version) {
+                let authenticator = self.shared.backend.authenticator();
+                match self.session.start(startup, header.version, authenticator) {
                     Ok(ready) => {
                         self.note_startup(startup, header.version);
                         self.put(&ready, &head, tools);
@@ -191,7 +199,10 @@ impl Requests {
                 return Handled::Started(header.version);
             }
             Request::Options => self.put(&Outgoing::Supported { cql_version: CQL_VERSION }, &head, tools),
-            // Without authentication, Cassandra's negotiator accepts any token.
+            Request::AuthResponse(_) if self.shared.backend.authenticator().is_some() => {
+                self.send_login(header, head, (body, tools));
+            }
+            // Without logins, Cassandra's negotiator accepts any token.
             Request::AuthResponse(_) => self.put(&Outgoing::AuthSuccess(None), &head, tools),
             Request::Register(events) => {
                 self.session.events = self.session.events.and(*events);
@@ -275,6 +286,38 @@ impl Requests {
         self.submit(job, tools);
     }
 
+    /// Sends a login to its own pool: a check of a password takes tens of milliseconds.
+    #[cold]
+    fn send_login(
+        &mut self,
+        header: Header,
+        head: ResponseHead<'static>,
+        (body, tools): (&[u8], &mut Tools),
+    ) {
+        let job = Job {
+            mailbox: Arc::clone(&self.mailbox),
+            head,
+            header,
+            body: body.to_vec(),
+            body_from: 0,
+            is_raw: false,
+            keyspace: None,
+            identity: self.session.identity.clone(),
+            client: self.client,
+            drawn: None,
+            compression: self.session.body_compression(),
+            reservation: self.seat.account.take(body.len() as u64),
+            began_ns: None,
+        };
+        if self.shared.login_pool.submit(job) {
+            self.away_count += 1;
+        } else {
+            let text = "Too many logins wait; try again later";
+            self.note_overload(text);
+            self.put(&Outgoing::Error(&ErrorMessage::plain(ErrorCode::Overloaded, text)), &head, tools);
+        }
+    }
+
     /// Gives a job to the pool, or answers Overloaded if the queue is full.
     fn submit(&mut self, job: Job, tools: &mut Tools) {
         let head = job.head;
@@ -327,6 +370,7 @@ impl Requests {
             Reply::Written | Reply::Cancelled => {}
             Reply::Refused(code) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
+            Reply::LoggedIn(identity) => self.log_in(identity),
             Reply::Held(held) => self.hold(held, body.len() as u64, (None, None)),
             Reply::WouldBlock => {
                 let job = Job {
@@ -368,7 +412,8 @@ impl Requests {
     /// Takes the messages of other threads: answers of the disk pool, and events.
     pub fn take_messages(&mut self, scratch: &mut Scratch) {
         let Some(messages) = self.mailbox.take() else { return };
-        for Finished { envelope, held, charge, keyspace, reservation, error } in messages.finished {
+        for finished in messages.finished {
+            let Finished { envelope, held, charge, keyspace, identity, reservation, error } = finished;
             self.disk_jobs_count -= 1;
             if let Some(code) = error {
                 self.shared.counts.error(code);
@@ -378,6 +423,9 @@ impl Requests {
             self.output.take_whole(envelope, of_output);
             if keyspace.is_some() {
                 self.use_keyspace(keyspace);
+            }
+            if let Some(identity) = identity {
+                self.log_in(identity);
             }
             if let Some(held) = held {
                 self.hold(held, 0, (reservation, of_held));

@@ -21,6 +21,8 @@ pub(super) enum Stage {
     Initial,
     /// A STARTUP arrived and was refused; another may follow.
     Established,
+    /// STARTUP was answered with AUTHENTICATE, and the client has not logged in yet.
+    Authenticating,
     /// Requests are accepted.
     Ready,
 }
@@ -51,27 +53,49 @@ impl Session {
         }
     }
 
-    /// Refuses a request that is not allowed at this stage.
+    /// Refuses a request that is not allowed at this stage. A request before the login is refused whatever it is.
     pub fn admit(&self, opcode: Opcode) -> Result<(), ErrorMessage> {
         let beginning = matches!(opcode, Opcode::Startup | Opcode::Options);
         let text = match self.stage {
             Stage::Initial | Stage::Established if !beginning => {
                 format!("Unexpected message {opcode}, expecting STARTUP or OPTIONS")
             }
+            Stage::Authenticating if opcode != Opcode::AuthResponse => {
+                format!("Unexpected message {opcode}, expecting SASL_RESPONSE")
+            }
             Stage::Ready if opcode == Opcode::Startup => {
                 "Unexpected message STARTUP, the connection is already initialized".to_owned()
             }
-            Stage::Initial | Stage::Established | Stage::Ready => return Ok(()),
+            Stage::Initial | Stage::Established | Stage::Authenticating | Stage::Ready => return Ok(()),
         };
         Err(ErrorMessage::plain(ErrorCode::Protocol, text))
     }
 
-    /// Applies a STARTUP.
-    pub fn start(&mut self, startup: &Startup<'_>, version: Version) -> Result<Outgoing<'static>, WireError> {
+    /// Applies a STARTUP. `authenticator` is the class by which the client must log in, if it must.
+    pub fn start(
+        &mut self,
+        startup: &Startup<'_>,
+        version: Version,
+        authenticator: Option<&'static str>,
+    ) -> Result<Outgoing<'static>, WireError> {
         self.compression = startup.check(version)?;
         self.throws_on_overload |= startup.throws_on_overload();
+        match authenticator {
+            Some(class) => {
+                self.stage = Stage::Authenticating;
+                Ok(Outgoing::Authenticate(class))
+            }
+            None => {
+                self.stage = Stage::Ready;
+                Ok(Outgoing::Ready)
+            }
+        }
+    }
+
+    /// Takes the identity of a login that succeeded.
+    pub fn logged_in(&mut self, identity: Identity) {
+        self.identity = identity;
         self.stage = Stage::Ready;
-        Ok(Outgoing::Ready)
     }
 
     /// The compression of envelope bodies: none in v5, where segments are compressed.

@@ -139,11 +139,6 @@ impl DdlPlan {
         &self.event.keyspace
     }
 
-    /// The table it changes, if it changes one.
-    pub(crate) fn table(&self) -> Option<&str> {
-        self.event.name.as_deref().filter(|_| !self.event.is_type)
-    }
-
     /// Runs the statement. `beyond` then changes the resulting schema further, in the same step.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The server's messages at its start and end, and its log.
 
+use helenus_cql::{AccessOptions, Authenticator};
 use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
@@ -121,10 +122,30 @@ pub(super) fn report_opened(log: &Log, report: &OpenReport, took_ns: u64) {
     }
 }
 
-/// A warning for each server that listens beyond this machine. There are no logins, so anyone who reaches it may do
-/// everything.
-pub(super) fn open_to_all(servers: [(&str, Option<SocketAddr>); 3]) -> Vec<String> {
+/// Tells that the first superuser still has its default password, and from where it is accepted.
+pub(super) fn report_default_password(log: &Log, access: &AccessOptions) {
+    let from = match access.allows_default_password {
+        true => "accepted from everywhere",
+        false => "accepted from this machine only",
+    };
+    let text = format!(
+        "the role cassandra has its default password, {from}; change it: ALTER ROLE cassandra WITH PASSWORD = '...', or start \
+         with --password-file FILE"
+    );
+    announce(log, "WARNING", text.clone());
+    log.write(Level::Warn, &Entry::new("default_password", text));
+}
+
+/// A warning for each server that listens beyond this machine and where nobody has to log in, so that anyone who
+/// reaches it may do everything.
+pub(super) fn open_to_all(
+    authenticator: Authenticator,
+    servers: [(&str, Option<SocketAddr>); 3],
+) -> Vec<String> {
     let beyond = servers.into_iter().filter_map(|(name, address)| {
+        if name != "HTTP" && authenticator != Authenticator::AllowAll {
+            return None;
+        }
         let address = address.filter(|address| !address.ip().to_canonical().is_loopback())?;
         let may = match name {
             "HTTP" => "reads names of keyspaces and tables and how they are used",

@@ -4,15 +4,15 @@
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
 use super::messages::{
-    Progress, announce, announce_addresses, open_to_all, refused, report_adopted, report_open_to_all,
-    report_opened, report_without_effect, start_log,
+    Progress, announce, announce_addresses, open_to_all, refused, report_adopted, report_default_password,
+    report_open_to_all, report_opened, report_without_effect, start_log,
 };
 use super::shutdown::ShutdownSignals;
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
-use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_cql::{FirstLogin, LocalBackend, LocalOptions};
 use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
 use helenus_engine::{
     CompactionSettings, Database, DatabaseOptions, JournalSlot, MemoryShares, OpenProgress, PurgeOptions,
@@ -40,6 +40,7 @@ const EXAMPLES: &str = "Examples:
   helenus serve --memory --listen 127.0.0.1:0      for tests: nothing on disk, a free port
   helenus serve --config cassandra.yaml            Cassandra's own key names
   helenus serve --adopt COPY                       on a copy of a Cassandra node's directory; drain the node first
+  helenus serve --password-file FILE               clients log in, at first as cassandra with the password in FILE
   helenus serve --http 127.0.0.1:9180              /metrics, /health and /ready for whoever watches servers
 
 SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.
@@ -128,6 +129,7 @@ fn serve(
     }
     let local = LocalBackend::new(Arc::clone(&database), local_options(config));
     describe_node(&local, config, config.listen);
+    begin_logins(real, &local, config, log)?;
     let backend: Arc<dyn Backend> = local.clone();
     let limits = config.limits.clone();
     let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
@@ -152,8 +154,10 @@ fn serve(
         settings: Mutex::new(settings.clone()),
         matches: matches.clone(),
     };
-    let open_to_all =
-        open_to_all([("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
+    let open_to_all = open_to_all(
+        config.access.authenticator,
+        [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)],
+    );
     let admin = start_admin(&host, &local, doors, (config, &open_to_all))?;
     state.opened(Watched {
         database: Arc::clone(&database),
@@ -199,6 +203,26 @@ fn serve(
     closed?;
     announce(log, "stopped", "nothing to replay".to_owned());
     Ok(())
+}
+
+/// Makes the first superuser and sets its password, if clients have to log in.
+fn begin_logins(real: &Host, local: &LocalBackend, config: &ServerConfig, log: &Log) -> Result<()> {
+    let password = config.password_file.as_deref().map(|file| read_password(real, file)).transpose()?;
+    match local.begin_logins(password.as_deref())? {
+        FirstLogin::DefaultPassword => report_default_password(log, &config.access),
+        FirstLogin::OwnPassword => {}
+    }
+    Ok(())
+}
+
+/// The first line of a file.
+fn read_password(host: &Host, file: &Path) -> Result<String> {
+    let shown = file.display();
+    let text = read_text(host, file).with_context(|| format!("cannot read --password-file {shown}"))?;
+    match text.lines().next().unwrap_or_default() {
+        "" => Err(anyhow!("--password-file {shown}: its first line is empty; write the password there")),
+        password => Ok(password.to_owned()),
+    }
 }
 
 /// Starts the HTTP server, if it is configured.
@@ -310,6 +334,7 @@ pub(super) fn local_options(config: &ServerConfig) -> LocalOptions {
         prepared_bytes_max: config.statements_bytes,
         statements_bytes_max: config.statements_bytes.min(TEXTS_BYTES_MAX),
         batches: config.batches,
+        access: config.access.clone(),
         datacenter: config.datacenter.as_str().into(),
         masks_columns: config.masks_columns,
         drops_compact_storage: config.drops_compact_storage,

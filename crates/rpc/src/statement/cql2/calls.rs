@@ -6,6 +6,7 @@ use super::term::Variables;
 use crate::calls::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::statement::text::text;
+use helenus_cql::syntax::ast::Permission;
 use helenus_wire::thrift::{CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, args};
 
 impl Rpc {
@@ -66,6 +67,11 @@ impl Rpc {
         variables: &Variables<'_>,
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
+        work.session.asks = work.session.asks.with(match statement {
+            Statement::Select(_) => &[Permission::Select],
+            Statement::Modify(_) | Statement::Batch(..) => &[Permission::Modify],
+            _ => &[],
+        });
         match statement {
             Statement::Select(select) => return self.cql2_select(select, variables, work),
             Statement::Modify(modify) => {

@@ -94,7 +94,10 @@ impl Rpc {
                     return invalid(format!("Keyspace {keyspace} does not exist"));
                 }
                 match schema.table(keyspace, &name.name) {
-                    Some(table) => Arc::new(Family::new(table)?),
+                    Some(table) => {
+                        self.check_access(work.session, table)?;
+                        Arc::new(Family::new(table)?)
+                    }
                     None => return invalid(format!("unconfigured table {}", name.name)),
                 }
             }

@@ -1,0 +1,273 @@
+//! What a statement needs: named for every kind of statement in one place, and checked each time before one runs.
+//!
+//! The needs are computed when a statement is analysed, which happens again when the schema has changed. Source: the
+//! `authorize` methods of `org.apache.cassandra.cql3.statements`, `ClientState.ensurePermission`.
+
+use super::resource::Resource;
+use crate::analysis::Scope;
+use crate::backend::Identity;
+use crate::error::{CqlError, Result};
+use crate::local::LocalBackend;
+use crate::syntax::ast::{BatchItem, FunctionName, Guard, Permission, QualifiedName, StatementKind};
+use helenus_engine::{is_replicated_system_keyspace, is_system_keyspace};
+use helenus_model::schema::Schema;
+
+/// Cassandra's message to anonymous users (`ClientState.ensureNotAnonymous`).
+pub(super) const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
+/// Cassandra's message to clients that have not logged in.
+const NOT_LOGGED_IN: &str = "You have not logged in";
+
+/// One thing that a statement needs. Every statement needs a login.
+#[derive(Clone, Debug)]
+pub(crate) enum Need {
+    /// A permission.
+    Permission(Wanted),
+    /// The rights of a superuser; the text is the refusal.
+    Superuser(&'static str),
+}
+
+/// A permission on a resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    permission: Permission,
+    resource: Resource,
+    /// The names of the resource and of those from which it inherits.
+    names: Box<[Box<str>]>,
+}
+
+impl Wanted {
+    /// `None` if everybody has the permission, or if the change refuses everybody with a message of its own.
+    fn new(permission: Permission, resource: Resource) -> Option<Wanted> {
+        let keyspace = resource.data_keyspace();
+        if let Some(keyspace) = keyspace.filter(|keyspace| is_system_keyspace(keyspace)) {
+            let is_schema = matches!(permission, Permission::Create | Permission::Alter | Permission::Drop);
+            let is_open = permission == Permission::Alter
+                && matches!(resource, Resource::Keyspace(_))
+                && is_replicated_system_keyspace(keyspace);
+            // `DdlPlan::check_keyspace` refuses these.
+            if is_schema && !is_open {
+                return None;
+            }
+            if permission == Permission::Select && is_readable(&resource) {
+                return None;
+            }
+        }
+        let chain = resource.chain();
+        // What is granted on all keyspaces does not count for those of the system.
+        let counts = |part: &&Resource| {
+            **part != Resource::AllKeyspaces || keyspace.is_none_or(|name| !is_system_keyspace(name))
+        };
+        let names = chain.iter().filter(counts).map(|part| part.name().into()).collect();
+        Some(Wanted { permission, resource, names })
+    }
+}
+
+/// Whether every role may read a table (`ClientState.READABLE_SYSTEM_RESOURCES`).
+fn is_readable(resource: &Resource) -> bool {
+    let Resource::Table(keyspace, table) = resource else { return false };
+    match &**keyspace {
+        "system" => matches!(&**table, "local" | "peers" | "peers_v2" | "size_estimates" | "table_estimates"),
+        "system_traces" => matches!(&**table, "events" | "sessions"),
+        "system_schema" | "system_virtual_schema" => true,
+        _ => false,
+    }
+}
+
+/// Whether a table has masked columns. Values are not masked yet, so who reads such a table must have UNMASK; in Cassandra
+/// the others get masked values.
+fn has_masks(schema: &Schema, keyspace: &str, table: &str) -> bool {
+    schema.table(keyspace, table).is_some_and(|table| !table.masks.is_empty())
+}
+
+/// What a statement needs. The statements about roles and permissions check their own needs when they run
+/// (`LocalBackend::run_access`), because these depend on what their tables hold.
+///
+/// # Errors
+/// A name without a keyspace, in a session without one.
+pub(crate) fn needs(kind: &StatementKind<'_>, scope: &Scope<'_>) -> Result<Vec<Need>> {
+    let mut needs = Needs { scope, found: Vec::new() };
+    needs.of(kind)?;
+    Ok(needs.found)
+}
+
+struct Needs<'a> {
+    scope: &'a Scope<'a>,
+    found: Vec<Need>,
+}
+
+impl Needs<'_> {
+    fn add(&mut self, permission: Permission, resource: Resource) {
+        self.found.extend(Wanted::new(permission, resource).map(Need::Permission));
+    }
+
+    fn on_table(&mut self, permission: Permission, name: &QualifiedName<'_>) -> Result<()> {
+        let keyspace = self.scope.keyspace_of(name)?;
+        self.add(permission, Resource::table(keyspace, name.name.as_str()));
+        if permission == Permission::Select && has_masks(self.scope.schema, keyspace, name.name.as_str()) {
+            self.add(Permission::Unmask, Resource::table(keyspace, name.name.as_str()));
+        }
+        Ok(())
+    }
+
+    fn on_tables_of(&mut self, permission: Permission, name: &QualifiedName<'_>) -> Result<()> {
+        let keyspace = self.scope.keyspace_of(name)?;
+        self.add(permission, Resource::AllTables(keyspace.into()));
+        Ok(())
+    }
+
+    /// Creating a function or aggregate. There is none that could be replaced.
+    fn on_functions_of(&mut self, name: &FunctionName<'_>) -> Result<()> {
+        let keyspace = match &name.keyspace {
+            Some(keyspace) => keyspace.as_str(),
+            None => self.scope.session_keyspace()?,
+        };
+        self.add(Permission::Create, Resource::FunctionsIn(keyspace.into()));
+        Ok(())
+    }
+
+    /// A write; with conditions it reveals rows.
+    fn on_write(&mut self, table: &QualifiedName<'_>, is_conditional: bool) -> Result<()> {
+        self.on_table(Permission::Modify, table)?;
+        if is_conditional { self.on_table(Permission::Select, table) } else { Ok(()) }
+    }
+
+    fn on_index(&mut self, name: &QualifiedName<'_>) -> Result<()> {
+        let keyspace = self.scope.keyspace_of(name)?;
+        let tables =
+            self.scope.schema.keyspaces.get(keyspace).into_iter().flat_map(|found| found.tables.values());
+        // An index that does not exist needs nothing: the statement says so.
+        let table = tables.into_iter().find(|table| table.indexes.contains_key(name.name.as_str()));
+        if let Some(table) = table {
+            self.add(Permission::Alter, Resource::table(keyspace, &table.name));
+        }
+        Ok(())
+    }
+
+    fn of(&mut self, kind: &StatementKind<'_>) -> Result<()> {
+        let is_conditional = |guard: &Guard<'_>| *guard != Guard::None;
+        let keyspace = |name: &str| Resource::Keyspace(name.into());
+        match kind {
+            StatementKind::Select(select) => self.on_table(Permission::Select, &select.table)?,
+            StatementKind::Insert(insert) => self.on_write(&insert.table, insert.if_not_exists)?,
+            StatementKind::Update(update) => self.on_write(&update.table, is_conditional(&update.guard))?,
+            StatementKind::Delete(delete) => self.on_write(&delete.table, is_conditional(&delete.guard))?,
+            StatementKind::Batch(batch) => {
+                for item in &batch.items {
+                    match item {
+                        BatchItem::Insert(insert, _) => self.on_write(&insert.table, insert.if_not_exists)?,
+                        BatchItem::Update(update, _) => {
+                            self.on_write(&update.table, is_conditional(&update.guard))?;
+                        }
+                        BatchItem::Delete(delete, _) => {
+                            self.on_write(&delete.table, is_conditional(&delete.guard))?;
+                        }
+                    }
+                }
+            }
+            StatementKind::Truncate(name) => self.on_table(Permission::Modify, name)?,
+            // It tells about the rows, and ANALYZE runs the statement.
+            StatementKind::Explain(explain) => self.of(&explain.statement)?,
+            StatementKind::CreateKeyspace(_) => self.add(Permission::Create, Resource::AllKeyspaces),
+            StatementKind::AlterKeyspace { name, .. } => self.add(Permission::Alter, keyspace(name.as_str())),
+            StatementKind::DropKeyspace { name, .. } => self.add(Permission::Drop, keyspace(name.as_str())),
+            StatementKind::CreateTable(create) => self.on_tables_of(Permission::Create, &create.name)?,
+            StatementKind::AlterTable(alter) => self.on_table(Permission::Alter, &alter.name)?,
+            StatementKind::DropTable(drop) => self.on_table(Permission::Drop, &drop.name)?,
+            StatementKind::CreateType(create) => self.on_tables_of(Permission::Create, &create.name)?,
+            StatementKind::AlterType(alter) => self.on_tables_of(Permission::Alter, &alter.name)?,
+            StatementKind::DropType(drop) => self.on_tables_of(Permission::Drop, &drop.name)?,
+            StatementKind::CreateIndex(create) => self.on_table(Permission::Alter, &create.table)?,
+            StatementKind::DropIndex(drop) => self.on_index(&drop.name)?,
+            StatementKind::CreateView(create) => self.on_table(Permission::Alter, &create.base)?,
+            StatementKind::CreateFunction(create) => self.on_functions_of(&create.name)?,
+            StatementKind::CreateAggregate(create) => self.on_functions_of(&create.name)?,
+            StatementKind::CreateTrigger(_) => {
+                let refusal = "Only superusers are allowed to perform CREATE TRIGGER queries";
+                self.found.push(Need::Superuser(refusal));
+            }
+            StatementKind::DropTrigger(_) => {
+                let refusal = "Only superusers are allowed to perfrom DROP TRIGGER queries";
+                self.found.push(Need::Superuser(refusal));
+            }
+            // There are no views and functions: these statements say so.
+            StatementKind::AlterView(_)
+            | StatementKind::DropView(_)
+            | StatementKind::DropFunction(_)
+            | StatementKind::DropAggregate(_) => {}
+            StatementKind::Use(_) | StatementKind::Describe(_) => {}
+            StatementKind::GrantPermissions(_)
+            | StatementKind::RevokePermissions(_)
+            | StatementKind::ListPermissions(_)
+            | StatementKind::GrantRole(_)
+            | StatementKind::RevokeRole(_)
+            | StatementKind::ListRoles(_)
+            | StatementKind::ListUsers
+            | StatementKind::CreateRole(_)
+            | StatementKind::AlterRole(_)
+            | StatementKind::DropRole { .. }
+            | StatementKind::CreateUser(_)
+            | StatementKind::AlterUser(_)
+            | StatementKind::DropUser { .. }
+            | StatementKind::AddIdentity { .. }
+            | StatementKind::DropIdentity { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl LocalBackend {
+    /// Checks that an identity has what a statement needs.
+    ///
+    /// # Errors
+    /// It has not, in Cassandra's words; `WouldBlock` if the check needs the disk and may not wait.
+    pub(crate) fn authorize(&self, identity: &Identity, needs: &[Need], may_block: bool) -> Result<()> {
+        if !self.access().has_logins() || identity.is_server() {
+            return Ok(());
+        }
+        let Some(role) = identity.role.as_deref() else {
+            return Err(CqlError::Unauthorized(NOT_LOGGED_IN.to_owned()));
+        };
+        for need in needs {
+            match need {
+                Need::Superuser(refusal) => {
+                    if !self.is_super(identity, may_block)? {
+                        return Err(CqlError::Unauthorized((*refusal).to_owned()));
+                    }
+                }
+                Need::Permission(Wanted { permission, resource, names }) => {
+                    if !self.is_granted(identity, *permission, names, may_block)? {
+                        return Err(CqlError::Unauthorized(format!(
+                            "User {role} has no {} permission on {resource} or any of its parents",
+                            permission.as_str()
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks permissions on a table for a caller without statements, such as a call of the RPC interface. An empty
+    /// list checks the login alone.
+    ///
+    /// # Errors
+    /// As a statement that needs them.
+    pub fn check_permissions(
+        &self,
+        identity: &Identity,
+        permissions: &[Permission],
+        (keyspace, table): (&str, &str),
+        may_block: bool,
+    ) -> Result<()> {
+        if !self.access().has_logins() {
+            return Ok(());
+        }
+        let is_masked = permissions.contains(&Permission::Select)
+            && has_masks(&self.database().schema(), keyspace, table);
+        let wanted = permissions.iter().copied().chain(is_masked.then_some(Permission::Unmask));
+        let needs = wanted.filter_map(|permission| {
+            Wanted::new(permission, Resource::table(keyspace, table)).map(Need::Permission)
+        });
+        self.authorize(identity, &needs.collect::<Vec<_>>(), may_block)
+    }
+}

@@ -1,0 +1,166 @@
+//! Logins: the SASL PLAIN token of the native protocol, the check of name and password, and the first superuser.
+//!
+//! Source: `PasswordAuthenticator`, `CassandraRoleManager.setupDefaultRole`.
+
+use super::now_ns;
+use super::passwords;
+use super::roles::DEFAULT_ROLE;
+use super::store::Changes;
+use crate::backend::Identity;
+use crate::error::{CqlError, Result};
+use crate::local::LocalBackend;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The password that the default role has in a new Cassandra.
+const DEFAULT_PASSWORD: &str = "cassandra";
+
+/// The refusal of the default password from another machine.
+const DEFAULT_REFUSED: &str = "the role cassandra still has its default password, which is accepted from the server's own \
+     machine only: change it there (ALTER ROLE cassandra WITH PASSWORD = '...'), or start the server with --password-file \
+     FILE, or with --allow-default-password";
+
+const ADD_DEFAULT: &str = "INSERT INTO system_auth.roles (role, is_superuser, can_login, salted_hash) \
+     VALUES (?, true, true, ?)";
+
+/// The state of the default role when the server starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstLogin {
+    /// It has its default password.
+    DefaultPassword,
+    /// It has another password, or does not exist.
+    OwnPassword,
+}
+
+/// Name and password of a token (`PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`): the token is
+/// read from its end, and a name before the first NUL is ignored.
+fn decode(token: &[u8]) -> Result<(String, String)> {
+    let (mut user, mut password) = (None, None);
+    let mut end = token.len();
+    for (at, _) in token.iter().enumerate().rev().filter(|(_, byte)| **byte == 0) {
+        let part = token.get(at + 1..end).unwrap_or_default();
+        if password.is_none() {
+            password = Some(part);
+        } else if user.is_none() {
+            user = Some(part);
+        } else {
+            return Err(CqlError::BadCredentials(
+                "Credential format error: username or password is empty or contains NUL(\\0) character"
+                    .to_owned(),
+            ));
+        }
+        end = at;
+    }
+    let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+    let missing = |what: &str| CqlError::BadCredentials(format!("{what} must not be null"));
+    let password = password.filter(|part| !part.is_empty()).ok_or_else(|| missing("Password"))?;
+    let user = user.filter(|part| !part.is_empty()).ok_or_else(|| missing("Authentication ID"))?;
+    Ok((text(user), text(password)))
+}
+
+impl LocalBackend {
+    /// Logs in with a SASL PLAIN token. Blocks for tens of milliseconds.
+    ///
+    /// # Errors
+    /// `BadCredentials`, in Cassandra's words.
+    pub(crate) fn log_in_with_token(&self, token: &[u8], client: Option<IpAddr>) -> Result<Identity> {
+        let (user, password) = decode(token)?;
+        self.log_in_by_password(&user, &password, client)
+    }
+
+    /// Logs in by name and password. Blocks for tens of milliseconds. `client` is the client's address.
+    ///
+    /// # Errors
+    /// `BadCredentials`, in Cassandra's words.
+    pub fn log_in_by_password(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<Identity> {
+        let incorrect =
+            || CqlError::BadCredentials(format!("Provided username {user} and/or password are incorrect"));
+        let unable =
+            |error: &CqlError| CqlError::BadCredentials(format!("Unable to perform authentication: {error}"));
+        let stored = self.stored_hash(user).map_err(|error| unable(&error))?;
+        // For a role without a password as much time passes, so that the time does not tell which roles exist.
+        let is_right =
+            passwords::matches(password, stored.as_deref().map_or(passwords::OF_NOBODY, String::as_str));
+        if !is_right || stored.is_none() {
+            return Err(incorrect());
+        }
+        let role = self.role(user, true).map_err(|error| unable(&error))?;
+        if !role.is_some_and(|role| role.can_login) {
+            return Err(CqlError::BadCredentials(format!("{user} is not permitted to log in")));
+        }
+        let is_own_machine = client.is_none_or(|address| address.to_canonical().is_loopback());
+        let is_default = user == DEFAULT_ROLE && password == DEFAULT_PASSWORD;
+        if is_default && !is_own_machine && !self.access().options.allows_default_password {
+            return Err(CqlError::BadCredentials(DEFAULT_REFUSED.to_owned()));
+        }
+        Ok(Identity::of_role(user))
+    }
+
+    /// The hash of a role's password. A hash may be as old as `credentials_validity`; that there is none is not cached.
+    fn stored_hash(&self, user: &str) -> Result<Option<Arc<String>>> {
+        let now = now_ns(self.database());
+        if let Some(found) = self.access().credentials.get(user, now) {
+            return Ok(Some(found));
+        }
+        let Some(hash) = self.role(user, true)?.and_then(|role| role.salted_hash) else { return Ok(None) };
+        let hash = Arc::new(hash);
+        self.access().credentials.keep(user, &hash, now);
+        Ok(Some(hash))
+    }
+
+    /// Makes the default role if there are no roles, and sets its password if one is given. Called once, before the
+    /// first client. Does nothing if there are no logins.
+    ///
+    /// # Errors
+    /// Those of a read and a write.
+    pub fn begin_logins(&self, password: Option<&str>) -> Result<FirstLogin> {
+        if !self.access().has_logins() {
+            return Ok(FirstLogin::OwnPassword);
+        }
+        let hash = |password| {
+            passwords::hash(password, self.database())
+                .ok_or_else(|| CqlError::Server("the password cannot be hashed".to_owned()))
+        };
+        let mut changes = Changes::default();
+        if let Some(password) = password {
+            changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash(password)?]);
+            self.change(&changes, None)?.wait()?;
+        } else if self.ask("SELECT role FROM system_auth.roles LIMIT 1", &[], true)?.is_empty() {
+            // Any later write replaces what is written at time 0.
+            changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash(DEFAULT_PASSWORD)?]);
+            self.change(&changes, Some(0))?.wait()?;
+        }
+        self.access().forget();
+        let stored = self.role(DEFAULT_ROLE, true)?.and_then(|role| role.salted_hash);
+        let is_default = stored.is_some_and(|stored| passwords::matches(DEFAULT_PASSWORD, &stored));
+        Ok(if is_default { FirstLogin::DefaultPassword } else { FirstLogin::OwnPassword })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tokens and answers of Cassandra 5.0.9.
+    #[test]
+    fn tokens_are_read_from_their_end() {
+        let good = Ok(("cassandra".to_owned(), "pw".to_owned()));
+        let format =
+            || Err("Credential format error: username or password is empty or contains NUL(\\0) character");
+        for (token, expected) in [
+            (&b"\0cassandra\0pw"[..], good.clone()),
+            (b"other\0cassandra\0pw", good),
+            (b"cassandra\0pw", Err("Authentication ID must not be null")),
+            (b"\0cassandra\0pw\0", format()),
+            (b"\0\0cassandra\0pw", format()),
+            (b"", Err("Password must not be null")),
+            (b"cassandra", Err("Password must not be null")),
+            (b"\0\0pw", Err("Authentication ID must not be null")),
+            (b"\0cassandra\0", Err("Password must not be null")),
+            (b"\0\xff\0\xfe", Ok(("\u{fffd}".to_owned(), "\u{fffd}".to_owned()))),
+        ] {
+            let decoded = decode(token).map_err(|error| error.to_string());
+            assert_eq!(decoded, expected.map_err(str::to_owned), "{token:?}");
+        }
+    }
+}

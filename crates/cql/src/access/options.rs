@@ -1,0 +1,94 @@
+//! The options of access control, under the names of Cassandra's classes.
+
+use std::time::Duration;
+
+/// How clients prove who they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Authenticator {
+    /// They need not.
+    #[default]
+    AllowAll,
+    /// By name and password.
+    Password,
+}
+
+impl Authenticator {
+    /// The names of the classes, without their package.
+    pub const NAMES: &'static [&'static str] = &["AllowAllAuthenticator", "PasswordAuthenticator"];
+
+    /// The authenticator of a class; `None` for a class that is not built.
+    pub fn of_name(name: &str) -> Option<Authenticator> {
+        match name {
+            "AllowAllAuthenticator" => Some(Authenticator::AllowAll),
+            "PasswordAuthenticator" => Some(Authenticator::Password),
+            _ => None,
+        }
+    }
+
+    /// The full name of the class, by which drivers choose how to log in.
+    pub fn class(self) -> &'static str {
+        match self {
+            Authenticator::AllowAll => "org.apache.cassandra.auth.AllowAllAuthenticator",
+            Authenticator::Password => "org.apache.cassandra.auth.PasswordAuthenticator",
+        }
+    }
+}
+
+/// What roles are allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Authorizer {
+    /// Everything.
+    #[default]
+    AllowAll,
+    /// What has been granted to them.
+    Cassandra,
+}
+
+impl Authorizer {
+    /// The names of the classes, without their package.
+    pub const NAMES: &'static [&'static str] = &["AllowAllAuthorizer", "CassandraAuthorizer"];
+
+    /// The authorizer of a class; `None` for a class that is not built.
+    pub fn of_name(name: &str) -> Option<Authorizer> {
+        match name {
+            "AllowAllAuthorizer" => Some(Authorizer::AllowAll),
+            "CassandraAuthorizer" => Some(Authorizer::Cassandra),
+            _ => None,
+        }
+    }
+}
+
+/// The options of access control.
+#[derive(Clone, Debug)]
+pub struct AccessOptions {
+    /// How clients prove who they are.
+    pub authenticator: Authenticator,
+    /// What roles are allowed.
+    pub authorizer: Authorizer,
+    /// How long the roles of a role are cached; zero for not at all.
+    pub roles_validity: Duration,
+    /// How long the permissions of a role are cached.
+    pub permissions_validity: Duration,
+    /// How long the hash of a password is cached.
+    pub credentials_validity: Duration,
+    /// The least time between two changes of a role's password
+    /// (`cassandra.role_password_update_min_interval_in_ms`).
+    pub password_interval: Duration,
+    /// Whether the default password of the role `cassandra` is accepted from other machines.
+    pub allows_default_password: bool,
+}
+
+impl Default for AccessOptions {
+    /// No logins, and the times of Cassandra 5.0.9.
+    fn default() -> AccessOptions {
+        AccessOptions {
+            authenticator: Authenticator::AllowAll,
+            authorizer: Authorizer::AllowAll,
+            roles_validity: Duration::from_secs(2),
+            permissions_validity: Duration::from_secs(2),
+            credentials_validity: Duration::from_secs(2),
+            password_interval: Duration::from_secs(5),
+            allows_default_password: false,
+        }
+    }
+}

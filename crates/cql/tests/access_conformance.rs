@@ -1,0 +1,199 @@
+//! Statements about roles and permissions, and statements of roles that lack permissions, answer as Cassandra 5.0.9 did.
+//!
+//! `tests/conformance/access` has the answers: of a node with PasswordAuthenticator and CassandraAuthorizer, caches off
+//! (`permissions`), of one with AllowAllAuthorizer (`no_permissions`), and of one without logins (`no_logins`). Left out
+//! are statements about functions, views and datacenters, which are not built, and contents that depend on the node.
+//! Lines: `role> statement`, then the answer.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::{AccessOptions, Authenticator, Authorizer, CqlError, LocalBackend, LocalOptions};
+use helenus_engine::{Database, DatabaseOptions};
+use helenus_host::sim::Machine;
+use helenus_model::types::{CqlType, Elements};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Vec<Option<Vec<u8>>>>,
+    row: Vec<Option<Vec<u8>>>,
+}
+
+impl RowsOut for Rows {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+    fn cell(&mut self, value: Option<&[u8]>) {
+        self.row.push(value.map(<[u8]>::to_vec));
+    }
+    fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+    fn clear(&mut self) {
+        *self = Rows::default();
+    }
+}
+
+struct Node {
+    _machine: Machine,
+    backend: Arc<LocalBackend>,
+    keyspaces: BTreeMap<String, Arc<str>>,
+}
+
+fn open(authenticator: Authenticator, authorizer: Authorizer) -> Node {
+    let machine = Machine::new(7);
+    let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
+    let access = AccessOptions {
+        authenticator,
+        authorizer,
+        roles_validity: Duration::ZERO,
+        permissions_validity: Duration::ZERO,
+        credentials_validity: Duration::ZERO,
+        ..AccessOptions::default()
+    };
+    let masks_columns = authorizer == Authorizer::Cassandra;
+    let backend =
+        LocalBackend::new(database, LocalOptions { access, masks_columns, ..LocalOptions::default() });
+    backend.begin_logins(None).unwrap();
+    Node { _machine: machine, backend, keyspaces: BTreeMap::new() }
+}
+
+fn shown(ty: &CqlType, value: Option<&[u8]>) -> String {
+    let Some(bytes) = value else { return "null".to_owned() };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match ty {
+        CqlType::Boolean => (bytes == [1]).to_string(),
+        CqlType::Int => i32::from_be_bytes(bytes.try_into().unwrap()).to_string(),
+        CqlType::BigInt => i64::from_be_bytes(bytes.try_into().unwrap()).to_string(),
+        CqlType::Set { .. } => {
+            let elements: Vec<String> = Elements::of_list(bytes).flatten().map(text).collect();
+            format!("{{{}}}", elements.join(", "))
+        }
+        CqlType::Map { .. } => "{}".to_owned(),
+        _ => text(bytes),
+    }
+}
+
+fn type_name(ty: &CqlType) -> String {
+    ty.to_string().replace("frozen<", "").replace("text", "varchar").replace(">>", ">")
+}
+
+fn code(error: &CqlError) -> u16 {
+    match error {
+        CqlError::Syntax(_) => 0x2000,
+        CqlError::Unauthorized(_) => 0x2100,
+        CqlError::Invalid(_) => 0x2200,
+        CqlError::Config(_) => 0x2300,
+        CqlError::AlreadyExists { .. } => 0x2400,
+        CqlError::Overloaded(_) => 0x1001,
+        _ => 0,
+    }
+}
+
+impl Node {
+    /// The answer of a statement, as the recordings have it.
+    fn answer(&mut self, role: &str, statement: &str) -> String {
+        let identity = match role {
+            "anonymous" => Identity::default(),
+            role => Identity::of_role(role),
+        };
+        let keyspace = self.keyspaces.get(role).cloned();
+        let request = Request { keyspace: keyspace.as_deref(), ..Request::plain(&identity, &[]) };
+        let mut rows = Rows::default();
+        let answer = match self.backend.query(statement, &request, &mut rows) {
+            Ok(answer) => answer,
+            Err(error) => return format!("  -> ERROR 0x{:04X} {error}\n", code(&error)),
+        };
+        let mut text = match answer.outcome {
+            Outcome::Done(_) => "  -> VOID\n".to_owned(),
+            Outcome::UsedKeyspace(keyspace) => {
+                let text = format!("  -> SET_KEYSPACE {keyspace}\n");
+                self.keyspaces.insert(role.to_owned(), keyspace);
+                text
+            }
+            Outcome::SchemaChanged(None, _) => "  -> VOID\n".to_owned(),
+            Outcome::SchemaChanged(Some(change), _) => {
+                let kind = format!("{:?}", change.kind).to_uppercase();
+                match (&change.name, change.is_type) {
+                    (None, _) => format!("  -> SCHEMA_CHANGE {kind} KEYSPACE {}\n", change.keyspace),
+                    (Some(name), true) => {
+                        format!("  -> SCHEMA_CHANGE {kind} TYPE {} {name}\n", change.keyspace)
+                    }
+                    (Some(name), false) => {
+                        format!("  -> SCHEMA_CHANGE {kind} TABLE {} {name}\n", change.keyspace)
+                    }
+                }
+            }
+            Outcome::Rows { columns, .. } => {
+                let of = &columns.columns[0];
+                let named =
+                    columns.columns.iter().map(|column| format!("{} {}", column.name, type_name(&column.ty)));
+                let named: Vec<String> = named.collect();
+                let mut text = format!(
+                    "  -> ROWS {}; {}.{}: {}\n",
+                    rows.rows.len(),
+                    of.keyspace,
+                    of.table,
+                    named.join(", ")
+                );
+                for row in &rows.rows {
+                    let cells = columns.columns.iter().zip(row);
+                    let cells: Vec<String> =
+                        cells.map(|(column, cell)| shown(&column.ty, cell.as_deref())).collect();
+                    _ = writeln!(text, "        | {}", cells.join(" | "));
+                }
+                text
+            }
+        };
+        for warning in answer.warnings {
+            _ = writeln!(text, "        WARNING {warning}");
+        }
+        text
+    }
+}
+
+fn check(mut node: Node, recorded: &str) {
+    let mut wrong = String::new();
+    let mut lines = recorded.lines().peekable();
+    let mut count = 0;
+    while let Some(line) = lines.next() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (role, statement) = line.split_once("> ").unwrap();
+        let mut expected = String::new();
+        while let Some(answer) = lines.next_if(|line| line.starts_with("  ")) {
+            _ = writeln!(expected, "{answer}");
+        }
+        count += 1;
+        let found = node.answer(role, statement);
+        if found != expected {
+            _ = writeln!(wrong, "{line}\n--- expected\n{expected}--- found\n{found}");
+        }
+    }
+    assert!(count > 10, "nothing was recorded");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn roles_and_permissions_answer_as_cassandra() {
+    let recorded = include_str!("../../../tests/conformance/access/permissions.txt");
+    check(open(Authenticator::Password, Authorizer::Cassandra), recorded);
+}
+
+#[test]
+fn roles_without_permissions_answer_as_cassandra() {
+    let recorded = include_str!("../../../tests/conformance/access/no_permissions.txt");
+    check(open(Authenticator::Password, Authorizer::AllowAll), recorded);
+}
+
+#[test]
+fn without_logins_statements_about_roles_answer_as_cassandra() {
+    let recorded = include_str!("../../../tests/conformance/access/no_logins.txt");
+    check(open(Authenticator::AllowAll, Authorizer::AllowAll), recorded);
+}

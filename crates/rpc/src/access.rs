@@ -1,0 +1,131 @@
+//! Logins, and what each call needs: a permission on the column families that it names.
+//!
+//! Calls that change the schema, and CQL 3, run statements, which check their own needs. Source: `CassandraServer` and
+//! `ThriftClientState` of Cassandra 3.11.
+
+use crate::calls::{CallContext, Rpc};
+use crate::error::{Result, RpcError};
+use crate::session::Session;
+use helenus_cql::CqlError;
+use helenus_cql::backend::Backend;
+use helenus_cql::syntax::ast::Permission;
+use helenus_model::schema::Table;
+use helenus_wire::thrift::{AuthenticationRequest, Exception, Method};
+
+/// The permissions that a call needs on each column family that it names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asks {
+    permissions: &'static [Permission],
+    may_block: bool,
+}
+
+impl Asks {
+    pub(crate) fn new(permissions: &'static [Permission], may_block: bool) -> Asks {
+        Asks { permissions, may_block }
+    }
+
+    /// Other permissions for the same call.
+    pub(crate) fn with(self, permissions: &'static [Permission]) -> Asks {
+        Asks { permissions, ..self }
+    }
+}
+
+/// What a call needs on the column families that it names. A statement of CQL 2 sets its own needs once it is parsed.
+fn permissions(method: Method) -> &'static [Permission] {
+    match method {
+        Method::GetSlice
+        | Method::Get
+        | Method::MultigetSlice
+        | Method::GetCount
+        | Method::MultigetCount
+        | Method::GetRangeSlices
+        | Method::GetPagedSlice
+        | Method::GetIndexedSlices
+        | Method::GetMultiSlice
+        | Method::DescribeSplits
+        | Method::DescribeSplitsEx => &[Permission::Select],
+        Method::BatchMutate
+        | Method::Insert
+        | Method::Add
+        | Method::Remove
+        | Method::RemoveCounter
+        | Method::AtomicBatchMutate
+        | Method::Truncate => &[Permission::Modify],
+        // Its answer has the columns that did not fit.
+        Method::Cas => &[Permission::Modify, Permission::Select],
+        Method::Login
+        | Method::SetKeyspace
+        | Method::SetCqlVersion
+        | Method::DescribeSchemaVersions
+        | Method::DescribeClusterName
+        | Method::DescribeVersion
+        | Method::DescribeRing
+        | Method::DescribeLocalRing
+        | Method::DescribeTokenMap
+        | Method::DescribePartitioner
+        | Method::DescribeSnitch
+        | Method::TraceNextQuery
+        | Method::DescribeKeyspaces
+        | Method::DescribeKeyspace
+        | Method::SystemAddColumnFamily
+        | Method::SystemDropColumnFamily
+        | Method::SystemAddKeyspace
+        | Method::SystemDropKeyspace
+        | Method::SystemUpdateKeyspace
+        | Method::SystemUpdateColumnFamily
+        | Method::ExecuteCql3Query
+        | Method::PrepareCql3Query
+        | Method::ExecutePreparedCql3Query
+        | Method::ExecuteCqlQuery
+        | Method::PrepareCqlQuery
+        | Method::ExecutePreparedCqlQuery => &[],
+    }
+}
+
+impl Rpc {
+    /// Refuses every call but `login` before the login, and notes what the call needs.
+    pub(crate) fn admit(&self, method: Method, work: &mut CallContext<'_>) -> Result<()> {
+        let may_block = work.manner.may_block;
+        work.session.asks = Asks::new(permissions(method), may_block);
+        if method == Method::Login {
+            return Ok(());
+        }
+        Ok(self.backend().check_permissions(&work.session.identity, &[], ("", ""), may_block)?)
+    }
+
+    /// Checks that a session has what its call needs on a table.
+    pub(crate) fn check_access(&self, session: &Session, table: &Table) -> Result<()> {
+        let Asks { permissions, may_block } = session.asks;
+        let named = (&*table.keyspace, &*table.name);
+        Ok(self.backend().check_permissions(&session.identity, permissions, named, may_block)?)
+    }
+
+    /// Logs in.
+    pub(crate) fn log_in(&self, asked: &AuthenticationRequest<'_>, work: &mut CallContext<'_>) -> Result<()> {
+        if self.backend().authenticator().is_none() {
+            // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
+            return Ok(());
+        }
+        let refused = |why: String| Err(RpcError::Thrown(Exception::Authentication(why)));
+        let given = |name: &str| {
+            let found = asked.credentials.0.iter().find(|(key, _)| **key == *name);
+            found.map(|(_, value)| value.to_string())
+        };
+        let Some(user) = given("username") else {
+            return refused("Required key 'username' is missing".to_owned());
+        };
+        let Some(password) = given("password") else {
+            return refused(format!("Required key 'password' is missing for provided username {user}"));
+        };
+        if !work.manner.may_block {
+            return Err(RpcError::WouldBlock);
+        }
+        let client = work.session.client.map(|client| client.ip());
+        match self.backend().log_in_by_password(&user, &password, client) {
+            Ok(identity) => work.session.identity = identity,
+            Err(CqlError::BadCredentials(why)) => return refused(why),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}

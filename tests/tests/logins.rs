@@ -1,0 +1,354 @@
+//! Logins: over the real socket with tokens of every kind, by the shell, over the old interface, and at the server's start.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use end_to_end::draw::{Draw, rounds};
+use end_to_end::raw::{
+    AUTH_RESPONSE, AUTH_SUCCESS, AUTHENTICATE, OPTIONS, QUERY, READY, REGISTER, RESULT, Raw, STARTUP, query,
+    startup,
+};
+use end_to_end::{Cql, Server, binary, refused};
+use helenus_wire::thrift::{AuthenticationRequest, Field, Map, Method, args, begin_call, end_message};
+use tempfile::TempDir;
+
+const BAD_CREDENTIALS: i32 = 0x0100;
+const PROTOCOL: i32 = 0x000A;
+const UNAUTHORIZED: i32 = 0x2100;
+const INVALID: i32 = 0x2200;
+const OVERLOADED: i32 = 0x1001;
+const CLASS: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
+
+fn with_logins(more: &[&str]) -> Server {
+    Server::start_with(&[&["--memory", "--authenticator", "PasswordAuthenticator"], more].concat())
+}
+
+fn as_cassandra(server: &Server) -> Raw {
+    let (raw, reply) = Raw::login(server.address(), 4, ("cassandra", "cassandra"));
+    assert_eq!(reply.opcode, AUTH_SUCCESS, "{reply:?}");
+    raw
+}
+
+fn shell(server: &Server, arguments: &[&str]) -> Output {
+    let (host, port) = server.address().rsplit_once(':').expect("HOST:PORT");
+    let mut command = Command::new(binary());
+    command.args(["shell", host, port]).args(arguments).output().expect("run the shell")
+}
+
+#[test]
+fn a_client_logs_in_in_every_version_of_the_protocol() {
+    let server = with_logins(&[]);
+    for version in 3..=5 {
+        let (mut raw, reply) = Raw::greeted(server.address(), version);
+        assert_eq!(reply.opcode, AUTHENTICATE);
+        assert_eq!(String::from_utf8_lossy(&reply.body[2..]), CLASS);
+        let reply = raw.authenticate(b"\0cassandra\0cassandra");
+        assert_eq!((reply.opcode, &reply.body[..]), (AUTH_SUCCESS, &(-1_i32).to_be_bytes()[..]));
+        assert_eq!(raw.query("SELECT role FROM system_auth.roles").opcode, RESULT);
+    }
+}
+
+#[test]
+fn tokens_are_refused_in_cassandra_s_words_and_another_may_follow() {
+    let server = with_logins(&[]);
+    let incorrect = |user: &str| format!("Provided username {user} and/or password are incorrect");
+    let (mut raw, _) = Raw::greeted(server.address(), 4);
+    for (token, text) in [
+        (&b"cassandra\0cassandra"[..], "Authentication ID must not be null".to_owned()),
+        (
+            b"\0cassandra\0cassandra\0",
+            "Credential format error: username or password is empty or contains NUL(\\0) character"
+                .to_owned(),
+        ),
+        (b"", "Password must not be null".to_owned()),
+        (b"\0\0cassandra", "Authentication ID must not be null".to_owned()),
+        (b"\0cassandra\0wrong", incorrect("cassandra")),
+        (b"\0Cassandra\0cassandra", incorrect("Cassandra")),
+        (b"\0nobody\0x", incorrect("nobody")),
+    ] {
+        assert_eq!(raw.authenticate(token).error(), (BAD_CREDENTIALS, text), "{token:?}");
+    }
+    let null = raw.ask(AUTH_RESPONSE, &(-1_i32).to_be_bytes()).error();
+    assert_eq!(null.0, 0, "{null:?}");
+    assert_eq!(raw.authenticate(b"other\0cassandra\0cassandra").opcode, AUTH_SUCCESS);
+    // A wrong login afterwards leaves the connection as it is.
+    assert_eq!(raw.authenticate(b"\0cassandra\0x").error().0, BAD_CREDENTIALS);
+    assert_eq!(raw.query("LIST ROLES").opcode, RESULT);
+}
+
+#[test]
+fn garbage_for_a_token_is_refused_and_harms_nobody() {
+    let server = with_logins(&[]);
+    let mut draw = Draw::new("garbage_for_a_token", 1);
+    for _ in 0..rounds(12) {
+        let version = *draw.one(&[3, 4, 5]);
+        let (mut raw, _) = Raw::greeted(server.address(), version);
+        let length = *draw.one(&[0, 1, 7, 300, 70_000]);
+        let token: Vec<u8> = (0..length)
+            .map(|_| match draw.below(4) {
+                0 => 0,
+                1 => b'a',
+                _ => draw.below(256) as u8,
+            })
+            .collect();
+        assert_eq!(raw.authenticate(&token).error().0, BAD_CREDENTIALS);
+        assert_eq!(raw.authenticate(b"\0cassandra\0cassandra").opcode, AUTH_SUCCESS);
+    }
+}
+
+#[test]
+fn requests_before_the_login_are_refused_and_the_connection_stays() {
+    let server = with_logins(&[]);
+    for version in [4, 5] {
+        let (mut raw, _) = Raw::greeted(server.address(), version);
+        let body = query(version, "SELECT * FROM system.local", &[]);
+        for (opcode, name, body) in [
+            (QUERY, "QUERY", &body[..]),
+            (OPTIONS, "OPTIONS", &[]),
+            (STARTUP, "STARTUP", &startup()),
+            (REGISTER, "REGISTER", &[0, 0]),
+        ] {
+            let text = format!("Unexpected message {name}, expecting SASL_RESPONSE");
+            assert_eq!(raw.ask(opcode, body).error(), (PROTOCOL, text));
+        }
+        assert_eq!(raw.authenticate(b"\0cassandra\0cassandra").opcode, AUTH_SUCCESS);
+        assert_eq!(raw.query("SELECT key FROM system.local").opcode, RESULT);
+    }
+    let mut raw = Raw::connect(server.address(), 4);
+    let refusal = raw.ask(AUTH_RESPONSE, &[0, 0, 0, 0]).error();
+    assert_eq!(
+        refusal,
+        (PROTOCOL, "Unexpected message AUTH_RESPONSE, expecting STARTUP or OPTIONS".to_owned())
+    );
+}
+
+#[test]
+fn a_role_is_made_changed_and_dropped_and_its_login_follows() {
+    let server = with_logins(&[]);
+    let mut admin = as_cassandra(&server);
+    let login = |user, password| Raw::login(server.address(), 4, (user, password));
+    admin.run("CREATE ROLE alice WITH PASSWORD = 'one'");
+    assert_eq!(
+        login("alice", "one").1.error(),
+        (BAD_CREDENTIALS, "alice is not permitted to log in".to_owned())
+    );
+    assert_eq!(login("alice", "two").1.error().0, BAD_CREDENTIALS);
+    admin.run("ALTER ROLE alice WITH LOGIN = true");
+    let (mut alice, reply) = login("alice", "one");
+    assert_eq!(reply.opcode, AUTH_SUCCESS);
+    assert_eq!(
+        admin.query("ALTER ROLE alice WITH PASSWORD = 'two'").error(),
+        (OVERLOADED, "Password for role alice can only be changed every 5000ms.".to_owned())
+    );
+    // The hash of `two`.
+    admin.run("ALTER ROLE alice WITH HASHED PASSWORD = '$2a$04$JSEVJfVYJoYTzM7vKuVAO.dHKS9ZGjV7vrCPJqxRPbYxyyLHPzQUu'");
+    assert_eq!(login("alice", "one").1.error().0, BAD_CREDENTIALS);
+    assert_eq!(
+        alice.query("CREATE ROLE x WITH SUPERUSER = true").error(),
+        (UNAUTHORIZED, "Only superusers can create a role with superuser status".to_owned())
+    );
+    assert_eq!(
+        alice.query("DROP ROLE cassandra").error(),
+        (UNAUTHORIZED, "Only superusers can drop a role with superuser status".to_owned())
+    );
+    assert_eq!(
+        admin.query("DROP ROLE cassandra").error(),
+        (INVALID, "Cannot DROP primary role for current login".to_owned())
+    );
+    admin.run("DROP ROLE alice");
+    assert_eq!(login("alice", "one").1.error().0, BAD_CREDENTIALS);
+}
+
+#[test]
+fn the_rust_driver_logs_in() {
+    let server = with_logins(&[]);
+    let session = Cql::connect_as(server.address(), ("cassandra", "cassandra")).expect("a login");
+    assert_eq!(session.rows("LIST ROLES").len(), 1);
+    assert!(Cql::connect_as(server.address(), ("cassandra", "wrong")).is_err());
+}
+
+#[test]
+fn a_role_does_what_was_granted_to_it_and_nothing_else() {
+    let server = with_logins(&["--authorizer", "CassandraAuthorizer"]);
+    let mut admin = as_cassandra(&server);
+    admin.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    admin.run("CREATE TABLE ks.t (k int PRIMARY KEY, v int)");
+    admin.run("CREATE USER bob WITH PASSWORD 'b'");
+    let (mut bob, _) = Raw::login(server.address(), 5, ("bob", "b"));
+    let refused = |permission: &str| {
+        (
+            UNAUTHORIZED,
+            format!("User bob has no {permission} permission on <table ks.t> or any of its parents"),
+        )
+    };
+    assert_eq!(bob.query("SELECT * FROM ks.t").error(), refused("SELECT"));
+    admin.run("GRANT SELECT ON KEYSPACE ks TO bob");
+    assert_eq!(bob.query("SELECT * FROM ks.t").opcode, RESULT);
+    assert_eq!(bob.query("INSERT INTO ks.t (k) VALUES (1)").error(), refused("MODIFY"));
+    assert_eq!(bob.query("SELECT * FROM system_auth.roles").error().0, UNAUTHORIZED);
+    admin.run("REVOKE SELECT ON KEYSPACE ks FROM bob");
+    assert_eq!(bob.query("SELECT * FROM ks.t").error(), refused("SELECT"));
+    assert_eq!(bob.query("CREATE ROLE x").error().0, UNAUTHORIZED);
+}
+
+/// This machine's address on a network, if it has one beside the loopback.
+fn own_address() -> Option<String> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback()).then(|| address.to_string())
+}
+
+#[test]
+fn the_default_password_is_refused_from_elsewhere() {
+    let Some(address) = own_address() else { return };
+    let at = |server: &Server| {
+        let (_, port) = server.address().rsplit_once(':').expect("HOST:PORT");
+        format!("{address}:{port}")
+    };
+    let listen = format!("{address}:0");
+    let start = |more: &[&str]| {
+        Server::start_with(
+            &[&["--authenticator", "PasswordAuthenticator", "--listen", &listen], more].concat(),
+        )
+    };
+    let server = start(&[]);
+    let (code, text) = Raw::login(&at(&server), 4, ("cassandra", "cassandra")).1.error();
+    assert_eq!(code, BAD_CREDENTIALS);
+    assert!(text.contains("--password-file") && text.contains("--allow-default-password"), "{text}");
+    let wrong = Raw::login(&at(&server), 4, ("cassandra", "x")).1.error().1;
+    assert_eq!(wrong, "Provided username cassandra and/or password are incorrect");
+    let server = start(&["--allow-default-password"]);
+    assert_eq!(Raw::login(&at(&server), 4, ("cassandra", "cassandra")).1.opcode, AUTH_SUCCESS);
+}
+
+#[test]
+fn a_password_file_sets_the_password_at_each_start_and_the_shell_logs_in() {
+    let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
+    let file: PathBuf = folder.path().join("password");
+    std::fs::write(&file, "s3cret\n").expect("a password");
+    let mut server = Server::start_with(&["--password-file", file.to_str().expect("UTF-8")]);
+    assert!(!server.head().iter().any(|line| line.contains("default password")), "{:?}", server.head());
+    let roles = ["-e", "SELECT role FROM system_auth.roles"];
+    let with = |password| [&["-u", "cassandra", "-p", password], &roles[..]].concat();
+    let output = shell(&server, &with("s3cret"));
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("cassandra"), "{output:?}");
+    let output = shell(&server, &with("cassandra"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("are incorrect"), "{said}");
+    let output = shell(&server, &roles);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("--username"), "{said}");
+    std::fs::write(&file, "other").expect("a password");
+    server.stop();
+    server.restart();
+    assert!(shell(&server, &with("other")).status.success());
+}
+
+/// The answer to a call of the old interface, as text.
+fn call<'a>(socket: &mut TcpStream, method: Method, asked: &impl Field<'a>) -> String {
+    let mut message = Vec::new();
+    let at = begin_call(method, 1, &mut message);
+    asked.write(&mut message);
+    end_message(at, &mut message);
+    socket.write_all(&message).expect("write");
+    let mut length = [0; 4];
+    socket.read_exact(&mut length).expect("a frame");
+    let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+    socket.read_exact(&mut answer).expect("its message");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn the_old_interface_wants_the_same_login_and_the_same_permissions() {
+    let server = with_logins(&["--authorizer", "CassandraAuthorizer", "--rpc", "127.0.0.1:0"]);
+    let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
+    let mut socket =
+        TcpStream::connect(line.split_whitespace().nth(1).expect("an address")).expect("connect");
+    let login = |pairs: &[(&'static str, &'static str)]| {
+        let credentials = pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        args::Login { auth_request: AuthenticationRequest { credentials: Map(credentials) } }
+    };
+    let mut admin = as_cassandra(&server);
+    for statement in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k blob PRIMARY KEY, v blob) WITH COMPACT STORAGE",
+        "CREATE USER bob WITH PASSWORD 'b'",
+    ] {
+        admin.run(statement);
+    }
+    let keyspace = args::OfKeyspace { keyspace: "ks" };
+    let truncate = args::OfColumnFamily { column_family: "t" };
+    assert!(call(&mut socket, Method::SetKeyspace, &keyspace).contains("You have not logged in"));
+    assert!(call(&mut socket, Method::Truncate, &truncate).contains("You have not logged in"));
+    for (credentials, expected) in [
+        (&[("password", "b")][..], "Required key 'username' is missing"),
+        (&[("username", "bob")], "Required key 'password' is missing for provided username bob"),
+        (&[("username", "bob"), ("password", "x")], "Provided username bob and/or password are incorrect"),
+    ] {
+        let answer = call(&mut socket, Method::Login, &login(credentials));
+        assert!(answer.contains(expected), "{answer}");
+    }
+    let answer = call(&mut socket, Method::Login, &login(&[("username", "bob"), ("password", "b")]));
+    assert!(answer.ends_with("\u{1}\0"), "a reply without an exception: {answer:?}");
+    call(&mut socket, Method::SetKeyspace, &keyspace);
+    let refused = "User bob has no MODIFY permission on <table ks.t> or any of its parents";
+    assert!(call(&mut socket, Method::Truncate, &truncate).contains(refused));
+    admin.run("GRANT MODIFY ON ks.t TO bob");
+    assert!(!call(&mut socket, Method::Truncate, &truncate).contains("permission"));
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_at_the_start() {
+    let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "").expect("an empty file");
+    let empty = empty.to_str().expect("UTF-8");
+    for (arguments, expected) in [
+        (&["--authenticator", "LdapAuthenticator"][..], "AllowAllAuthenticator, PasswordAuthenticator"),
+        (&["--authorizer", "CassandraAuthorizer"], "give authenticator: PasswordAuthenticator"),
+        (
+            &["--authenticator", "AllowAllAuthenticator", "--password-file", empty],
+            "AllowAllAuthenticator asks for no password",
+        ),
+        (&["--password-file", empty], "its first line is empty"),
+        (&["--password-file", "/no/such/file"], "/no/such/file"),
+    ] {
+        let said = refused(&[&["serve", "--memory", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn no_password_is_left_in_a_trace_or_in_the_log() {
+    let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
+    let config = folder.path().join("server.yaml");
+    let yaml = "authenticator:\n  class_name: org.apache.cassandra.auth.PasswordAuthenticator\n\
+                slow_query_log_timeout: 1ms\nlog_values: true\nlog_level: debug\n";
+    std::fs::write(&config, yaml).expect("a configuration");
+    let server = Server::start_with(&["--memory", "--config", config.to_str().expect("UTF-8")]);
+    let mut admin = as_cassandra(&server);
+    let statement = "CREATE ROLE traced WITH PASSWORD = 'topsecret'";
+    let traced = end_to_end::raw::frame(4, 0x02, 1, QUERY, &query(4, statement, &[]));
+    admin.send(&traced);
+    assert_eq!(admin.receive().expect("an answer").opcode, RESULT);
+    admin.query("CREATE ROLE x WITH PASSWORD = 'topsecret' AND nonsense");
+    let shown = admin.query("SELECT parameters FROM system_traces.sessions");
+    let shown = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(shown.contains("PASSWORD = '*******'") && !shown.contains("topsecret"), "{shown}");
+    let log = server.log();
+    assert!(log.contains("CREATE ROLE") && !log.contains("topsecret"), "{log}");
+}
+
+#[test]
+fn without_logins_nothing_has_changed() {
+    let server = Server::start_with(&["--memory"]);
+    let (mut raw, reply) = Raw::greeted(server.address(), 4);
+    assert_eq!(reply.opcode, READY);
+    assert_eq!(raw.authenticate(b"any").opcode, AUTH_SUCCESS);
+    let text = "You have to be logged in and not anonymous to perform this request";
+    assert_eq!(raw.query("LIST ROLES").error(), (UNAUTHORIZED, text.to_owned()));
+}
