@@ -306,11 +306,11 @@ impl Requests {
             client: self.client,
             drawn: None,
             compression: self.session.body_compression(),
-            reservation: self.seat.account.take(body.len() as u64),
+            reservation: self.share.account.take(body.len() as u64),
             began_ns: None,
         };
         if self.shared.login_pool.submit(job) {
-            self.away_count += 1;
+            self.disk_jobs_count += 1;
         } else {
             let text = "Too many logins wait; try again later";
             self.note_overload(text);

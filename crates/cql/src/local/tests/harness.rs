@@ -168,6 +168,7 @@ pub(super) fn code(error: &CqlError) -> &'static str {
         CqlError::Config(_) => "2300",
         CqlError::AlreadyExists { .. } => "2400",
         CqlError::Unprepared(_) => "2500",
+        CqlError::BadCredentials(_) => "0100",
         CqlError::Unauthorized(_) => "2100",
         CqlError::Overloaded(_) => "1001",
         CqlError::ReadTimeout { .. } => "1200",
