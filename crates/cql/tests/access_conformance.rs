@@ -8,9 +8,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
 use helenus_cql::{AccessOptions, Authenticator, Authorizer, CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::Machine;
+use helenus_model::schema::Table;
 use helenus_model::types::{CqlType, Elements};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -39,6 +41,16 @@ impl RowsOut for Rows {
     }
 }
 
+/// `system_views.clients`, which the server registers, without rows.
+struct Clients(Arc<Table>);
+
+impl VirtualTable for Clients {
+    fn table(&self) -> &Arc<Table> {
+        &self.0
+    }
+    fn rows(&self, _cx: &VirtualContext<'_>, _rows: &mut VirtualRows) {}
+}
+
 struct Node {
     _machine: Machine,
     backend: Arc<LocalBackend>,
@@ -59,6 +71,9 @@ fn open(authenticator: Authenticator, authorizer: Authorizer) -> Node {
     let masks_columns = authorizer == Authorizer::Cassandra;
     let backend =
         LocalBackend::new(database, LocalOptions { access, masks_columns, ..LocalOptions::default() });
+    let columns = [("address", CqlType::Inet), ("port", CqlType::Int)];
+    let clients = virtual_definition(("system_views", "clients"), "", (1, 1), &columns);
+    backend.virtual_tables().register(Arc::new(Clients(clients)));
     backend.begin_logins(None).unwrap();
     Node { _machine: machine, backend, keyspaces: BTreeMap::new() }
 }

@@ -6,8 +6,8 @@
 //!
 //! Source: `CassandraAuthorizer`, `AuthenticatedUser`.
 
-use super::now_ns;
 use super::resource::Resource;
+use super::state::now_ns;
 use super::store::{Changes, Row, text_set};
 use crate::backend::Identity;
 use crate::error::Result;

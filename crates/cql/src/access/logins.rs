@@ -2,9 +2,9 @@
 //!
 //! Source: `PasswordAuthenticator`, `CassandraRoleManager.setupDefaultRole`.
 
-use super::now_ns;
 use super::passwords;
 use super::roles::DEFAULT_ROLE;
+use super::state::now_ns;
 use super::store::Changes;
 use crate::backend::Identity;
 use crate::error::{CqlError, Result};

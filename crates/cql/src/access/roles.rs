@@ -2,7 +2,7 @@
 //!
 //! Source: `CassandraRoleManager`, `Roles`.
 
-use super::now_ns;
+use super::state::now_ns;
 use super::store::Row;
 use crate::backend::Identity;
 use crate::error::{CqlError, Result};

@@ -241,7 +241,7 @@ impl<'a> Parser<'a, '_> {
                 let pos = self.pos();
                 let option = self.role_option()?;
                 self.check_role_option(&option, &mut names, pos)?;
-                options.push(option);
+                self.add_role_option(option, &mut options, pos)?;
                 if !self.eat(Kind::And)? {
                     break;
                 }
@@ -263,13 +263,45 @@ impl<'a> Parser<'a, '_> {
             RoleOption::Options(..) => "OPTIONS",
             RoleOption::Superuser(_) => "SUPERUSER",
             RoleOption::Login(_) => "LOGIN",
-            RoleOption::Datacenters(_) => "ACCESS TO DATACENTERS",
-            RoleOption::Cidrs(_) => "ACCESS FROM CIDRS",
+            // These may be given again: see `add_role_option`.
+            RoleOption::Datacenters(_) | RoleOption::Cidrs(_) => return Ok(()),
         };
         match names.add(name) {
             true => Ok(()),
             false => Err(self.rule(pos, format!("Multiple definition for property '{name}'"))),
         }
+    }
+
+    /// Adds an option. Lists of datacenters or CIDR groups that are given again are joined, but ALL goes with no other
+    /// list (`DCPermissions.Builder`, `CIDRPermissions.Builder`).
+    fn add_role_option(
+        &self,
+        option: RoleOption<'a>,
+        options: &mut Vec<RoleOption<'a>>,
+        pos: Pos,
+    ) -> Parsed<()> {
+        let lists = options.iter_mut().find_map(|earlier| match (earlier, &option) {
+            (RoleOption::Datacenters(earlier), RoleOption::Datacenters(new)) => Some(("DCs", earlier, new)),
+            (RoleOption::Cidrs(earlier), RoleOption::Cidrs(new)) => Some(("CIDR Groups", earlier, new)),
+            _ => None,
+        });
+        let reason = match lists {
+            None => {
+                options.push(option);
+                return Ok(());
+            }
+            Some((_, AccessList::All, AccessList::All)) => return Ok(()),
+            Some((_, AccessList::Only(earlier), AccessList::Only(new))) => {
+                earlier.extend(new.iter().cloned());
+                return Ok(());
+            }
+            Some((_, AccessList::All, AccessList::Only(_))) => "All has been set".to_owned(),
+            Some((what, AccessList::Only(_), AccessList::All)) => format!("{what} have already been set"),
+        };
+        let statement = self.text();
+        let text =
+            format!("Failed parsing statement: [{statement}] reason: IllegalArgumentException {reason}");
+        Err(self.rule(pos, text))
     }
 
     /// `roleOption`

@@ -1,0 +1,61 @@
+//! The state of access control: its options, and caches of what the tables of `system_auth` say.
+
+use super::cache::Cache;
+use super::grants::Grants;
+use super::options::{AccessOptions, Authenticator, Authorizer};
+use super::roles::RoleSet;
+use helenus_engine::Database;
+use parking_lot::Mutex;
+
+/// The state of access control: its options, and caches of what its tables say.
+pub(crate) struct Access {
+    pub(super) options: AccessOptions,
+    /// The roles of a role by its name.
+    pub(super) roles: Cache<RoleSet>,
+    /// The permissions of a role by its name.
+    pub(super) grants: Cache<Grants>,
+    /// The hash of a role's password by the role's name.
+    pub(super) credentials: Cache<String>,
+    /// Held by a statement that changes roles or permissions, because it depends on what it has read.
+    pub(super) changing: Mutex<()>,
+}
+
+impl Access {
+    pub(crate) fn new(options: AccessOptions) -> Access {
+        Access {
+            roles: Cache::new(options.roles_validity),
+            grants: Cache::new(options.permissions_validity),
+            credentials: Cache::new(options.credentials_validity),
+            changing: Mutex::default(),
+            options,
+        }
+    }
+
+    /// Whether clients have to log in. Without logins everybody may do everything.
+    #[inline]
+    pub(crate) fn has_logins(&self) -> bool {
+        self.options.authenticator != Authenticator::AllowAll
+    }
+
+    /// The full name of the authenticator's class, if clients have to log in.
+    pub(crate) fn authenticator(&self) -> Option<&'static str> {
+        self.has_logins().then(|| self.options.authenticator.class())
+    }
+
+    /// Whether permissions count.
+    pub(crate) fn has_permissions(&self) -> bool {
+        self.options.authorizer != Authorizer::AllowAll
+    }
+
+    /// Forgets everything that was read, after a change.
+    pub(super) fn forget(&self) {
+        self.roles.clear();
+        self.grants.clear();
+        self.credentials.clear();
+    }
+}
+
+/// The clock of the caches.
+pub(super) fn now_ns(database: &Database) -> u64 {
+    database.host().clock.monotonic_ns()
+}
