@@ -120,9 +120,17 @@ impl Raw {
     /// # Panics
     /// The server closes instead of answering.
     pub fn authenticate(&mut self, token: &[u8]) -> Reply {
+        self.send_login(token);
+        self.receive().expect("an answer to the login")
+    }
+
+    /// Sends a SASL token and waits for nothing.
+    pub fn send_login(&mut self, token: &[u8]) {
         let mut body = (token.len() as u32).to_be_bytes().to_vec();
         body.extend_from_slice(token);
-        self.ask(AUTH_RESPONSE, &body)
+        let request = frame(self.version, 0, 1, AUTH_RESPONSE, &body);
+        let bytes = if self.segmented { segments(&request) } else { request };
+        self.send(&bytes);
     }
 
     /// Sends any request and returns the answer.

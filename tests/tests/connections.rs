@@ -339,7 +339,8 @@ fn a_server_that_others_reach_says_so_loudly() {
         let far = ["0.0.0.0:0", "[::]:0"];
         let open: Vec<bool> = (0..3).map(|_| draw.below(2) == 0).collect();
         let mut address = |is_open: bool| if is_open { *draw.one(&far) } else { "127.0.0.1:0" };
-        let arguments = ["--listen", address(open[0]), "--rpc", address(open[1]), "--http", address(open[2])];
+        let addresses = ["--listen", address(open[0]), "--rpc", address(open[1]), "--http", address(open[2])];
+        let arguments = [&addresses[..], &["--insecure-no-login"]].concat();
         let mut server = start_after("true", "", &arguments);
         let overview = server.admin(&["overview"]);
         for (name, is_open) in ["CQL", "RPC", "HTTP"].iter().zip(&open) {

@@ -3,6 +3,7 @@
 //! A front end decodes a request, calls a `Backend` and encodes its answer. The local engine is one implementation
 //! (`local`); a gateway to another database can be another.
 
+use crate::access::LoginRefused;
 use crate::error::CqlError;
 use helenus_engine::account::{self, Refusal};
 pub use helenus_engine::read::Probe;
@@ -88,8 +89,8 @@ pub trait Backend: Send + Sync {
     /// Logs in with a SASL token. May block, for tens of milliseconds.
     ///
     /// # Errors
-    /// `CqlError::BadCredentials`.
-    fn log_in(&self, _token: &[u8], _client: Option<SocketAddr>) -> Result<Identity, CqlError> {
+    /// As `LocalBackend::log_in_by_password`.
+    fn log_in(&self, _token: &[u8], _client: Option<SocketAddr>) -> Result<Identity, LoginRefused> {
         Ok(Identity::default())
     }
 

@@ -14,7 +14,7 @@ mod super_family;
 pub mod syntax;
 pub mod virtual_table;
 
-pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin};
+pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin, LoginRefused};
 pub use error::{CqlError, Result};
 pub use local::{
     ImportReport, ImportRequest, LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart,

@@ -6,9 +6,9 @@
 use crate::calls::{CallContext, Rpc};
 use crate::error::{Result, RpcError};
 use crate::session::Session;
-use helenus_cql::CqlError;
 use helenus_cql::backend::Backend;
 use helenus_cql::syntax::ast::Permission;
+use helenus_cql::{CqlError, LoginRefused};
 use helenus_model::schema::Table;
 use helenus_wire::thrift::{AuthenticationRequest, Exception, Method};
 
@@ -83,6 +83,11 @@ fn permissions(method: Method) -> &'static [Permission] {
 }
 
 impl Rpc {
+    /// Whether clients have to log in.
+    pub fn has_logins(&self) -> bool {
+        self.backend().authenticator().is_some()
+    }
+
     /// Refuses every call but `login` before the login, and notes what the call needs.
     pub(crate) fn admit(&self, method: Method, work: &mut CallContext<'_>) -> Result<()> {
         let may_block = work.manner.may_block;
@@ -123,8 +128,13 @@ impl Rpc {
         let client = work.session.client.map(|client| client.ip());
         match self.backend().log_in_by_password(&user, &password, client) {
             Ok(identity) => work.session.identity = identity,
-            Err(CqlError::BadCredentials(why)) => return refused(why),
-            Err(error) => return Err(error.into()),
+            Err(LoginRefused { error, wait }) => {
+                work.session.login_delay = wait;
+                return match error {
+                    CqlError::BadCredentials(why) | CqlError::Overloaded(why) => refused(why),
+                    error => Err(error.into()),
+                };
+            }
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use helenus_model::schema::Schema;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The state of one client.
@@ -18,6 +19,8 @@ pub struct Session {
     pub(crate) identity: Identity,
     /// What the call that runs needs on the column families that it names.
     pub(crate) asks: Asks,
+    /// How long the answer to a failed login is to wait.
+    pub(crate) login_delay: Duration,
     /// The address of the client.
     pub(crate) client: Option<SocketAddr>,
     /// The trace session of the next call, if it is to be traced.
@@ -34,6 +37,16 @@ impl Session {
     /// The session of a client with this address.
     pub fn of_client(client: Option<SocketAddr>) -> Session {
         Session { client, ..Session::default() }
+    }
+
+    /// How long the answer to the last call is to wait: that of a login that failed.
+    pub fn take_login_delay(&mut self) -> Duration {
+        std::mem::take(&mut self.login_delay)
+    }
+
+    /// Whether its client has logged in, or needs no login.
+    pub fn has_role(&self) -> bool {
+        self.identity.role.is_some()
     }
 
     /// A cached column family of the keyspace in use, if the cache has this schema epoch.

@@ -11,6 +11,7 @@ use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The password that the default role has in a new Cassandra.
 const DEFAULT_PASSWORD: &str = "cassandra";
@@ -20,6 +21,7 @@ const DEFAULT_REFUSED: &str = "the role cassandra still has its default password
      machine only: change it there (ALTER ROLE cassandra WITH PASSWORD = '...'), or start the server with --password-file \
      FILE, or with --allow-default-password";
 
+const SET_PASSWORD: &str = "UPDATE system_auth.roles SET salted_hash = ? WHERE role = ?";
 const ADD_DEFAULT: &str = "INSERT INTO system_auth.roles (role, is_superuser, can_login, salted_hash) \
      VALUES (?, true, true, ?)";
 
@@ -30,6 +32,21 @@ pub enum FirstLogin {
     DefaultPassword,
     /// It has another password, or does not exist.
     OwnPassword,
+}
+
+/// A login that failed.
+#[derive(Debug)]
+pub struct LoginRefused {
+    /// Why, for the client.
+    pub error: CqlError,
+    /// How long its answer is to wait, so that guessing passwords takes time.
+    pub wait: Duration,
+}
+
+impl From<CqlError> for LoginRefused {
+    fn from(error: CqlError) -> LoginRefused {
+        LoginRefused { error, wait: Duration::ZERO }
+    }
 }
 
 /// Name and password of a token (`PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`): the token is
@@ -62,8 +79,12 @@ impl LocalBackend {
     /// Logs in with a SASL PLAIN token. Blocks for tens of milliseconds.
     ///
     /// # Errors
-    /// `BadCredentials`, in Cassandra's words.
-    pub(crate) fn log_in_with_token(&self, token: &[u8], client: Option<IpAddr>) -> Result<Identity> {
+    /// As `log_in_by_password`.
+    pub(crate) fn log_in_with_token(
+        &self,
+        token: &[u8],
+        client: Option<IpAddr>,
+    ) -> Result<Identity, LoginRefused> {
         let (user, password) = decode(token)?;
         self.log_in_by_password(&user, &password, client)
     }
@@ -71,8 +92,35 @@ impl LocalBackend {
     /// Logs in by name and password. Blocks for tens of milliseconds. `client` is the client's address.
     ///
     /// # Errors
-    /// `BadCredentials`, in Cassandra's words.
-    pub fn log_in_by_password(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<Identity> {
+    /// `BadCredentials`, in Cassandra's words; `Overloaded` after too many failures of the role at the address.
+    pub fn log_in_by_password(
+        &self,
+        user: &str,
+        password: &str,
+        client: Option<IpAddr>,
+    ) -> Result<Identity, LoginRefused> {
+        let attempts = &self.access().attempts;
+        if let Some(address) = client {
+            attempts.admit(address, user, now_ns(self.database())).map_err(|later| {
+                CqlError::Overloaded(format!(
+                    "Too many failed logins of {user} from this address; try again in {} ms",
+                    later.after.as_millis() + 1
+                ))
+            })?;
+        }
+        let checked = self.check_password(user, password, client);
+        let Some(address) = client else { return Ok(checked?) };
+        let now = now_ns(self.database());
+        match checked {
+            Ok(identity) => {
+                attempts.succeeded(address, user, now);
+                Ok(identity)
+            }
+            Err(error) => Err(LoginRefused { error, wait: attempts.failed(address, user, now) }),
+        }
+    }
+
+    fn check_password(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<Identity> {
         let incorrect =
             || CqlError::BadCredentials(format!("Provided username {user} and/or password are incorrect"));
         let unable =
@@ -131,9 +179,63 @@ impl LocalBackend {
             self.change(&changes, Some(0))?.wait()?;
         }
         self.access().forget();
-        let stored = self.role(DEFAULT_ROLE, true)?.and_then(|role| role.salted_hash);
-        let is_default = stored.is_some_and(|stored| passwords::matches(DEFAULT_PASSWORD, &stored));
-        Ok(if is_default { FirstLogin::DefaultPassword } else { FirstLogin::OwnPassword })
+        Ok(match self.has_default_password()? {
+            true => FirstLogin::DefaultPassword,
+            false => FirstLogin::OwnPassword,
+        })
+    }
+
+    /// Whether clients log in and the default role still has its default password.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn has_default_password(&self) -> Result<bool> {
+        if !self.access().has_logins() {
+            return Ok(false);
+        }
+        let Some(stored) = self.role(DEFAULT_ROLE, true)?.and_then(|role| role.salted_hash) else {
+            return Ok(false);
+        };
+        // A check takes long, so its result is kept with the hash.
+        let mut checked = self.access().default_checked.lock();
+        if let Some((_, is_default)) = checked.as_ref().filter(|(hash, _)| *hash == stored) {
+            return Ok(*is_default);
+        }
+        let is_default = passwords::matches(DEFAULT_PASSWORD, &stored);
+        *checked = Some((stored, is_default));
+        Ok(is_default)
+    }
+
+    /// Sets the password of a role for the server's owner, who may have no other way in: that of the default role is made
+    /// if it is missing, and made a superuser that may log in.
+    ///
+    /// # Errors
+    /// Clients need not log in; there is no such role; those of a read and a write.
+    pub fn set_password(&self, role: &str, password: &str) -> Result<()> {
+        let invalid = |text: String| Err(CqlError::Invalid(text));
+        if !self.access().has_logins() {
+            return invalid(
+                "clients of this server need no password; start it with authenticator: PasswordAuthenticator"
+                    .to_owned(),
+            );
+        }
+        if password.is_empty() {
+            return invalid("the password is empty".to_owned());
+        }
+        let _changing = self.access().changing.lock();
+        let hash = passwords::hash(password, self.database())
+            .ok_or_else(|| CqlError::Server("the password cannot be hashed".to_owned()))?;
+        let mut changes = Changes::default();
+        if role == DEFAULT_ROLE {
+            changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash]);
+        } else if self.role(role, true)?.is_some() {
+            changes.add_texts(SET_PASSWORD, &[&hash, role]);
+        } else {
+            return invalid(format!("Role {role} doesn't exist"));
+        }
+        self.change(&changes, None)?.wait()?;
+        self.access().forget();
+        Ok(())
     }
 }
 

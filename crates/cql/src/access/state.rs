@@ -1,5 +1,6 @@
 //! The state of access control: its options, and caches of what the tables of `system_auth` say.
 
+use super::attempts::Attempts;
 use super::cache::Cache;
 use super::grants::Grants;
 use super::options::{AccessOptions, Authenticator, Authorizer};
@@ -16,6 +17,10 @@ pub(crate) struct Access {
     pub(super) grants: Cache<Grants>,
     /// The hash of a role's password by the role's name.
     pub(super) credentials: Cache<String>,
+    /// The failed logins of clients.
+    pub(super) attempts: Attempts,
+    /// The hash of the default role's password, and whether it is that of the default password.
+    pub(super) default_checked: Mutex<Option<(String, bool)>>,
     /// Held by a statement that changes roles or permissions, because it depends on what it has read.
     pub(super) changing: Mutex<()>,
 }
@@ -26,6 +31,8 @@ impl Access {
             roles: Cache::new(options.roles_validity),
             grants: Cache::new(options.permissions_validity),
             credentials: Cache::new(options.credentials_validity),
+            attempts: Attempts::default(),
+            default_checked: Mutex::default(),
             changing: Mutex::default(),
             options,
         }

@@ -8,7 +8,7 @@ use super::options::LocalOptions;
 use super::prepared_table;
 use super::statements::Statements;
 use super::trace::trace_mutation;
-use crate::access::{Access, needs};
+use crate::access::{Access, LoginRefused, needs};
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
     ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request,
@@ -535,7 +535,7 @@ impl Backend for LocalBackend {
         self.access.authenticator()
     }
 
-    fn log_in(&self, token: &[u8], client: Option<SocketAddr>) -> Result<Identity> {
+    fn log_in(&self, token: &[u8], client: Option<SocketAddr>) -> Result<Identity, LoginRefused> {
         match self.access.has_logins() {
             true => self.log_in_with_token(token, client.map(|client| client.ip())),
             false => Ok(Identity::default()),

@@ -12,6 +12,7 @@ pub mod import;
 mod machine;
 mod numbers;
 mod page;
+mod passwords;
 pub mod profile;
 mod progress;
 mod progress_watch;

@@ -53,7 +53,7 @@ pub(super) fn status(dispatcher: &Dispatcher) -> ServerStatus {
         host_id: status.host_id.to_string(),
         listening: facts.listening.to_string(),
         rpc: facts.rpc.map(|address| address.to_string()),
-        warnings: facts.warnings.clone(),
+        warnings: warnings(dispatcher),
         directory: facts.directory.as_ref().map(|path| path.display().to_string()),
         sync: facts.sync.map(str::to_owned),
         connections: facts.control.connections() as u64,
@@ -78,6 +78,19 @@ pub(super) fn running(status: CompactionStatus) -> RunningCompaction {
     }
 }
 
+/// The warnings for who administers the server: those of its start, and the default password as long as it is there.
+fn warnings(dispatcher: &Dispatcher) -> Vec<String> {
+    let mut warnings = dispatcher.facts.warnings.clone();
+    if dispatcher.backend.has_default_password().unwrap_or(false) {
+        warnings.push(
+            "the role cassandra has its default password: change it with helenus admin passwd, or with ALTER ROLE cassandra \
+             WITH PASSWORD = '...'"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
 /// The server as a node of a ring.
 pub(super) fn node(dispatcher: &Dispatcher) -> NodeMetrics {
     let virtuals = dispatcher.backend.virtual_tables();
@@ -90,7 +103,7 @@ pub(super) fn node(dispatcher: &Dispatcher) -> NodeMetrics {
     tokens.sort_unstable();
     NodeMetrics {
         host_id: dispatcher.database.host_id().to_string(),
-        warnings: dispatcher.facts.warnings.clone(),
+        warnings: warnings(dispatcher),
         cluster_name: info.cluster_name,
         datacenter: info.datacenter,
         rack: info.rack,

@@ -168,6 +168,10 @@ impl Dispatcher {
                 let reset = self.database.reset_clock();
                 reset.map(|before| AdminAnswer::Clock(before.into())).map_err(|error| error.to_string())
             }
+            AdminRequest::SetPassword { role, password } => {
+                let set = self.backend.set_password(role, &password.0);
+                set.map(|()| AdminAnswer::Done).map_err(|error| error.to_string())
+            }
             AdminRequest::Drain => {
                 self.facts.control.close();
                 self.database.drain().map(|()| AdminAnswer::Done).map_err(|error| error.to_string())

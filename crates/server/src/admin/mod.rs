@@ -31,6 +31,8 @@ pub use metrics::{
     ClockMetrics, CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool,
     RunningTask, Spread, TableMetrics, TopPartitionLine,
 };
-pub use request::{AdminRequest, ImportOrder, LogLevelChoice, RestoreOrder, TableSelection, TimeoutKind};
+pub use request::{
+    AdminRequest, ImportOrder, LogLevelChoice, Password, RestoreOrder, TableSelection, TimeoutKind,
+};
 pub use serve::{AdminServer, ServerControl, ServerInfo};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};

@@ -202,8 +202,26 @@ pub enum AdminRequest {
     ReloadSettings,
     /// Trust the machine's clock: timestamps of writes continue from it.
     ResetClock,
+    /// Set the password of a role.
+    SetPassword {
+        /// Its name.
+        role: String,
+        /// The password.
+        password: Password,
+    },
     /// Accept no more clients and write everything to SSTables, so that the next start replays no log.
     Drain,
+}
+
+/// A password, which does not show in debugging output.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Password(pub String);
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("*******")
+    }
 }
 
 /// Kinds of requests that have a timeout of their own.

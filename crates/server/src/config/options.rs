@@ -58,7 +58,7 @@ options! {
          start_rpc turns it on.";
     "http", Some("http"), Kind::Listen, "off", [],
         "Address and port for HTTP: /metrics for Prometheus, /health and /ready, such as 127.0.0.1:9180. Off unless given. \
-         Whoever reaches it reads names of keyspaces and tables; it asks nobody who they are.";
+         Beyond this machine /metrics asks for the name and password of a role.";
     "authenticator", Some("authenticator"), Kind::Class(Authenticator::NAMES), "AllowAllAuthenticator", [],
         "Whether clients have to log in. PasswordAuthenticator: by name and password; the first start makes the superuser cassandra.";
     "authorizer", Some("authorizer"), Kind::Class(Authorizer::NAMES), "AllowAllAuthorizer", [],
@@ -69,6 +69,8 @@ options! {
          Turns PasswordAuthenticator on.";
     "allow_default_password", Some("allow-default-password"), Kind::Boolean, "false", [],
         "Accept the default password of the role cassandra from other machines too, as Cassandra does. For tests.";
+    "insecure_no_login", Some("insecure-no-login"), Kind::Boolean, "false", [],
+        "Serve whoever reaches an address beyond this machine without a login. Without it such a start is refused.";
     "roles_validity", None, Kind::Duration { min_ms: 0 }, "2s", ["roles_validity_in_ms" "ms"],
         "How long a change of system_auth.roles by other statements than those about roles may go unnoticed; 0ms for no cache.";
     "permissions_validity", None, Kind::Duration { min_ms: 0 }, "2s", ["permissions_validity_in_ms" "ms"],
@@ -174,10 +176,10 @@ options! {
         "How long a client may send nothing while it waits for no answer, before it is closed; 0ms for as long as it likes. Drivers \
          send something every half minute.";
     "handshake_timeout", None, TIMEOUT, "10s", [],
-        "How long a connection may take to its STARTUP. When half of the connections there may be have not begun, the oldest of them \
+        "How long a connection may take to its STARTUP and, where clients log in, to its login. When half of the connections there may be have not begun, the oldest of them \
          make room at once.";
     "rpc_handshake_timeout", None, TIMEOUT, "1m", [],
-        "How long a connection of the old interface may take to its first message.";
+        "How long a connection of the old interface may take to its first message and, where clients log in, to its login.";
     "request_arrival_timeout", None, TIMEOUT, "10s", [],
         "How long a request may take to arrive whole once it has begun, and a second more for each 128 KiB of it.";
     "http_request_timeout", None, TIMEOUT, "10s", [],

@@ -146,6 +146,8 @@ pub struct ServerConfig {
     pub access: AccessOptions,
     /// The file with the password of the role `cassandra`, if one is given.
     pub password_file: Option<PathBuf>,
+    /// Whether to serve addresses beyond this machine without a login.
+    pub insecure_no_login: bool,
     /// Limits of batches.
     pub batches: BatchLimits,
     /// Whether columns may be masked.
@@ -200,13 +202,15 @@ impl ServerConfig {
             _ => default,
         };
         let seconds = |key, default| read.duration(key).unwrap_or(Duration::from_secs(default));
+        let access = read.access()?;
+        let http: Option<SocketAddr> = read.text("http").and_then(|text| text.parse().ok());
         Ok(ServerConfig {
             storage: read.storage()?,
             listen: read.listen()?,
             rpc: read.rpc()?,
             rpc_limits: read.rpc_limits(&limits),
-            http: read.text("http").and_then(|text| text.parse().ok()),
-            http_limits: read.http_limits(),
+            http,
+            http_limits: read.http_limits(http, &access),
             log: read.log(),
             disk_failure: DiskFailurePolicy::of_name(read.text("disk_failure_policy").unwrap_or_default()),
             commit_failure: CommitFailurePolicy::of_name(
@@ -235,8 +239,9 @@ impl ServerConfig {
                 read: seconds("read_request_timeout", 5),
                 range: seconds("range_request_timeout", 10),
             },
-            access: read.access()?,
+            access,
             password_file: read.text("password_file").map(PathBuf::from),
+            insecure_no_login: read.boolean("insecure_no_login").unwrap_or(false),
             batches: read.batches(),
             masks_columns: read.boolean("dynamic_data_masking_enabled").unwrap_or(false),
             drops_compact_storage: read.boolean("drop_compact_storage_enabled").unwrap_or(false),
@@ -439,12 +444,16 @@ impl<'a> Read<'a> {
         }
     }
 
-    fn http_limits(&self) -> HttpLimits {
+    fn http_limits(&self, address: Option<SocketAddr>, access: &AccessOptions) -> HttpLimits {
+        let is_beyond = address.is_some_and(|address| !address.ip().to_canonical().is_loopback());
+        let has_logins = access.authenticator != Authenticator::AllowAll;
+        let is_open = self.boolean("insecure_no_login").unwrap_or(false);
         let default = HttpLimits::default();
         let names = self.text("http_hosts").unwrap_or_default().split(',').map(str::trim);
         HttpLimits {
             request_timeout: self.duration("http_request_timeout").unwrap_or(default.request_timeout),
             hosts: names.filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            asks_for_login: is_beyond && has_logins && !is_open,
             ..default
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::health::{health, readiness};
 use super::hosts::KnownHosts;
+use super::logins::{CHALLENGE, HttpLogins};
 use super::metrics::metrics;
 use super::state::HttpState;
 use crate::ServerError;
@@ -56,11 +57,18 @@ pub struct HttpLimits {
     /// Names that requests may use besides the port's address and the names of the loopback (`http_hosts`); `*` for
     /// any.
     pub hosts: Vec<String>,
+    /// Whether `/metrics` needs a login: where it is reached from beyond this machine.
+    pub asks_for_login: bool,
 }
 
 impl Default for HttpLimits {
     fn default() -> HttpLimits {
-        HttpLimits { connections_max: 256, request_timeout: Duration::from_secs(10), hosts: Vec::new() }
+        HttpLimits {
+            connections_max: 256,
+            request_timeout: Duration::from_secs(10),
+            hosts: Vec::new(),
+            asks_for_login: false,
+        }
     }
 }
 
@@ -88,7 +96,9 @@ impl HttpServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
         let (stop, stopped) = watch::channel(false);
-        let asked = Arc::new(RequestContext { hosts: KnownHosts::new(address, &limits.hosts), state });
+        let hosts = KnownHosts::new(address, &limits.hosts);
+        let logins = limits.asks_for_login.then(HttpLogins::default);
+        let asked = Arc::new(RequestContext { hosts, logins, state });
         let worker = HttpThread { work: Some((runtime, listener, (limits, asked), stopped)) };
         let thread = host.tasks.start("http", Box::new(worker));
         Ok(HttpServer { address, stop, thread })
@@ -115,6 +125,8 @@ impl Drop for HttpServer {
 /// What is needed to answer requests.
 struct RequestContext {
     hosts: KnownHosts,
+    /// `None` if nobody has to log in.
+    logins: Option<HttpLogins>,
     state: Arc<HttpState>,
 }
 
@@ -172,11 +184,11 @@ async fn accept(
             }
             _ = stopped.changed() => return,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, client)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let serving = connections.spawn(serve(stream, limits.request_timeout, Arc::clone(&asked)));
+        let serving = connections.spawn(serve((stream, client), limits.request_timeout, Arc::clone(&asked)));
         ages.push_back((tokio::time::Instant::now(), serving));
         if ages.len() > 2 * limits.connections_max {
             ages.retain(|(_, connection)| !connection.is_finished());
@@ -184,10 +196,14 @@ async fn accept(
     }
 }
 
-async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<RequestContext>) {
+async fn serve(
+    (stream, client): (TcpStream, SocketAddr),
+    request_timeout: Duration,
+    asked: Arc<RequestContext>,
+) {
     let service = service_fn(move |request| {
-        let answer = answer(&request, &asked);
-        async move { Ok::<_, Infallible>(answer) }
+        let asked = Arc::clone(&asked);
+        async move { Ok::<_, Infallible>(answer(&request, client, &asked).await) }
     });
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(request_timeout).max_buf_size(HEAD_BYTES_MAX);
@@ -196,7 +212,11 @@ async fn serve(stream: TcpStream, request_timeout: Duration, asked: Arc<RequestC
     let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
 }
 
-fn answer(request: &Request<Incoming>, asked: &RequestContext) -> Response<Full<Bytes>> {
+async fn answer(
+    request: &Request<Incoming>,
+    client: SocketAddr,
+    asked: &RequestContext,
+) -> Response<Full<Bytes>> {
     let state = &asked.state;
     if let Err(text) = asked.hosts.check(request) {
         return response(StatusCode::MISDIRECTED_REQUEST, TEXT, text);
@@ -211,7 +231,20 @@ fn answer(request: &Request<Incoming>, asked: &RequestContext) -> Response<Full<
         response(status, JSON, format!("{value}\n"))
     };
     match request.uri().path() {
-        "/metrics" => response(StatusCode::OK, METRICS, metrics(state)),
+        "/metrics" => {
+            let refusal = match &asked.logins {
+                Some(logins) => logins.check(request, client, state).await.err(),
+                None => None,
+            };
+            match refusal {
+                Some(text) => {
+                    let mut refused = response(StatusCode::UNAUTHORIZED, TEXT, text);
+                    refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+                    refused
+                }
+                None => response(StatusCode::OK, METRICS, metrics(state)),
+            }
+        }
         "/health" => judged(health(state)),
         "/ready" => judged(readiness(state)),
         "/" => response(StatusCode::OK, TEXT, INDEX.to_owned()),

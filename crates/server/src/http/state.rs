@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use helenus_cql::LocalBackend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_engine::{Database, OpenProgress, OpenStage};
 use parking_lot::RwLock;
@@ -43,6 +44,8 @@ pub struct Watched {
     pub node: NodeInfo,
     /// The data directory; `None` in memory.
     pub directory: Option<PathBuf>,
+    /// Checks logins.
+    pub backend: Arc<LocalBackend>,
     /// Version of the program.
     pub version: &'static str,
 }

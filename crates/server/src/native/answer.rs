@@ -6,12 +6,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use helenus_cql::CqlError;
 use helenus_cql::backend::{
     ANALYSED_AT_ONCE_BYTES, Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared,
     Probe, Request as Asked, Trace, Values,
 };
+use helenus_cql::{CqlError, LoginRefused};
 use helenus_engine::Ticket;
 use helenus_host::Clock;
 use helenus_wire::WireError;
@@ -120,6 +121,8 @@ pub(super) enum Reply {
     UsedKeyspace(Arc<str>),
     /// The answer is in the buffer, and the client has logged in.
     LoggedIn(Identity),
+    /// The answer is in the buffer: the login failed with this code. It is to be sent after this time.
+    LoginRefused(ErrorCode, Duration),
     /// The answer may be sent once its ticket is ready.
     Held(Held),
     /// Nothing was done: run the request again where it may block.
@@ -198,7 +201,7 @@ fn answer_untraced(in_progress: &mut RequestInProgress<'_>, request: &Request<'_
         Request::Prepare(prepare) => in_progress.prepare(prepare),
         Request::Execute(execute) => in_progress.execute(execute),
         Request::Batch(batch) => in_progress.batch(batch),
-        Request::AuthResponse(token) => in_progress.log_in(*token),
+        Request::AuthResponse(token) => in_progress.log_in(*token, request),
         Request::Startup(_) | Request::Options | Request::Register(_) => {
             Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, "not a request for the backend")))
         }
@@ -251,13 +254,20 @@ impl RequestInProgress<'_> {
     }
 
     /// Checks a login. Called on the threads for logins alone.
-    fn log_in(&mut self, token: Option<&[u8]>) -> Result<Reply, Failure> {
+    fn log_in(&mut self, token: Option<&[u8]>, request: &Request<'_>) -> Result<Reply, Failure> {
         let Some(token) = token else {
             // Cassandra's decoder fails on it.
             let text = "java.lang.NullPointerException: Cannot invoke \"java.nio.ByteBuffer.remaining()\" because \"b\" is null";
             return Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, text)));
         };
-        let identity = self.caller.backend.log_in(token, self.caller.client)?;
+        let identity = match self.caller.backend.log_in(token, self.caller.client) {
+            Ok(identity) => identity,
+            Err(LoginRefused { error, wait }) => {
+                let message = error_message(&error);
+                self.refuse(&message, request);
+                return Ok(Reply::LoginRefused(message.detail.code(), wait));
+            }
+        };
         let (_, codec) = self.tools.split(self.caller.compression);
         Outgoing::AuthSuccess(None).encode(&self.head, codec, self.out)?;
         Ok(Reply::LoggedIn(identity))

@@ -46,6 +46,8 @@ const UNSENT_BYTES_MAX: usize = 1 << 20;
 const UNSENT_BYTES_MAX_SHORT: usize = 64 << 10;
 /// Most answers of a connection that wait for the log or a disk thread: the number of streams.
 const IN_FLIGHT_MAX: usize = 1 << 15;
+/// The longest frame before STARTUP and the login, which have a name, a password and some options.
+const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 /// Reads in one poll, before the other connections of the event loop are polled.
 const READS_PER_POLL: usize = 16;
 /// An empty input buffer of at most this size is kept.
@@ -206,12 +208,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    /// The most requests that are in progress at a time: one login, or many requests after it.
+    fn in_flight_max(&self) -> usize {
+        if self.requests.session.stage == Stage::Authenticating { 1 } else { IN_FLIGHT_MAX }
+    }
+
     /// Whether more input may be served now.
     fn has_room(&self) -> bool {
         let requests = &self.requests;
         !requests.closing
             && requests.output.unsent() < unsent_bytes_max()
-            && requests.in_flight_count() < IN_FLIGHT_MAX
+            && requests.in_flight_count() < self.in_flight_max()
     }
 
     /// Whether more input may be read now. If only the bytes in flight forbid it, the connection is woken when some are
@@ -306,11 +313,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         if self.deadlines.is_handshake_late(context) {
             self.forget_kept();
-            self.requests.refuse(&Refusal::fatal(WireError::NoStartup, 0));
+            let missing = match self.requests.session.stage {
+                Stage::Authenticating => WireError::NoLogin,
+                Stage::Initial | Stage::Established | Stage::Ready => WireError::NoStartup,
+            };
+            self.requests.refuse(&Refusal::fatal(missing, 0));
             self.requests.closing = true;
+        } else if self.requests.session.stage != Stage::Ready
+            && self.reservation_wanted().is_some_and(|bytes| bytes > BEFORE_LOGIN_BYTES_MAX)
+        {
+            self.refuse_long_frame();
         } else if self.reservation.is_some() && self.deadlines.is_frame_late(context) {
             self.refuse_slow_frame();
         }
+    }
+
+    /// Ends a connection that sends a frame before its login that no login needs.
+    fn refuse_long_frame(&mut self) {
+        self.forget_kept();
+        self.requests
+            .refuse(&Refusal::fatal(WireError::TooLongBeforeLogin { bytes_max: BEFORE_LOGIN_BYTES_MAX }, 0));
+        self.requests.closing = true;
     }
 
     fn refuse_slow_frame(&mut self) {

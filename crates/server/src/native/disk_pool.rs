@@ -60,6 +60,8 @@ pub(super) struct Finished {
     pub keyspace: Option<Arc<str>>,
     /// The identity, if the request was a login that succeeded.
     pub identity: Option<Identity>,
+    /// How long the answer has to wait: that of a failed login.
+    pub wait: Duration,
     /// Released once the answer is in the connection's buffer.
     pub reservation: Option<Reservation>,
     /// The code, if the answer is an ERROR.
@@ -85,6 +87,34 @@ struct Shared {
     state: Mutex<State>,
     /// Notified when a job ends.
     ended: Condvar,
+    /// The answers that wait.
+    delayed: Mutex<Delayed>,
+}
+
+/// The answers to failed logins that wait for their time. No thread waits with them.
+#[derive(Default)]
+struct Delayed {
+    /// The connection of each, and when its answer is due.
+    answers: Vec<(u64, Arc<Mailbox>, Finished)>,
+    /// The server stops: nothing waits any more.
+    is_over: bool,
+}
+
+impl Shared {
+    /// Leaves an answer for its connection, now or once it is due.
+    fn finish(&self, mailbox: Arc<Mailbox>, finished: Finished) {
+        if finished.wait.is_zero() {
+            return mailbox.finish(finished);
+        }
+        let mut delayed = self.delayed.lock();
+        if delayed.is_over {
+            drop(delayed);
+            return mailbox.finish(finished);
+        }
+        let wait_ns = u64::try_from(finished.wait.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = self.clock.monotonic_ns().saturating_add(wait_ns);
+        delayed.answers.push((due_ns, mailbox, finished));
+    }
 }
 
 #[derive(Default)]
@@ -115,6 +145,7 @@ impl DiskPool {
             slow,
             state: Mutex::default(),
             ended: Condvar::new(),
+            delayed: Mutex::default(),
         });
         DiskPool { host, shared, name, threads_max: threads_max.max(1), queue_max }
     }
@@ -149,6 +180,29 @@ impl DiskPool {
             state.threads.push(self.host.tasks.start(&format!("{}-{number}", self.name), Box::new(thread)));
         }
         true
+    }
+
+    /// Leaves the delayed answers that are due for their connections. Called in each of the server's ticks.
+    pub fn send_due(&self) {
+        let mut delayed = self.shared.delayed.lock();
+        if delayed.answers.is_empty() {
+            return;
+        }
+        let now_ns = self.shared.clock.monotonic_ns();
+        let is_due = |answer: &mut (u64, Arc<Mailbox>, Finished)| answer.0 <= now_ns;
+        let due: Vec<_> = delayed.answers.extract_if(.., is_due).collect();
+        drop(delayed);
+        due.into_iter().for_each(|(_, mailbox, finished)| mailbox.finish(finished));
+    }
+
+    /// Leaves all delayed answers for their connections, and delays none from now on.
+    pub fn end_delays(&self) {
+        let answers = {
+            let mut delayed = self.shared.delayed.lock();
+            delayed.is_over = true;
+            std::mem::take(&mut delayed.answers)
+        };
+        answers.into_iter().for_each(|(_, mailbox, finished)| mailbox.finish(finished));
     }
 
     /// The pool's counters for `tpstats`.
@@ -235,7 +289,7 @@ impl Worker for Thread {
             let tools = &mut self.tools;
             let ran = contain(|| run(&self.shared, job, tools));
             // The panic hook has logged the panic. Only this request fails; the thread goes on.
-            mailbox.finish(ran.unwrap_or_else(|_| panicked(head, compression)));
+            self.shared.finish(mailbox, ran.unwrap_or_else(|_| panicked(head, compression)));
         }
         self.shared.state.lock().running.remove(&self.number);
         self.shared.ended.notify_all();
@@ -275,18 +329,29 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     let answer_bytes = envelope.capacity() + of_held;
     let charge =
         (answer_bytes >= LARGE_BODY_BYTES).then(|| scope.hand_over(Share::Answers, answer_bytes as u64));
-    let (keyspace, identity) = match became {
-        Some(Became::InKeyspace(keyspace)) => (Some(keyspace), None),
-        Some(Became::LoggedIn(identity)) => (None, Some(identity)),
-        None => (None, None),
+    let (keyspace, identity, wait) = match became {
+        Some(Became::InKeyspace(keyspace)) => (Some(keyspace), None, Duration::ZERO),
+        Some(Became::LoggedIn(identity)) => (None, Some(identity), Duration::ZERO),
+        Some(Became::Delayed(wait)) => (None, None, wait),
+        None => (None, None, Duration::ZERO),
     };
-    Finished { envelope, held, charge, keyspace, identity, reservation: Some(reservation), error: failed }
+    Finished {
+        envelope,
+        held,
+        charge,
+        keyspace,
+        identity,
+        wait,
+        reservation: Some(reservation),
+        error: failed,
+    }
 }
 
 /// What a request changed of its connection.
 enum Became {
     InKeyspace(Arc<str>),
     LoggedIn(Identity),
+    Delayed(Duration),
 }
 
 /// How a job ended, besides its envelope: an answer that waits for the log, a change of the connection, the code of an
@@ -315,6 +380,7 @@ fn serve(
             Reply::Refused(code) => (None, None, Some(code)),
             Reply::UsedKeyspace(used) => (None, Some(Became::InKeyspace(used)), None),
             Reply::LoggedIn(identity) => (None, Some(Became::LoggedIn(identity)), None),
+            Reply::LoginRefused(code, wait) => (None, Some(Became::Delayed(wait)), Some(code)),
             Reply::Held(waiting) => (Some(waiting), None, None),
         },
         Err(message) => {
@@ -354,6 +420,7 @@ fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Fi
         charge: None,
         keyspace: None,
         identity: None,
+        wait: Duration::ZERO,
         reservation: None,
         error: Some(ErrorCode::Server),
     }

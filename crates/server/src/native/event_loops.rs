@@ -352,6 +352,7 @@ impl NativeServer {
         for mailbox in self.shared.connections.lock().clone() {
             mailbox.wake();
         }
+        self.shared.login_pool.end_delays();
         self.shared.login_pool.drain(STOP_PATIENCE);
         self.shared.disk_pool.drain(STOP_PATIENCE);
         for thread in &self.threads {

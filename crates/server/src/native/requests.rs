@@ -368,7 +368,7 @@ impl Requests {
         match reply {
             // A connection that is being polled still has its client, so its requests are not cancelled here.
             Reply::Written | Reply::Cancelled => {}
-            Reply::Refused(code) => self.shared.counts.error(code),
+            Reply::Refused(code) | Reply::LoginRefused(code, _) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
             Reply::LoggedIn(identity) => self.log_in(identity),
             Reply::Held(held) => self.hold(held, body.len() as u64, (None, None)),
@@ -413,7 +413,7 @@ impl Requests {
     pub fn take_messages(&mut self, scratch: &mut Scratch) {
         let Some(messages) = self.mailbox.take() else { return };
         for finished in messages.finished {
-            let Finished { envelope, held, charge, keyspace, identity, reservation, error } = finished;
+            let Finished { envelope, held, charge, keyspace, identity, reservation, error, .. } = finished;
             self.disk_jobs_count -= 1;
             if let Some(code) = error {
                 self.shared.counts.error(code);

@@ -38,6 +38,8 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 const WRITE_BYTES: usize = 32 << 10;
 /// The slowest rate at which a long message may arrive, bytes a second, besides its grace period.
 const ARRIVAL_BYTES_PER_S: u64 = 128 << 10;
+/// The longest message before the login.
+const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 /// How often a long message checks whether there is room for it.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
 
@@ -88,8 +90,10 @@ struct Connection<'a> {
     input: Vec<u8>,
     output: Vec<u8>,
     held: Vec<Held>,
-    /// A complete message has arrived.
+    /// A complete message has arrived and, where clients have to log in, the client has.
     has_begun: bool,
+    /// When that must have happened.
+    begins_by: tokio::time::Instant,
     /// The charge of a long answer on the memory account.
     charge: Option<Charge>,
     /// The reservation of a long message among the bytes in flight, until it is answered.
@@ -118,6 +122,7 @@ pub(super) async fn serve(
         output: Vec::new(),
         held: Vec::new(),
         has_begun: false,
+        begins_by: tokio::time::Instant::now() + shared.limits.handshake_timeout,
         charge: None,
         reservation: None,
         partial: PartialFrame::new(&share.account),
@@ -132,6 +137,15 @@ pub(super) async fn serve(
             return;
         }
         let answered = connection.answer().await;
+        connection.has_begun |= !shared.rpc.has_logins() || connection.session.has_role();
+        let delay = connection.session.take_login_delay();
+        if !delay.is_zero() {
+            // The answer to a failed login waits, and so does its client.
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                _ = stopped.changed() => return,
+            }
+        }
         if connection.input.is_empty() {
             connection.reservation = None;
         }
@@ -175,9 +189,11 @@ impl Connection<'_> {
             }
             let whole = next_message(&self.input, self.framing, self.shared.limits.messages)?;
             if whole.is_some() {
-                self.has_begun = true;
                 self.partial.set(0);
                 return Ok(());
+            }
+            if !self.has_begun && self.shared.rpc.has_logins() && self.announced() > BEFORE_LOGIN_BYTES_MAX {
+                return Err(Ended::Garbage);
             }
             // An unserved buffer counts with its capacity, which is what it takes.
             let is_counted = self.reservation.is_none() && self.input.capacity() > LITTLE_BYTES;
@@ -211,12 +227,12 @@ impl Connection<'_> {
         if self.partial.are_many() { LITTLE_BYTES } else { READ_BYTES }
     }
 
-    /// Waits for input; for the first message, at most the handshake timeout.
+    /// Waits for input; until the client has begun, at most the handshake timeout in all.
     async fn wait_for_client(&mut self) -> Result<(), Ended> {
         if self.has_begun {
             return Ok(self.stream.readable().await?);
         }
-        match timeout(self.shared.limits.handshake_timeout, self.stream.readable()).await {
+        match timeout_at(self.begins_by, self.stream.readable()).await {
             Ok(ready) => Ok(ready?),
             Err(_silent) => Err(Ended::Gone),
         }

@@ -12,7 +12,7 @@ use crate::client::Client;
 const CODES: &[(ErrorCode, &str, Result<&str, &str>)] = &[
     (ErrorCode::Server, "whatever is no other: bugs, a failed schema change", Ok("error server")),
     (ErrorCode::Protocol, "frames, options and paging states it cannot read", Ok("error protocol")),
-    (ErrorCode::BadCredentials, "a login that fails", Err("logins are not built yet")),
+    (ErrorCode::BadCredentials, "a login that fails", Err("tests/tests/logins.rs asks for it")),
     (
         ErrorCode::Unavailable,
         "too few replicas are alive",

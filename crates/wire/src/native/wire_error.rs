@@ -149,6 +149,12 @@ pub enum WireError {
     /// Ours: a connection on which no STARTUP arrived in time.
     #[error("No STARTUP came in time; send it as soon as the connection is there")]
     NoStartup,
+    /// Ours: a connection on which no login succeeded in time.
+    #[error("No login succeeded in time; log in as soon as AUTHENTICATE has come")]
+    NoLogin,
+    /// Ours: a frame before the login that is longer than any login.
+    #[error("A request before the login has at most {bytes_max} bytes")]
+    TooLongBeforeLogin { bytes_max: u64 },
     #[error("Unknown option id {id}")]
     UnknownTypeId { id: u16 },
     /// Ours: types nested beyond any reasonable depth.

@@ -178,6 +178,14 @@ fn of_node() -> Vec<Command> {
              has a condition (IF). TRUNCATE and changes of the schema work as always.\n\n\
              Example:\n  helenus admin resetclock",
         ),
+        verb("passwd", "Set the password of a role, asked for at the terminal or read from the standard input", "passwd app")
+            .arg(Arg::new("role").value_name("ROLE").default_value("cassandra").help("The role"))
+            .arg(
+                Arg::new("password_file")
+                    .long("password-file")
+                    .value_name("FILE")
+                    .help("File whose first line is the password"),
+            ),
         verb("drain", "Serve no client any more and write everything to SSTables", "drain"),
     ]
 }

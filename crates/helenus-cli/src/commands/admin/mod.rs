@@ -2,7 +2,7 @@
 //!
 //! `command` defines the verbs of the command line, and `run` dispatches each verb to its file: `node` (facts about the
 //! server), `tables` and `histograms` (statistics of tables), `clients`, `pools` (threads and memory), `compactions`,
-//! `snapshots`, `maintenance` (changes of files), `paths`, `timeouts`, `clocks`, `overview` (a summary). `absent`
+//! `snapshots`, `maintenance` (changes of files), `paths`, `timeouts`, `clocks`, `passwords`, `overview` (a summary). `absent`
 //! answers the verbs that mean nothing on one machine. `requests` sends requests to the server, and `layout` prints in
 //! nodetool's layout.
 //!
@@ -19,6 +19,7 @@ mod layout;
 mod maintenance;
 mod node;
 mod overview;
+mod passwords;
 mod paths;
 mod pools;
 mod requests;

@@ -5,8 +5,8 @@ use super::requests::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
 use super::{
-    absent, clients, clocks, compactions, histograms, maintenance, node, overview, paths, pools, snapshots,
-    tables, timeouts,
+    absent, clients, clocks, compactions, histograms, maintenance, node, overview, passwords, paths, pools,
+    snapshots, tables, timeouts,
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
@@ -96,6 +96,7 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "settraceprobability" => maintenance::settraceprobability(server, given.0.get_one("value").copied()),
         "reloadsettings" => maintenance::reloadsettings(server),
         "resetclock" => clocks::resetclock(server),
+        "passwd" => passwords::passwd(server, given.needed("role"), given.text("password_file")),
         "drain" => maintenance::done(server, &AdminRequest::Drain),
         _ => return None,
     })

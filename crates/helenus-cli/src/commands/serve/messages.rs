@@ -1,5 +1,6 @@
 //! The server's messages at its start and end, and its log.
 
+use anyhow::{Result, anyhow};
 use helenus_cql::{AccessOptions, Authenticator};
 use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
@@ -77,7 +78,7 @@ pub(super) fn refused(error: Error) -> anyhow::Error {
         return error.into();
     }
     let command: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
-    anyhow::anyhow!("{error}:\n  {} --skip-damaged-log", command.join(" "))
+    anyhow!("{error}:\n  {} --skip-damaged-log", command.join(" "))
 }
 
 /// Quotes a word for a shell.
@@ -136,27 +137,42 @@ pub(super) fn report_default_password(log: &Log, access: &AccessOptions) {
     log.write(Level::Warn, &Entry::new("default_password", text));
 }
 
-/// A warning for each server that listens beyond this machine and where nobody has to log in, so that anyone who
-/// reaches it may do everything.
-pub(super) fn open_to_all(
-    authenticator: Authenticator,
-    servers: [(&str, Option<SocketAddr>); 3],
-) -> Vec<String> {
+/// What anyone may do who reaches a server that listens beyond this machine and asks nobody to log in: a text for each
+/// such server.
+pub(super) fn open_to_all(config: &ServerConfig, servers: [(&str, Option<SocketAddr>); 3]) -> Vec<String> {
+    let has_logins = config.access.authenticator != Authenticator::AllowAll;
     let beyond = servers.into_iter().filter_map(|(name, address)| {
-        if name != "HTTP" && authenticator != Authenticator::AllowAll {
-            return None;
-        }
-        let address = address.filter(|address| !address.ip().to_canonical().is_loopback())?;
+        let asks = match name {
+            "HTTP" => config.http_limits.asks_for_login,
+            _ => has_logins,
+        };
+        let address = address.filter(|address| !asks && !address.ip().to_canonical().is_loopback())?;
         let may = match name {
             "HTTP" => "reads names of keyspaces and tables and how they are used",
             _ => "reads, changes and drops everything",
         };
         Some(format!(
-            "{name} listens on {address}, beyond this machine, and there are no logins: whoever reaches it {may}; listen on \
-             127.0.0.1, or let a firewall choose who reaches it"
+            "{name} listens on {address}, beyond this machine, and asks nobody to log in: whoever reaches it {may}"
         ))
     });
     beyond.collect()
+}
+
+/// Refuses to start a server that anyone beyond this machine could use, unless that is wanted.
+pub(super) fn refuse_open(config: &ServerConfig) -> Result<()> {
+    let open =
+        open_to_all(config, [("CQL", Some(config.listen)), ("RPC", config.rpc), ("HTTP", config.http)]);
+    if config.insecure_no_login || open.is_empty() {
+        return Ok(());
+    }
+    Err(anyhow!(
+        "not started:\n  {}\nGive one of these:\n  \
+         --password-file FILE    clients log in, at first as cassandra with the password in FILE (password_file in a file \
+         of options; or authenticator: PasswordAuthenticator)\n  \
+         --insecure-no-login     serve whoever reaches it, where a firewall or a container decides who does\n\
+         or listen on 127.0.0.1",
+        open.join("\n  ")
+    ))
 }
 
 /// Writes the warnings to stderr and to the log, because either may be discarded.

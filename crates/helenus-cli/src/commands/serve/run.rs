@@ -4,8 +4,8 @@
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
 use super::messages::{
-    Progress, announce, announce_addresses, open_to_all, refused, report_adopted, report_default_password,
-    report_open_to_all, report_opened, report_without_effect, start_log,
+    Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
+    report_default_password, report_open_to_all, report_opened, report_without_effect, start_log,
 };
 use super::shutdown::ShutdownSignals;
 use anyhow::{Context, Result, anyhow};
@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 const EXAMPLES: &str = "Examples:
   helenus serve                                    data in ./data, clients on 127.0.0.1:9042
-  helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042
+  helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042 --password-file FILE
   helenus serve --memory --listen 127.0.0.1:0      for tests: nothing on disk, a free port
   helenus serve --config cassandra.yaml            Cassandra's own key names
   helenus serve --adopt COPY                       on a copy of a Cassandra node's directory; drain the node first
@@ -89,6 +89,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     }
     let mut config =
         ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
+    refuse_open(&config)?;
     config.share_descriptors(&DescriptorPlan::of(files_allowed));
     let log = start_log(&real, &config);
     let served = serve(&real, matches, (&settings, &config), &log);
@@ -154,10 +155,8 @@ fn serve(
         settings: Mutex::new(settings.clone()),
         matches: matches.clone(),
     };
-    let open_to_all = open_to_all(
-        config.access.authenticator,
-        [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)],
-    );
+    let open_to_all =
+        open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
     let admin = start_admin(&host, &local, doors, (config, &open_to_all))?;
     state.opened(Watched {
         database: Arc::clone(&database),
@@ -168,6 +167,7 @@ fn serve(
             Storage::Memory => None,
             Storage::Directory(directory) => Some(directory.clone()),
         },
+        backend: Arc::clone(&local),
         version: env!("CARGO_PKG_VERSION"),
     });
     let connections_max = config.limits.budget.in_all();

@@ -44,24 +44,3 @@ fn one_key() -> Result<Option<u8>> {
     tcsetattr(&input, OptionalActions::Now, &before)?;
     Ok(if read? == 0 { None } else { key.first().copied() })
 }
-
-/// Reads a line without echo, for a password.
-///
-/// # Errors
-/// The terminal is gone.
-pub fn read_secret(prompt: &str) -> Result<String> {
-    let input = stdin();
-    let mut out = stdout().lock();
-    out.write_all(prompt.as_bytes())?;
-    out.flush()?;
-    let before = tcgetattr(&input)?;
-    let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&input, OptionalActions::Now, &silent)?;
-    let mut line = String::new();
-    let read = input.read_line(&mut line);
-    tcsetattr(&input, OptionalActions::Now, &before)?;
-    out.write_all(b"\n")?;
-    read?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}

@@ -1,0 +1,105 @@
+//! Logins of the HTTP port: name and password of a role, in the header `Authorization: Basic`.
+//!
+//! Asked for by `/metrics`, which names keyspaces and tables, where the port is reached from beyond this machine. Passwords
+//! are checked on threads of their own, and few at a time, because a check takes tens of milliseconds.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::header::AUTHORIZATION;
+use tokio::sync::Semaphore;
+
+use super::state::{HttpState, Stage};
+
+/// What the client is asked for.
+pub(super) const CHALLENGE: &str = "Basic realm=\"Helenus\", charset=\"UTF-8\"";
+
+/// The most checks at a time.
+const CHECKS_MAX: usize = 2;
+
+/// Checks the logins of requests.
+pub(super) struct HttpLogins {
+    room: Arc<Semaphore>,
+}
+
+impl Default for HttpLogins {
+    fn default() -> HttpLogins {
+        HttpLogins { room: Arc::new(Semaphore::new(CHECKS_MAX)) }
+    }
+}
+
+impl HttpLogins {
+    /// Checks the login of a request.
+    ///
+    /// # Errors
+    /// The text for the client: there is no login, it is wrong, or the database is not open.
+    pub async fn check(
+        &self,
+        request: &Request<Incoming>,
+        client: SocketAddr,
+        state: &HttpState,
+    ) -> Result<(), String> {
+        let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some((user, password)) = header.and_then(credentials) else {
+            return Err("log in with the name and password of a role (Basic)\n".to_owned());
+        };
+        let watched = match state.stage() {
+            Stage::Open(watched) | Stage::Stopping(Some(watched)) => watched,
+            Stage::Opening(_) | Stage::Stopping(None) => {
+                return Err("logins are checked once the database is open\n".to_owned());
+            }
+        };
+        let Ok(room) = Arc::clone(&self.room).acquire_owned().await else {
+            return Err("the server stops\n".to_owned());
+        };
+        let checked = tokio::task::spawn_blocking(move || {
+            let _room = room;
+            watched.backend.log_in_by_password(&user, &password, Some(client.ip()))
+        });
+        match checked.await {
+            Ok(Ok(_identity)) => Ok(()),
+            Ok(Err(refused)) => {
+                tokio::time::sleep(refused.wait).await;
+                Err(format!("{}\n", refused.error))
+            }
+            Err(_panicked) => Err("the login could not be checked\n".to_owned()),
+        }
+    }
+}
+
+/// Name and password of a header.
+fn credentials(header: &str) -> Option<(String, String)> {
+    let (scheme, encoded) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let text = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_basic_headers_are_read() {
+        let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
+        for (header, expected) in [
+            ("Basic Y2Fzc2FuZHJhOnB3", pair("cassandra", "pw")),
+            ("basic  Y2Fzc2FuZHJhOnB3 ", pair("cassandra", "pw")),
+            ("Basic YTpiOmM=", pair("a", "b:c")),
+            ("Basic YQ==", None),
+            ("Basic !", None),
+            ("Bearer Y2Fzc2FuZHJhOnB3", None),
+            ("Basic", None),
+            ("", None),
+        ] {
+            assert_eq!(credentials(header), expected, "{header}");
+        }
+    }
+}
