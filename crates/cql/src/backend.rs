@@ -3,7 +3,6 @@
 //! A front end decodes a request, calls a `Backend` and encodes its answer. The local engine is one implementation
 //! (`local`); a gateway to another database can be another.
 
-use crate::access::LoginRefused;
 use crate::error::CqlError;
 use helenus_engine::account::{self, Refusal};
 pub use helenus_engine::read::Probe;
@@ -16,6 +15,7 @@ use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A database as the front ends see it.
@@ -141,6 +141,21 @@ impl Identity {
     #[inline]
     pub(crate) fn is_server(&self) -> bool {
         self.is_server
+    }
+}
+
+/// A login that failed.
+#[derive(Debug)]
+pub struct LoginRefused {
+    /// Why, for the client.
+    pub error: CqlError,
+    /// How long its answer is to wait, so that guessing passwords takes time.
+    pub wait: Duration,
+}
+
+impl From<CqlError> for LoginRefused {
+    fn from(error: CqlError) -> LoginRefused {
+        LoginRefused { error, wait: Duration::ZERO }
     }
 }
 
@@ -380,7 +395,7 @@ pub struct Prepared {
     /// The analysed statement.
     pub(crate) plan: crate::plan::Plan,
     /// What its client needs to run it.
-    pub(crate) needs: Box<[crate::access::Need]>,
+    pub(crate) needs: Box<[crate::plan::access::Need]>,
     /// The epoch of the schema under which it was analysed.
     pub(crate) epoch: u64,
     /// The memory that it holds, charged to the account; `None` where memory is not accounted for.

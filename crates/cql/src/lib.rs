@@ -1,6 +1,5 @@
 //! CQL: syntax, analysis, plans and execution of statements.
 
-mod access;
 pub mod analysis;
 pub mod backend;
 pub mod budget;
@@ -14,11 +13,11 @@ mod super_family;
 pub mod syntax;
 pub mod virtual_table;
 
-pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin, LoginRefused};
 pub use error::{CqlError, Result};
 pub use local::{
-    ImportReport, ImportRequest, LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart,
-    RestoreRequest, add_schema_digest, check_schema_digest,
+    AccessOptions, Authenticator, Authorizer, FirstLogin, ImportReport, ImportRequest, LocalBackend,
+    LocalOptions, Renames, RestoreJournal, RestorePart, RestoreRequest, add_schema_digest,
+    check_schema_digest,
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;

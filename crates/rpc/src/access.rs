@@ -5,30 +5,12 @@
 
 use crate::calls::{CallContext, Rpc};
 use crate::error::{Result, RpcError};
-use crate::session::Session;
-use helenus_cql::backend::Backend;
+use crate::session::{Asks, Session};
+use helenus_cql::CqlError;
+use helenus_cql::backend::{Backend, LoginRefused};
 use helenus_cql::syntax::ast::Permission;
-use helenus_cql::{CqlError, LoginRefused};
 use helenus_model::schema::Table;
 use helenus_wire::thrift::{AuthenticationRequest, Exception, Method};
-
-/// The permissions that a call needs on each column family that it names.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asks {
-    permissions: &'static [Permission],
-    may_block: bool,
-}
-
-impl Asks {
-    pub(crate) fn new(permissions: &'static [Permission], may_block: bool) -> Asks {
-        Asks { permissions, may_block }
-    }
-
-    /// Other permissions for the same call.
-    pub(crate) fn with(self, permissions: &'static [Permission]) -> Asks {
-        Asks { permissions, ..self }
-    }
-}
 
 /// What a call needs on the column families that it names. A statement of CQL 2 sets its own needs once it is parsed.
 fn permissions(method: Method) -> &'static [Permission] {

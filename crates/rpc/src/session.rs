@@ -1,14 +1,32 @@
 //! The state of a connection between its calls.
 
-use crate::access::Asks;
 use crate::family::Family;
 use helenus_cql::backend::Identity;
+use helenus_cql::syntax::ast::Permission;
 use helenus_model::schema::Schema;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
+
+/// The permissions that a call needs on each column family that it names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asks {
+    pub(crate) permissions: &'static [Permission],
+    pub(crate) may_block: bool,
+}
+
+impl Asks {
+    pub(crate) fn new(permissions: &'static [Permission], may_block: bool) -> Asks {
+        Asks { permissions, may_block }
+    }
+
+    /// Other permissions for the same call.
+    pub(crate) fn with(self, permissions: &'static [Permission]) -> Asks {
+        Asks { permissions, ..self }
+    }
+}
 
 /// The state of one client.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! Runs statements on a database in this process.
 
+use super::access::Access;
 use super::consistency::check_read;
 use super::engine_error::truncate_error;
 use super::identity::statement_id;
@@ -8,15 +9,15 @@ use super::options::LocalOptions;
 use super::prepared_table;
 use super::statements::Statements;
 use super::trace::trace_mutation;
-use crate::access::{Access, LoginRefused, needs};
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
-    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, Outcome, Prepared, Request,
-    RowsOut, STATEMENTS_AT_ONCE, SchemaStep, StatementId, Trace, VALUES_AT_ONCE_BYTES, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginRefused, Outcome, Prepared,
+    Request, RowsOut, STATEMENTS_AT_ONCE, SchemaStep, StatementId, Trace, VALUES_AT_ONCE_BYTES, Values,
 };
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::functions::{CallContext, WallUuids, random_node, time_uuid};
+use crate::plan::access::needs;
 use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};

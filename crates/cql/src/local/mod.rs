@@ -7,8 +7,9 @@
 //! of the start, `live_options` those that may change at run time. `import` imports SSTables with their schema;
 //! `current_folders` selects the folder of a table that was created again under its name. `schema_text` reads and
 //! writes schemas, `schema_comment` reads compact tables from comments, `schema_digest` protects a schema with a
-//! digest. `restore` restores an export, under `renames` if requested.
+//! digest. `restore` restores an export, under `renames` if requested. `access` has logins, roles and permissions.
 
+mod access;
 mod backend;
 mod consistency;
 mod current_folders;
@@ -32,8 +33,9 @@ mod tests;
 mod trace;
 mod writing;
 
+pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin};
 pub use backend::LocalBackend;
-pub(crate) use backend::may_block;
+use backend::may_block;
 pub use import::{ImportReport, ImportRequest};
 pub use options::LocalOptions;
 pub use renames::Renames;

@@ -1,6 +1,6 @@
 //! Options of the local backend. The binary sets them from its configuration; nothing here reads a file.
 
-use crate::access::AccessOptions;
+use super::access::AccessOptions;
 use crate::guardrails::Guardrails;
 use crate::plan::batch::BatchLimits;
 use helenus_model::schema::TableOptions;

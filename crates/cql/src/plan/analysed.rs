@@ -1,12 +1,12 @@
 //! From a parsed statement to its plan: which kind of plan it becomes, and the metadata that drivers get.
 
+use super::access::AccessStatement;
 use super::batch::BatchPlan;
 use super::ddl::DdlPlan;
 use super::describe::DescribePlan;
 use super::explain::ExplainPlan;
 use super::modify::ModifyPlan;
 use super::select::{SelectPlan, is_virtual_keyspace};
-use crate::access::AccessStatement;
 use crate::analysis::{Markers, Scope};
 use crate::backend::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};

@@ -1,5 +1,6 @@
 //! Plans: typed statements that can run any number of times with different values. One file or folder for each kind.
 
+pub(crate) mod access;
 mod analysed;
 pub(crate) mod batch;
 pub(crate) mod conditional;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    ANALYSED_AT_ONCE_BYTES, Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, Outcome, Prepared,
-    Probe, Request as Asked, Trace, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, LoginRefused,
+    Outcome, Prepared, Probe, Request as Asked, Trace, Values,
 };
-use helenus_cql::{CqlError, LoginRefused};
 use helenus_engine::Ticket;
 use helenus_host::Clock;
 use helenus_wire::WireError;

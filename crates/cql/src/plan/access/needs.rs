@@ -1,21 +1,15 @@
-//! What a statement needs: named for every kind of statement in one place, and checked each time before one runs.
+//! What a statement needs, named for every kind of statement in one place. `LocalBackend::authorize` checks it each time
+//! before one runs.
 //!
 //! The needs are computed when a statement is analysed, which happens again when the schema has changed. Source: the
-//! `authorize` methods of `org.apache.cassandra.cql3.statements`, `ClientState.ensurePermission`.
+//! `authorize` methods of `org.apache.cassandra.cql3.statements`.
 
 use super::resource::Resource;
 use crate::analysis::Scope;
-use crate::backend::Identity;
-use crate::error::{CqlError, Result};
-use crate::local::LocalBackend;
+use crate::error::Result;
 use crate::syntax::ast::{BatchItem, FunctionName, Guard, Permission, QualifiedName, StatementKind};
 use helenus_engine::{is_replicated_system_keyspace, is_system_keyspace};
 use helenus_model::schema::Schema;
-
-/// Cassandra's message to anonymous users (`ClientState.ensureNotAnonymous`).
-pub(super) const ANONYMOUS: &str = "You have to be logged in and not anonymous to perform this request";
-/// Cassandra's message to clients that have not logged in.
-const NOT_LOGGED_IN: &str = "You have not logged in";
 
 /// One thing that a statement needs. Every statement needs a login.
 #[derive(Clone, Debug)]
@@ -29,15 +23,15 @@ pub(crate) enum Need {
 /// A permission on a resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    permission: Permission,
-    resource: Resource,
+    pub(crate) permission: Permission,
+    pub(crate) resource: Resource,
     /// The names of the resource and of those from which it inherits.
-    names: Box<[Box<str>]>,
+    pub(crate) names: Box<[Box<str>]>,
 }
 
 impl Wanted {
     /// `None` if everybody has the permission, or if the change refuses everybody with a message of its own.
-    fn new(permission: Permission, resource: Resource) -> Option<Wanted> {
+    pub(crate) fn new(permission: Permission, resource: Resource) -> Option<Wanted> {
         let keyspace = resource.data_keyspace();
         if let Some(keyspace) = keyspace.filter(|keyspace| is_system_keyspace(keyspace)) {
             let is_schema = matches!(permission, Permission::Create | Permission::Alter | Permission::Drop);
@@ -75,7 +69,7 @@ fn is_readable(resource: &Resource) -> bool {
 
 /// Whether a table has masked columns. Values are not masked yet, so who reads such a table must have UNMASK; in Cassandra
 /// the others get masked values.
-fn has_masks(schema: &Schema, keyspace: &str, table: &str) -> bool {
+pub(crate) fn has_masks(schema: &Schema, keyspace: &str, table: &str) -> bool {
     schema.table(keyspace, table).is_some_and(|table| !table.masks.is_empty())
 }
 
@@ -212,62 +206,5 @@ impl Needs<'_> {
             | StatementKind::DropIdentity { .. } => {}
         }
         Ok(())
-    }
-}
-
-impl LocalBackend {
-    /// Checks that an identity has what a statement needs.
-    ///
-    /// # Errors
-    /// It has not, in Cassandra's words; `WouldBlock` if the check needs the disk and may not wait.
-    pub(crate) fn authorize(&self, identity: &Identity, needs: &[Need], may_block: bool) -> Result<()> {
-        if !self.access().has_logins() || identity.is_server() {
-            return Ok(());
-        }
-        let Some(role) = identity.role.as_deref() else {
-            return Err(CqlError::Unauthorized(NOT_LOGGED_IN.to_owned()));
-        };
-        for need in needs {
-            match need {
-                Need::Superuser(refusal) => {
-                    if !self.is_super(identity, may_block)? {
-                        return Err(CqlError::Unauthorized((*refusal).to_owned()));
-                    }
-                }
-                Need::Permission(Wanted { permission, resource, names }) => {
-                    if !self.is_granted(identity, *permission, names, may_block)? {
-                        return Err(CqlError::Unauthorized(format!(
-                            "User {role} has no {} permission on {resource} or any of its parents",
-                            permission.as_str()
-                        )));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks permissions on a table for a caller without statements, such as a call of the RPC interface. An empty
-    /// list checks the login alone.
-    ///
-    /// # Errors
-    /// As a statement that needs them.
-    pub fn check_permissions(
-        &self,
-        identity: &Identity,
-        permissions: &[Permission],
-        (keyspace, table): (&str, &str),
-        may_block: bool,
-    ) -> Result<()> {
-        if !self.access().has_logins() {
-            return Ok(());
-        }
-        let is_masked = permissions.contains(&Permission::Select)
-            && has_masks(&self.database().schema(), keyspace, table);
-        let wanted = permissions.iter().copied().chain(is_masked.then_some(Permission::Unmask));
-        let needs = wanted.filter_map(|permission| {
-            Wanted::new(permission, Resource::table(keyspace, table)).map(Need::Permission)
-        });
-        self.authorize(identity, &needs.collect::<Vec<_>>(), may_block)
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 /// A password or its hash. Its debug form does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(pub(super) Box<str>);
+pub(crate) struct Secret(pub(crate) Box<str>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,41 +31,41 @@ pub(crate) enum Limits {
 /// The options of CREATE and ALTER ROLE or USER.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoleOptions {
-    pub(super) password: Option<Secret>,
-    pub(super) hashed_password: Option<Secret>,
+    pub(crate) password: Option<Secret>,
+    pub(crate) hashed_password: Option<Secret>,
     /// Whether `OPTIONS` is given, which Cassandra's role manager does not support.
-    pub(super) has_options: bool,
-    pub(super) superuser: Option<bool>,
-    pub(super) login: Option<bool>,
-    pub(super) datacenters: Option<Limits>,
-    pub(super) cidrs: Option<Limits>,
+    pub(crate) has_options: bool,
+    pub(crate) superuser: Option<bool>,
+    pub(crate) login: Option<bool>,
+    pub(crate) datacenters: Option<Limits>,
+    pub(crate) cidrs: Option<Limits>,
 }
 
 /// CREATE or ALTER of a role.
 #[derive(Clone, Debug)]
 pub(crate) struct RoleChange {
-    pub(super) name: Box<str>,
+    pub(crate) name: Box<str>,
     /// `IF NOT EXISTS` of CREATE, `IF EXISTS` of ALTER.
-    pub(super) guarded: bool,
-    pub(super) options: RoleOptions,
+    pub(crate) guarded: bool,
+    pub(crate) options: RoleOptions,
 }
 
 /// GRANT or REVOKE of permissions.
 #[derive(Clone, Debug)]
 pub(crate) struct PermissionChange {
     /// Those that the resource can have.
-    pub(super) permissions: Vec<Permission>,
-    pub(super) resource: Resource,
-    pub(super) role: Box<str>,
+    pub(crate) permissions: Vec<Permission>,
+    pub(crate) resource: Resource,
+    pub(crate) role: Box<str>,
 }
 
 /// LIST PERMISSIONS.
 #[derive(Clone, Debug)]
 pub(crate) struct PermissionList {
-    pub(super) permissions: Vec<Permission>,
-    pub(super) resource: Option<Resource>,
-    pub(super) role: Option<Box<str>>,
-    pub(super) recursive: bool,
+    pub(crate) permissions: Vec<Permission>,
+    pub(crate) resource: Option<Resource>,
+    pub(crate) role: Option<Box<str>>,
+    pub(crate) recursive: bool,
 }
 
 /// A statement. The forms with USER are those of roles.

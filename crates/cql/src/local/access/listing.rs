@@ -3,14 +3,14 @@
 //! Source: `ListRolesStatement`, `ListUsersStatement`, `ListPermissionsStatement`.
 
 use super::grants::{Grant, Permissions};
-use super::resource::Resource;
 use super::role_statements::Asker;
 use super::roles::Role;
-use super::statement::PermissionList;
 use crate::analysis::result_columns;
 use crate::backend::{Answer, Outcome, ResultColumn, ResultColumns, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
+use crate::plan::access::PermissionList;
+use crate::plan::access::Resource;
 use crate::syntax::ast::Permission;
 use helenus_model::types::{CqlType, pack};
 use std::sync::Arc;

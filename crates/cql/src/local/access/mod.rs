@@ -3,8 +3,8 @@
 //! `options` says which of Cassandra's authenticators and authorizers the server has; `state` holds the options and caches.
 //! `roles`, `grants` and `store` read and change the tables through ordinary statements. `passwords` hashes passwords and
 //! `logins` checks them; `attempts` counts the failures.
-//! `authorize` names what each kind of statement needs and checks it before the statement runs. `statement` is the owned
-//! form of a statement about roles or permissions; `role_statements`, `permission_statements` and `listing` run it.
+//! `authorize` checks before a statement runs that its role has what it needs. `role_statements`, `permission_statements` and
+//! `listing` run the statements about roles and permissions.
 //!
 //! Source: the package `org.apache.cassandra.auth` and the statements of `org.apache.cassandra.cql3.statements` that
 //! extend `AuthenticationStatement` and `AuthorizationStatement`.
@@ -18,15 +18,11 @@ mod logins;
 mod options;
 mod passwords;
 mod permission_statements;
-mod resource;
 mod role_statements;
 mod roles;
 mod state;
-mod statement;
 mod store;
 
-pub(crate) use authorize::{Need, needs};
-pub use logins::{FirstLogin, LoginRefused};
+pub use logins::FirstLogin;
 pub use options::{AccessOptions, Authenticator, Authorizer};
 pub(crate) use state::Access;
-pub(crate) use statement::AccessStatement;

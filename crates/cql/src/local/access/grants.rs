@@ -6,12 +6,12 @@
 //!
 //! Source: `CassandraAuthorizer`, `AuthenticatedUser`.
 
-use super::resource::Resource;
 use super::state::now_ns;
 use super::store::{Changes, Row, text_set};
 use crate::backend::Identity;
 use crate::error::Result;
 use crate::local::LocalBackend;
+use crate::plan::access::Resource;
 use crate::syntax::ast::Permission;
 use std::collections::HashMap;
 use std::sync::Arc;

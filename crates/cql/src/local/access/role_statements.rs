@@ -8,13 +8,13 @@
 use super::authorize::ANONYMOUS;
 use super::grants::{Permissions, grant};
 use super::passwords;
-use super::resource::Resource;
 use super::roles::RoleSet;
-use super::statement::{AccessStatement, Limits, RoleChange, RoleOptions};
 use super::store::{Changes, text_set};
 use crate::backend::{Answer, Identity, Outcome, Request, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::local::{LocalBackend, may_block};
+use crate::plan::access::Resource;
+use crate::plan::access::{AccessStatement, Limits, RoleChange, RoleOptions};
 use crate::syntax::ast::Permission;
 use helenus_engine::Ticket;
 use std::sync::Arc;

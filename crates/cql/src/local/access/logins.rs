@@ -6,12 +6,11 @@ use super::passwords;
 use super::roles::DEFAULT_ROLE;
 use super::state::now_ns;
 use super::store::Changes;
-use crate::backend::Identity;
+use crate::backend::{Identity, LoginRefused};
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The password that the default role has in a new Cassandra.
 const DEFAULT_PASSWORD: &str = "cassandra";
@@ -32,21 +31,6 @@ pub enum FirstLogin {
     DefaultPassword,
     /// It has another password, or does not exist.
     OwnPassword,
-}
-
-/// A login that failed.
-#[derive(Debug)]
-pub struct LoginRefused {
-    /// Why, for the client.
-    pub error: CqlError,
-    /// How long its answer is to wait, so that guessing passwords takes time.
-    pub wait: Duration,
-}
-
-impl From<CqlError> for LoginRefused {
-    fn from(error: CqlError) -> LoginRefused {
-        LoginRefused { error, wait: Duration::ZERO }
-    }
 }
 
 /// Name and password of a token (`PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`): the token is

@@ -3,13 +3,13 @@
 //! Source: `PermissionsManagementStatement`, `GrantPermissionsStatement`, `RevokePermissionsStatement`.
 
 use super::grants::{Permissions, grant, revoke};
-use super::resource::Resource;
 use super::role_statements::Asker;
-use super::statement::PermissionChange;
 use super::store::Changes;
 use crate::backend::Identity;
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
+use crate::plan::access::PermissionChange;
+use crate::plan::access::Resource;
 use crate::syntax::ast::Permission;
 use helenus_engine::{SchemaChange, SchemaChangeKind, is_system_keyspace};
 

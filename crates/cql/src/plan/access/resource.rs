@@ -142,7 +142,7 @@ impl Resource {
 
     /// Whether it exists. There are no user functions. Of MBeans, which this server does not have, the names of
     /// Cassandra and the JVM pass, so that scripts of grants can be run.
-    pub(super) fn exists(&self, schema: &Schema, has_role: impl FnOnce(&str) -> bool) -> bool {
+    pub(crate) fn exists(&self, schema: &Schema, has_role: impl FnOnce(&str) -> bool) -> bool {
         match self {
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMbeans => {
                 true
@@ -164,7 +164,7 @@ impl Resource {
 }
 
 /// A pattern or name of MBeans with its properties sorted (`ObjectName.getCanonicalName`).
-pub(super) fn canonical_mbean(name: &str) -> String {
+pub(crate) fn canonical_mbean(name: &str) -> String {
     let Some((domain, properties)) = name.split_once(':') else { return name.to_owned() };
     let mut properties: Vec<&str> = properties.split(',').collect();
     // The pattern `*` of further properties comes last.
