@@ -76,7 +76,7 @@ impl Receiver {
 }
 
 /// Collects the receiver of each bind marker of a statement.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Markers {
     names: Vec<Option<Arc<str>>>,
     specs: Vec<Option<Receiver>>,

@@ -1,6 +1,6 @@
 //! Runs statements on a database in this process.
 
-use super::access::Access;
+use super::access::{Access, Sight};
 use super::consistency::check_read;
 use super::engine_error::truncate_error;
 use super::identity::statement_id;
@@ -195,7 +195,7 @@ impl LocalBackend {
         if statement.works_on_values && !request.may_block && request.values.bytes() > VALUES_AT_ONCE_BYTES {
             return Err(CqlError::WouldBlock);
         }
-        self.authorize(request.identity, &statement.needs, request.may_block)?;
+        let sight = self.authorize(request.identity, &statement.needs, request.may_block)?;
         check_paging_state(request.paging_state)?;
         // Only writes take a timestamp, because all threads share one counter for them.
         let now = (!matches!(statement.plan, Plan::Select(_))).then(|| self.database.next_time());
@@ -217,6 +217,10 @@ impl LocalBackend {
         let bindings = Bindings { values, calls: &calls };
         match &statement.plan {
             Plan::Select(plan) => {
+                let plan = match sight {
+                    Sight::Plain => plan,
+                    Sight::Masked => plan.masked(),
+                };
                 check_read(request.consistency)?;
                 self.guard_read(plan.table(), request, || {
                     self.read(request, bindings, |execution| plan.execute(execution, out))

@@ -20,8 +20,8 @@ mod tests;
 mod token;
 
 pub use error::SyntaxError;
-pub(crate) use parser::parse_within;
 pub use parser::{DEPTH_MAX, parse, parse_type};
+pub(crate) use parser::{parse_term, parse_within};
 pub use print::{print, print_term, print_type};
 pub use redact::{cut_at_password, redact, without_passwords};
 pub use script::split_statements;

@@ -2,9 +2,10 @@
 //!
 //! `source` is the location of a column in a row, `selected` the expression of an output column. `node` resolves the
 //! columns and functions of selectables, `typing` types them and makes the expressions, `statics` checks for static
-//! columns only, `group` adds GROUP BY, `result` makes the metadata for drivers.
+//! columns only, `group` adds GROUP BY, `mask` the masks of columns, `result` makes the metadata for drivers.
 
 mod group;
+mod mask;
 mod node;
 mod result;
 mod selected;

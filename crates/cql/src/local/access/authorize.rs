@@ -13,14 +13,24 @@ pub(super) const ANONYMOUS: &str = "You have to be logged in and not anonymous t
 /// Cassandra's message to clients that have not logged in.
 const NOT_LOGGED_IN: &str = "You have not logged in";
 
+/// How a role sees the values of masked columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// As they are.
+    Plain,
+    /// Masked.
+    Masked,
+}
+
 impl LocalBackend {
-    /// Checks that an identity has what a statement needs.
+    /// Checks that an identity has what a statement needs, and returns how it sees masked columns.
     ///
     /// # Errors
     /// It has not, in Cassandra's words; `WouldBlock` if the check needs the disk and may not wait.
-    pub(crate) fn authorize(&self, identity: &Identity, needs: &[Need], may_block: bool) -> Result<()> {
+    pub(crate) fn authorize(&self, identity: &Identity, needs: &[Need], may_block: bool) -> Result<Sight> {
+        let mut sight = Sight::Plain;
         if !self.access().has_logins() || identity.is_server() {
-            return Ok(());
+            return Ok(sight);
         }
         let Some(role) = identity.role.as_deref() else {
             return Err(CqlError::Unauthorized(NOT_LOGGED_IN.to_owned()));
@@ -32,6 +42,23 @@ impl LocalBackend {
                         return Err(CqlError::Unauthorized((*refusal).to_owned()));
                     }
                 }
+                Need::Unmasked(read) => {
+                    if self.is_granted(identity, Permission::Unmask, &read.unmask.names, may_block)? {
+                        continue;
+                    }
+                    let names = &read.select_masked.names;
+                    if !read.restricted.is_empty()
+                        && !self.is_granted(identity, Permission::SelectMasked, names, may_block)?
+                    {
+                        return Err(CqlError::Unauthorized(format!(
+                            "User {role} has no UNMASK nor SELECT_MASKED permission on table {}, cannot query masked columns \
+                             [{}]",
+                            read.unmask.resource.name().trim_start_matches("data/").replace('/', "."),
+                            read.restricted.join(", ")
+                        )));
+                    }
+                    sight = Sight::Masked;
+                }
                 Need::Permission(Wanted { permission, resource, names }) => {
                     if !self.is_granted(identity, *permission, names, may_block)? {
                         return Err(CqlError::Unauthorized(format!(
@@ -42,7 +69,7 @@ impl LocalBackend {
                 }
             }
         }
-        Ok(())
+        Ok(sight)
     }
 
     /// Checks permissions on a table for a caller without statements, such as a call of the RPC interface. An empty
@@ -66,6 +93,6 @@ impl LocalBackend {
         let needs = wanted.filter_map(|permission| {
             Wanted::new(permission, Resource::table(keyspace, table)).map(Need::Permission)
         });
-        self.authorize(identity, &needs.collect::<Vec<_>>(), may_block)
+        self.authorize(identity, &needs.collect::<Vec<_>>(), may_block).map(|_| ())
     }
 }

@@ -23,6 +23,7 @@ mod roles;
 mod state;
 mod store;
 
+pub(super) use authorize::Sight;
 pub use logins::FirstLogin;
 pub use options::{AccessOptions, Authenticator, Authorizer};
 pub(crate) use state::Access;

@@ -7,7 +7,9 @@
 use super::resource::Resource;
 use crate::analysis::Scope;
 use crate::error::Result;
-use crate::syntax::ast::{BatchItem, FunctionName, Guard, Permission, QualifiedName, StatementKind};
+use crate::syntax::ast::{
+    BatchItem, FunctionName, Guard, Permission, QualifiedName, Relation, RelationKind, Select, StatementKind,
+};
 use helenus_engine::{is_replicated_system_keyspace, is_system_keyspace};
 use helenus_model::schema::Schema;
 
@@ -18,6 +20,19 @@ pub(crate) enum Need {
     Permission(Wanted),
     /// The rights of a superuser; the text is the refusal.
     Superuser(&'static str),
+    /// A read of a table with masked columns. Without UNMASK their values are masked.
+    Unmasked(Box<MaskedRead>),
+}
+
+/// A read of a table with masked columns.
+#[derive(Clone, Debug)]
+pub(crate) struct MaskedRead {
+    /// Shows the values.
+    pub(crate) unmask: Wanted,
+    /// Lets masked columns be restricted.
+    pub(crate) select_masked: Wanted,
+    /// The masked columns that the statement restricts, in the order of the table.
+    pub(crate) restricted: Vec<Box<str>>,
 }
 
 /// A permission on a resource.
@@ -67,8 +82,8 @@ fn is_readable(resource: &Resource) -> bool {
     }
 }
 
-/// Whether a table has masked columns. Values are not masked yet, so who reads such a table must have UNMASK; in Cassandra
-/// the others get masked values.
+/// Whether a table has masked columns. EXPLAIN, writes with conditions and calls of the RPC interface show values as they
+/// are, so who reads such a table with them must have UNMASK.
 pub(crate) fn has_masks(schema: &Schema, keyspace: &str, table: &str) -> bool {
     schema.table(keyspace, table).is_some_and(|table| !table.masks.is_empty())
 }
@@ -80,8 +95,27 @@ pub(crate) fn has_masks(schema: &Schema, keyspace: &str, table: &str) -> bool {
 /// A name without a keyspace, in a session without one.
 pub(crate) fn needs(kind: &StatementKind<'_>, scope: &Scope<'_>) -> Result<Vec<Need>> {
     let mut needs = Needs { scope, found: Vec::new() };
-    needs.of(kind)?;
+    match kind {
+        StatementKind::Select(select) => needs.on_select(select)?,
+        kind => needs.of(kind)?,
+    }
     Ok(needs.found)
+}
+
+/// The columns that a relation restricts.
+fn restricted_columns<'r>(relation: &'r Relation<'_>) -> Vec<&'r str> {
+    match &relation.kind {
+        RelationKind::Column { column, .. }
+        | RelationKind::In(column, _)
+        | RelationKind::IsNotNull(column) => {
+            vec![column.as_str()]
+        }
+        RelationKind::Token(columns, ..)
+        | RelationKind::Tuple(columns, ..)
+        | RelationKind::TupleIn(columns, _) => columns.iter().map(|column| column.as_str()).collect(),
+        // It names an index.
+        RelationKind::Custom(..) => Vec::new(),
+    }
 }
 
 struct Needs<'a> {
@@ -100,6 +134,28 @@ impl Needs<'_> {
         if permission == Permission::Select && has_masks(self.scope.schema, keyspace, name.name.as_str()) {
             self.add(Permission::Unmask, Resource::table(keyspace, name.name.as_str()));
         }
+        Ok(())
+    }
+
+    /// A SELECT, which masks values for who has no UNMASK (`SelectStatement.authorize`).
+    fn on_select(&mut self, select: &Select<'_>) -> Result<()> {
+        let keyspace = self.scope.keyspace_of(&select.table)?;
+        let name = select.table.name.as_str();
+        self.add(Permission::Select, Resource::table(keyspace, name));
+        let Some(table) = self.scope.schema.table(keyspace, name).filter(|table| !table.masks.is_empty())
+        else {
+            return Ok(());
+        };
+        let of = |permission| Wanted::new(permission, Resource::table(keyspace, name));
+        let (Some(unmask), Some(select_masked)) = (of(Permission::Unmask), of(Permission::SelectMasked))
+        else {
+            return Ok(());
+        };
+        let named: Vec<&str> = select.filter.iter().flat_map(restricted_columns).collect();
+        let is_restricted = |name: &str| table.masks.contains_key(name) && named.contains(&name);
+        let columns = table.columns_in_select_order().filter(|column| is_restricted(&column.name));
+        let restricted = columns.map(|column| (*column.name).into()).collect();
+        self.found.push(Need::Unmasked(Box::new(MaskedRead { unmask, select_masked, restricted })));
         Ok(())
     }
 

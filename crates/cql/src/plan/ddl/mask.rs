@@ -1,7 +1,7 @@
 //! Masks of columns (`ColumnMask.Raw`): resolves the function and its further arguments.
 //!
-//! Masks are kept in the schema but have no effect yet: a user with UNMASK sees unmasked values, and without roles
-//! every user has it, as in Cassandra with AllowAllAuthorizer.
+//! A mask has an effect on SELECTs of roles without UNMASK (`Selection::mask`). Without permissions everybody has UNMASK,
+//! as in Cassandra with AllowAllAuthorizer.
 
 use super::create_table::invalid;
 use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable, term_text};

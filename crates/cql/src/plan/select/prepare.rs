@@ -40,6 +40,8 @@ pub(crate) struct SelectPlan {
     pub(super) cells: Option<Arc<[ColumnId]>>,
     /// The statement, for warnings.
     pub(super) text: Box<str>,
+    /// The same with masked values, if the table has masked columns.
+    masked: Option<Box<SelectPlan>>,
 }
 
 fn invalid<T>(text: impl Into<String>) -> Result<T> {
@@ -56,6 +58,21 @@ impl SelectPlan {
         scope: &Scope<'_>,
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
+        let masks = !scope.table(&select.table)?.masks.is_empty();
+        let mut of_masked = markers.clone();
+        let mut plan = SelectPlan::prepare_one(select, scope, (markers, false))?;
+        if masks {
+            let masked = SelectPlan::prepare_one(select, scope, (&mut of_masked, true))?;
+            plan.masked = Some(Box::new(masked));
+        }
+        Ok(plan)
+    }
+
+    fn prepare_one(
+        select: &Select<'_>,
+        scope: &Scope<'_>,
+        (markers, masks): (&mut Markers, bool),
+    ) -> Result<SelectPlan> {
         let table = scope.table(&select.table)?;
         let only_statics = Selection::selects_only_statics(select, table, scope)?;
         super_family::check_relations(table, &select.filter)?;
@@ -69,6 +86,9 @@ impl SelectPlan {
         };
         let restrictions = Restrictions::prepare(clause, table, scope, markers)?;
         let mut selection = Selection::prepare(select, table, scope, markers)?;
+        if masks {
+            selection.mask(table, scope)?;
+        }
         if select.distinct {
             check_distinct(select, table, (&selection, &ordering), &restrictions)?;
         }
@@ -125,7 +145,13 @@ impl SelectPlan {
             sort,
             nearest,
             reads_statics,
+            masked: None,
         })
+    }
+
+    /// The plan for who sees masked values.
+    pub(crate) fn masked(&self) -> &SelectPlan {
+        self.masked.as_deref().unwrap_or(self)
     }
 
     /// The columns of the result.

@@ -23,5 +23,6 @@ mod types;
 
 pub use cursor::DEPTH_MAX;
 pub(super) use names::RESERVED_TYPE_NAMES;
+pub(crate) use statement::parse_term;
 pub(crate) use statement::parse_within;
 pub use statement::{parse, parse_type};

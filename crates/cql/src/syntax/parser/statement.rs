@@ -1,6 +1,6 @@
 //! The entry points of the parser: a whole statement, a data type.
 
-use super::super::ast::{DataType, Explain, Statement, StatementKind};
+use super::super::ast::{DataType, Explain, Statement, StatementKind, Term};
 use super::super::error::{Failure, Parsed, SyntaxError};
 use super::super::lexer::LexError;
 use super::super::token::{Kind, Token};
@@ -40,6 +40,18 @@ pub fn parse_type(text: &str) -> Result<DataType<'_>, SyntaxError> {
         let data_type = parser.data_type()?;
         parser.end()?;
         Ok(data_type)
+    })
+}
+
+/// Parses a term alone, such as an argument of a column's mask in the schema.
+///
+/// # Errors
+/// The text is not a term.
+pub(crate) fn parse_term(text: &str) -> Result<Term<'_>, SyntaxError> {
+    whole(text, &UNBOUNDED, |parser| {
+        let term = parser.term()?;
+        parser.end()?;
+        Ok(term)
     })
 }
 
