@@ -1,8 +1,9 @@
 //! Statements about roles and permissions, and statements of roles that lack permissions, answer as Cassandra 5.0.9 did.
 //!
 //! `tests/conformance/access` has the answers: of a node with PasswordAuthenticator and CassandraAuthorizer, caches off
-//! (`permissions`; `masks` for masked columns), of one with AllowAllAuthorizer (`no_permissions`), and of one without logins (`no_logins`). Left out
-//! are statements about functions, views and datacenters, which are not built, and contents that depend on the node.
+//! (`permissions`; `masks` for masked columns), of one with AllowAllAuthorizer (`no_permissions`), and of one without
+//! logins (`no_logins`). Left out are statements about functions, views and datacenters, which are not built, and
+//! contents that depend on the node.
 //! Lines: `role> statement`, then the answer.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]

@@ -33,7 +33,7 @@ impl fmt::Display for ColumnMask {
 
 impl MaskArgument {
     /// The value as a CQL literal.
-    pub fn literal(&self) -> String {
+    fn literal(&self) -> String {
         let is_quoted = matches!(
             self.ty,
             CqlType::Ascii

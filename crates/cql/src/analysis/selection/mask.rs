@@ -8,7 +8,7 @@ use super::source::Source;
 use crate::analysis::{Markers, Receiver, Scope, Term, assignable};
 use crate::error::{CqlError, Result};
 use crate::functions::{Argument, CallSite, Found, Scalar, lookup};
-use crate::syntax::ast::{FunctionName, Ident, Pos};
+use crate::syntax::ast::{self as syntax, FunctionName, Ident, Pos};
 use crate::syntax::parse_term;
 use helenus_model::schema::{Column, ColumnMask, MaskArgument, Table};
 use helenus_model::types::{Assignment, CqlType};
@@ -24,8 +24,8 @@ impl Selection {
             let Some(column) = table.column(name) else { continue };
             let function = function_of((table, column), mask, scope)?;
             let mut terms = Vec::new();
-            for argument in &mask.arguments {
-                self.terms.push((term_of(argument, table, scope)?, TermUse::Value));
+            for argument in arguments_of(table, mask, scope)? {
+                self.terms.push((argument, TermUse::Value));
                 terms.push(self.terms.len() - 1);
             }
             let call = Call { source: Source::of(column), function, terms };
@@ -82,10 +82,16 @@ fn function_of(
     }
 }
 
-fn term_of(argument: &MaskArgument, table: &Table, scope: &Scope<'_>) -> Result<Term> {
-    let literal = argument.literal();
-    let receiver = Receiver::named(table, "(dummy)", argument.ty.clone());
-    Term::prepare(&parse_term(&literal)?, &receiver, scope, &mut Markers::new(&[]))
+/// The arguments after the column's value.
+fn arguments_of(table: &Table, mask: &ColumnMask, scope: &Scope<'_>) -> Result<Vec<Term>> {
+    let call = mask.to_string();
+    let syntax::Term::Function(call) = parse_term(&call)? else { return Ok(Vec::new()) };
+    let typed = call.arguments.iter().zip(&mask.arguments);
+    let term = |(argument, typed): (&syntax::Term<'_>, &MaskArgument)| {
+        let receiver = Receiver::named(table, "(dummy)", typed.ty.clone());
+        Term::prepare(argument, &receiver, scope, &mut Markers::new(&[]))
+    };
+    typed.map(term).collect()
 }
 
 /// A value of a type as an argument of a function.
