@@ -540,7 +540,11 @@ impl Backend for LocalBackend {
         self.access.authenticator()
     }
 
-    fn log_in(&self, token: &[u8], client: Option<SocketAddr>) -> Result<Identity, LoginRefused> {
+    fn log_in(
+        &self,
+        token: &[u8],
+        client: Option<SocketAddr>,
+    ) -> std::result::Result<Identity, LoginRefused> {
         match self.access.has_logins() {
             true => self.log_in_with_token(token, client.map(|client| client.ip())),
             false => Ok(Identity::default()),

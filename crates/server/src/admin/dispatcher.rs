@@ -169,7 +169,7 @@ impl Dispatcher {
                 reset.map(|before| AdminAnswer::Clock(before.into())).map_err(|error| error.to_string())
             }
             AdminRequest::SetPassword { role, password } => {
-                let set = self.backend.set_password(role, &password.0);
+                let set = self.backend.set_lost_password(role, &password.0);
                 set.map(|()| AdminAnswer::Done).map_err(|error| error.to_string())
             }
             AdminRequest::Drain => {

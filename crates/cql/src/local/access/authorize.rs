@@ -5,7 +5,7 @@
 use crate::backend::Identity;
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
-use crate::plan::access::{Need, Resource, Wanted};
+use crate::plan::access::{Need, Resource, Wanted, has_masks};
 use crate::syntax::ast::Permission;
 
 /// Cassandra's message to anonymous users (`ClientState.ensureNotAnonymous`).

@@ -68,7 +68,7 @@ impl LocalBackend {
         &self,
         token: &[u8],
         client: Option<IpAddr>,
-    ) -> Result<Identity, LoginRefused> {
+    ) -> std::result::Result<Identity, LoginRefused> {
         let (user, password) = decode(token)?;
         self.log_in_by_password(&user, &password, client)
     }
@@ -82,7 +82,7 @@ impl LocalBackend {
         user: &str,
         password: &str,
         client: Option<IpAddr>,
-    ) -> Result<Identity, LoginRefused> {
+    ) -> std::result::Result<Identity, LoginRefused> {
         let attempts = &self.access().attempts;
         if let Some(address) = client {
             attempts.admit(address, user, now_ns(self.database())).map_err(|later| {
@@ -195,7 +195,7 @@ impl LocalBackend {
     ///
     /// # Errors
     /// Clients need not log in; there is no such role; those of a read and a write.
-    pub fn set_password(&self, role: &str, password: &str) -> Result<()> {
+    pub fn set_lost_password(&self, role: &str, password: &str) -> Result<()> {
         let invalid = |text: String| Err(CqlError::Invalid(text));
         if !self.access().has_logins() {
             return invalid(
