@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 pub enum Client {
     /// The Python driver.
     Python,
+    /// The Python driver against a server with logins and permissions.
+    PythonLogins,
     /// cqlsh from PyPI.
     Cqlsh,
     /// The Node.js driver.
@@ -49,6 +51,7 @@ impl Client {
         let drivers = crate::root().join("tests/drivers");
         match self {
             Self::Python => python(drivers.join("python/driver.py")),
+            Self::PythonLogins => python(drivers.join("python/logins.py")),
             Self::Cqlsh => python(drivers.join("cqlsh/driver.py")),
             Self::Node => {
                 let mut command = Command::new("node");

@@ -43,6 +43,14 @@ fn the_drivers_pass_against_a_server_without_a_disk() {
     Client::Python.passes(server.address(), &[]);
 }
 
+#[test]
+fn the_python_driver_logs_in() {
+    let logins =
+        ["--memory", "--authenticator", "PasswordAuthenticator", "--authorizer", "CassandraAuthorizer"];
+    let server = Server::start_with(&logins);
+    Client::PythonLogins.passes(server.address(), &[]);
+}
+
 /// Validates the programs: Cassandra must pass them too.
 #[test]
 #[ignore = "for changes of the programs: takes two minutes and says nothing about the binary"]

@@ -39,7 +39,8 @@ pub(super) struct Condition {
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
-    Use(String),
+    /// The keyspace; the name and password to log in with.
+    Use(String, Option<(String, String)>),
     /// Whether the keyspace is created rather than updated; its name; its options.
     Keyspace(bool, String, Options),
     Family(bool, String, Options),

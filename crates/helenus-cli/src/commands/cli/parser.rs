@@ -88,9 +88,11 @@ impl Parser {
         match word.as_str() {
             "use" => {
                 let keyspace = self.name()?;
-                // A user name and password may follow; they are ignored, because there are no logins.
-                self.at = self.tokens.len();
-                Ok(Statement::Use(keyspace))
+                let login = match self.peek() {
+                    Some(_) => Some((self.name()?, self.name()?)),
+                    None => None,
+                };
+                Ok(Statement::Use(keyspace, login))
             }
             "create" | "update" => self.define(word == "create"),
             "drop" => self.drop(),

@@ -2,6 +2,7 @@
 
 use super::session::CliSession;
 use super::{lexer, parser};
+use crate::commands::passwords::LoginOptions;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::Read;
@@ -21,6 +22,8 @@ pub struct CliOptions {
     /// Address of the server's RPC interface (Thrift)
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9160")]
     pub address: String,
+    #[command(flatten)]
+    pub login: LoginOptions,
     /// Script to run; standard input by default
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -47,7 +50,7 @@ pub fn run(options: &CliOptions) -> Result<()> {
             text
         }
     };
-    let mut session = CliSession::open(&options.address)?;
+    let mut session = CliSession::open(&options.address, options.login.login()?)?;
     if let Some(keyspace) = &options.keyspace {
         session.use_keyspace(keyspace)?;
     }

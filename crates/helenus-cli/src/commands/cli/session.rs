@@ -3,6 +3,7 @@
 use super::ast::Statement;
 use super::values::{class_of, comparator};
 use crate::commands::client::{RpcClient, nothing};
+use crate::commands::passwords::Login;
 use anyhow::{Context, Result, bail};
 use helenus_rpc::Comparator;
 use helenus_wire::thrift::{CfDef, ConsistencyLevel, Field, KsDef, Method, Text, args};
@@ -65,9 +66,9 @@ pub(super) struct CliSession {
 
 impl CliSession {
     /// Connects to the server.
-    pub(super) fn open(address: &str) -> Result<CliSession> {
+    pub(super) fn open(address: &str, login: Option<&Login>) -> Result<CliSession> {
         Ok(CliSession {
-            client: RpcClient::open(address)?,
+            client: RpcClient::open(address, login)?,
             keyspace: None,
             level: ConsistencyLevel::One,
             assumed: HashMap::new(),
@@ -79,7 +80,10 @@ impl CliSession {
         match statement {
             Statement::Quit => return Ok(false),
             Statement::Nothing => {}
-            Statement::Use(keyspace) => {
+            Statement::Use(keyspace, login) => {
+                if let Some((user, password)) = login {
+                    self.client.log_in(&Login { user: user.clone(), password: password.clone() })?;
+                }
                 self.use_keyspace(keyspace)?;
                 println!("Authenticated to keyspace: {keyspace}");
             }

@@ -1,6 +1,7 @@
 //! A pipelined connection over either protocol, and its answers.
 
 use super::{Connection, Received, RpcClient, Session, exception_text};
+use crate::commands::passwords::Login;
 use anyhow::{Context, Result};
 use helenus_wire::native::{Response, ResultMessage, Version, decode_response};
 use helenus_wire::thrift::{
@@ -12,17 +13,24 @@ use std::net::TcpStream;
 /// A server's address and protocol.
 #[derive(Clone, Copy, Debug)]
 pub enum Endpoint<'a> {
-    /// The native protocol: IP:PORT and version.
-    Cql(&'a str, Version),
-    /// The Thrift RPC interface: IP:PORT.
-    Rpc(&'a str),
+    /// The native protocol: IP:PORT, version, login.
+    Cql(&'a str, Version, Option<&'a Login>),
+    /// The Thrift RPC interface: IP:PORT, login.
+    Rpc(&'a str, Option<&'a Login>),
 }
 
 impl<'a> Endpoint<'a> {
     /// IP:PORT.
     pub fn address(self) -> &'a str {
         match self {
-            Endpoint::Cql(address, _) | Endpoint::Rpc(address) => address,
+            Endpoint::Cql(address, ..) | Endpoint::Rpc(address, _) => address,
+        }
+    }
+
+    /// The login, if there is one.
+    pub fn login(self) -> Option<&'a Login> {
+        match self {
+            Endpoint::Cql(.., login) | Endpoint::Rpc(_, login) => login,
         }
     }
 }
@@ -37,8 +45,10 @@ impl BlockingClient {
     /// Connects to the server.
     pub fn open(door: Endpoint<'_>) -> Result<BlockingClient> {
         Ok(match door {
-            Endpoint::Cql(address, version) => BlockingClient::Cql(Session::open(address, version)?),
-            Endpoint::Rpc(address) => BlockingClient::Rpc(RpcClient::open(address)?),
+            Endpoint::Cql(address, version, login) => {
+                BlockingClient::Cql(Session::open(address, version, login)?)
+            }
+            Endpoint::Rpc(address, login) => BlockingClient::Rpc(RpcClient::open(address, login)?),
         })
     }
 
@@ -66,11 +76,11 @@ impl PipelinedConnection {
     /// Connects. RPC calls use `keyspace`.
     pub fn open(door: Endpoint<'_>, keyspace: &str) -> Result<PipelinedConnection> {
         Ok(match door {
-            Endpoint::Cql(address, version) => {
-                PipelinedConnection::Cql(Session::open(address, version)?.into_connection())
+            Endpoint::Cql(address, version, login) => {
+                PipelinedConnection::Cql(Session::open(address, version, login)?.into_connection())
             }
-            Endpoint::Rpc(address) => {
-                let mut client = RpcClient::open(address)?;
+            Endpoint::Rpc(address, login) => {
+                let mut client = RpcClient::open(address, login)?;
                 client.use_keyspace(keyspace)?;
                 PipelinedConnection::Rpc(client)
             }

@@ -1,10 +1,11 @@
 //! A client of the Thrift RPC interface, with framed transport: one call at a time, or several in flight.
 
 use super::{PATIENCE, Received};
+use crate::commands::passwords::Login;
 use anyhow::{Context, Result, bail, ensure};
 use helenus_wire::thrift::{
-    Compression, ConsistencyLevel, CqlResult, Exception, Field, Framing, Limits, Method, ReplyBody, args,
-    begin_call, end_message, next_message, read_reply,
+    AuthenticationRequest, Compression, ConsistencyLevel, CqlResult, Exception, Field, Framing, Limits, Map,
+    Method, ReplyBody, args, begin_call, end_message, next_message, read_reply,
 };
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -29,8 +30,8 @@ pub struct RpcClient {
 }
 
 impl RpcClient {
-    /// Connects to the server.
-    pub fn open(address: &str) -> Result<RpcClient> {
+    /// Connects to the server, and logs in if a login is given.
+    pub fn open(address: &str, login: Option<&Login>) -> Result<RpcClient> {
         let socket = TcpStream::connect(address).with_context(|| {
             format!(
                 "cannot connect to {address}; a server listens there if it was started with --rpc {address}"
@@ -39,7 +40,20 @@ impl RpcClient {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let (output, input) = (Vec::new(), vec![0; INPUT]);
-        Ok(RpcClient { socket, number: 0, output, written: 0, input, filled: 0, taken: 0 })
+        let mut client = RpcClient { socket, number: 0, output, written: 0, input, filled: 0, taken: 0 };
+        if let Some(login) = login {
+            client.log_in(login)?;
+        }
+        Ok(client)
+    }
+
+    /// Logs in.
+    pub fn log_in(&mut self, login: &Login) -> Result<()> {
+        let pairs = [("username", &login.user), ("password", &login.password)];
+        let credentials =
+            Map(pairs.iter().map(|(key, value)| ((*key).into(), value.as_str().into())).collect());
+        let asked = args::Login { auth_request: AuthenticationRequest { credentials } };
+        self.call::<i32>(Method::Login, |out| asked.write(out)).map(drop)
     }
 
     /// Appends a call to the output buffer; `arguments` writes its argument struct.

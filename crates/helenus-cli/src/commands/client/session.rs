@@ -2,6 +2,7 @@
 //! statements.
 
 use super::connection::{Connection, Received};
+use crate::commands::passwords::Login;
 use anyhow::{Context, Result, bail};
 use helenus_model::types::CqlType;
 use helenus_wire::native::{
@@ -25,17 +26,25 @@ pub struct PreparedStatement {
 }
 
 impl Session {
-    /// Connects and waits until the server is ready for requests.
-    pub fn open(address: &str, version: Version) -> Result<Session> {
+    /// Connects, logs in if the server asks for it, and waits until the server is ready for requests.
+    pub fn open(address: &str, version: Version, login: Option<&Login>) -> Result<Session> {
         let mut session = Session { connection: Connection::open(address, version)? };
-        session.answer(|response| match response {
-            Response::Ready => Ok(()),
-            Response::Authenticate(class) => {
-                bail!("{address} wants a login ({class}), which this command has not")
+        let is_ready = session.answer(|response| match (response, login) {
+            (Response::Ready, _) => Ok(true),
+            (Response::Authenticate(_), Some(_)) => Ok(false),
+            (Response::Authenticate(class), None) => {
+                bail!("{address} wants a login ({class}): give --username, and --password-file or HELENUS_PASSWORD")
             }
-            other => Err(unexpected(other)),
+            (other, _) => Err(unexpected(other)),
         })?;
         session.connection.started();
+        if let Some(Login { user, password }) = login.filter(|_| !is_ready) {
+            let token = format!("\0{user}\0{password}");
+            session.ask(&Request::AuthResponse(Some(token.as_bytes())), |response| match response {
+                Response::AuthSuccess(_) => Ok(()),
+                other => Err(unexpected(other)),
+            })?;
+        }
         Ok(session)
     }
 

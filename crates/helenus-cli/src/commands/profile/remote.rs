@@ -15,6 +15,7 @@ use super::subject::Subject;
 use crate::commands::client::{
     AnswerBody, BlockingClient, Endpoint, Session, Template, calls, columns, of_reply,
 };
+use crate::commands::passwords::Login;
 use crate::commands::stress::content::{NAME, name};
 use crate::commands::stress::{WideLoad, WideOrder as Order, create_wide_table, load_wide};
 use anyhow::{Context, Result, bail, ensure};
@@ -30,6 +31,7 @@ pub(super) struct Remote {
     address: String,
     /// The version of the native protocol; `None` over Thrift RPC.
     version: Option<Version>,
+    login: Option<Login>,
     keyspace: String,
     /// The admin socket for flush and compaction, if there is one.
     admin: Option<AdminClient>,
@@ -129,12 +131,13 @@ impl Remote {
     /// Connects to the server.
     pub fn open(at: Endpoint<'_>, options: &RunOptions) -> Result<Remote> {
         let version = match at {
-            Endpoint::Cql(_, version) => Some(version),
-            Endpoint::Rpc(_) => None,
+            Endpoint::Cql(_, version, _) => Some(version),
+            Endpoint::Rpc(..) => None,
         };
         Ok(Remote {
             address: at.address().to_owned(),
             version,
+            login: at.login().cloned(),
             keyspace: options.keyspace.clone(),
             admin: AdminClient::find(at.address(), options.server_data.as_deref())?,
             caller: BlockingClient::open(at)?,
@@ -144,8 +147,8 @@ impl Remote {
 
     fn at(&self) -> Endpoint<'_> {
         match self.version {
-            Some(version) => Endpoint::Cql(&self.address, version),
-            None => Endpoint::Rpc(&self.address),
+            Some(version) => Endpoint::Cql(&self.address, version, self.login.as_ref()),
+            None => Endpoint::Rpc(&self.address, self.login.as_ref()),
         }
     }
 }

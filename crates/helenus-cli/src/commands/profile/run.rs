@@ -77,9 +77,12 @@ fn both(options: &RunOptions) -> Result<()> {
 }
 
 fn open(options: &RunOptions) -> Result<Box<dyn Subject>> {
+    let login = options.login.login()?;
     let door = match (&options.rpc, &options.cql) {
-        (Some(address), _) => Endpoint::Rpc(address),
-        (None, Some(address)) => Endpoint::Cql(address, Version::from_number(options.protocol, false)?),
+        (Some(address), _) => Endpoint::Rpc(address, login),
+        (None, Some(address)) => {
+            Endpoint::Cql(address, Version::from_number(options.protocol, false)?, login)
+        }
         (None, None) => return Ok(Box::new(Embedded::open(options)?)),
     };
     Ok(Box::new(Remote::open(door, options)?))

@@ -37,9 +37,13 @@ pub struct ShellOptions {
     /// Log in as this user (SASL PLAIN)
     #[arg(short, long, value_name = "NAME")]
     pub username: Option<String>,
-    /// Password; asked for at a terminal if it is left out
+    /// Password; other users of this machine see it in the list of processes, so better use --password-file,
+    /// HELENUS_PASSWORD or cqlsh's credentials file. Asked for at a terminal if there is none
     #[arg(short, long, value_name = "PASSWORD", requires = "username")]
     pub password: Option<String>,
+    /// File whose first line is the password
+    #[arg(long, value_name = "FILE", requires = "username", conflicts_with = "password")]
+    pub password_file: Option<PathBuf>,
     /// How results are shown: json is one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,

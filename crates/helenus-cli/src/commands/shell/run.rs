@@ -7,7 +7,7 @@ use super::interpreter::{Server, Settings, Shell, is_closed_pipe};
 use super::output::Sink;
 use super::rc::Rc;
 use super::session::{Asked, Credentials, Endpoint, Interrupt, Session};
-use crate::commands::passwords::read_secret;
+use crate::commands::passwords::{first_line, of_environment, read_secret, warn_of_command_line};
 use anyhow::{Context, Result, bail};
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,6 +20,9 @@ use std::rc;
 /// # Errors
 /// No connection; a statement that failed, unless the shell was interactive.
 pub fn run(options: &ShellOptions) -> Result<()> {
+    if options.password.is_some() {
+        warn_of_command_line();
+    }
     let (mut options, mut notes) = (options.clone(), Vec::new());
     let rc = Rc::find(options.cqlshrc.as_deref())?;
     rc.apply(&mut options, &mut notes)?;
@@ -78,13 +81,22 @@ pub fn run(options: &ShellOptions) -> Result<()> {
 }
 
 fn endpoint(options: &ShellOptions, at_terminal: bool) -> Result<Endpoint> {
-    let credentials = match (&options.username, &options.password) {
+    let password = match (&options.password, &options.password_file) {
+        (Some(password), _) => Some(password.clone()),
+        (None, Some(file)) => Some(first_line(file)?),
+        (None, None) => of_environment(),
+    };
+    let credentials = match (&options.username, password) {
         (None, _) => None,
-        (Some(user), Some(password)) => Some(Credentials { user: user.clone(), password: password.clone() }),
+        (Some(user), Some(password)) => Some(Credentials { user: user.clone(), password }),
         (Some(user), None) if at_terminal => {
             Some(Credentials { user: user.clone(), password: read_secret("Password: ")? })
         }
-        (Some(_), None) => bail!("--username without --password, and no terminal to ask for it"),
+        (Some(_), None) => {
+            bail!(
+                "--username without a password: give --password-file or HELENUS_PASSWORD; there is no terminal to ask"
+            )
+        }
     };
     Ok(Endpoint {
         address: options.address(),

@@ -6,6 +6,7 @@ use super::run::{connections, measure};
 use super::wide_rows::Load;
 use super::workload::{Extent, Workload, Wrong};
 use crate::commands::client::{AnswerBody, BlockingClient, Endpoint};
+use crate::commands::passwords::LoginOptions;
 use anyhow::{Result, ensure};
 
 /// Number of rows in a batch, as in the published results of `stress load`.
@@ -30,11 +31,12 @@ pub struct WideLoad<'a> {
 /// The server cannot be reached or refuses a batch.
 pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
     let (rpc, protocol) = match load.endpoint {
-        Endpoint::Cql(_, version) => (None, version.number()),
-        Endpoint::Rpc(address) => (Some(address.to_owned()), 0),
+        Endpoint::Cql(_, version, _) => (None, version.number()),
+        Endpoint::Rpc(address, _) => (Some(address.to_owned()), 0),
     };
     let options = LoadOptions {
         host: load.endpoint.address().to_owned(),
+        login: LoginOptions::of(load.endpoint.login().cloned()),
         rpc,
         over: None,
         keyspace: load.keyspace.to_owned(),

@@ -3,6 +3,7 @@
 use super::interface::Interface;
 use super::interrupt::Interrupt;
 use crate::commands::client::Endpoint;
+use crate::commands::passwords::LoginOptions;
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use helenus_wire::native::Version;
@@ -38,6 +39,8 @@ pub(super) struct LoadOptions {
     /// Server to load
     #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:9042")]
     pub host: String,
+    #[command(flatten)]
+    pub login: LoginOptions,
     /// Use the RPC interface (Thrift) at this address instead of CQL. Its tables have COMPACT STORAGE, and CQL reads
     /// and writes the same ones
     #[arg(long, global = true, value_name = "IP:PORT")]
@@ -115,10 +118,11 @@ impl LoadOptions {
 
     /// The address and protocol of the loaded server.
     pub fn endpoint(&self) -> Result<Endpoint<'_>> {
+        let login = self.login.login()?;
         if self.interface().is_rpc() {
-            return Ok(Endpoint::Rpc(self.rpc.as_deref().unwrap_or(RPC)));
+            return Ok(Endpoint::Rpc(self.rpc.as_deref().unwrap_or(RPC), login));
         }
-        Ok(Endpoint::Cql(&self.host, Version::from_number(self.protocol, false)?))
+        Ok(Endpoint::Cql(&self.host, Version::from_number(self.protocol, false)?, login))
     }
 
     /// Refuses an interface that a workload does not support.
