@@ -248,6 +248,48 @@ fn a_password_file_sets_the_password_at_each_start_and_the_shell_logs_in() {
     assert!(shell(&server, &with("other")).status.success());
 }
 
+#[test]
+fn tools_log_in_by_a_file_by_the_environment_and_by_a_warned_option() {
+    let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "cassandra\n").expect("a password");
+    let file = file.to_str().expect("UTF-8");
+    let server = with_logins(&["--rpc", "127.0.0.1:0"]);
+    let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
+    let rpc = line.split_whitespace().nth(1).expect("an address");
+    let script = folder.path().join("script");
+    std::fs::write(&script, "show keyspaces;\n").expect("a script");
+    let script = script.to_str().expect("UTF-8");
+    let run = |arguments: &[&str], password: Option<&str>| {
+        let mut command = Command::new(binary());
+        command.args(arguments).env_remove("HELENUS_PASSWORD").stdin(std::process::Stdio::null());
+        command.envs(password.map(|password| ("HELENUS_PASSWORD", password)));
+        let output = command.output().expect("run helenus");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    };
+    let stress = ["stress", "insert", "--rows", "50", "--quiet", "--host", server.address()];
+    let over_rpc = ["stress", "insert", "--rows", "50", "--quiet", "--keyspace", "old", "--rpc", rpc];
+    let cli = ["cli", "--address", rpc, "-f", script];
+    let (host, port) = server.address().rsplit_once(':').expect("HOST:PORT");
+    let shell = ["shell", host, port, "-e", "SELECT role FROM system_auth.roles"];
+    for arguments in [&stress[..], &over_rpc, &cli, &shell] {
+        let with = |more: &[&str], password| run(&[arguments, more].concat(), password);
+        let (is_done, said) = with(&["-u", "cassandra", "--password-file", file], None);
+        assert!(is_done && !said.contains("WARNING"), "{arguments:?}: {said}");
+        let (is_done, said) = with(&["-u", "cassandra"], Some("cassandra"));
+        assert!(is_done && !said.contains("WARNING"), "{arguments:?}: {said}");
+        let (is_done, said) = with(&["-u", "cassandra", "-p", "cassandra"], None);
+        assert!(is_done && said.contains("list of processes"), "{arguments:?}: {said}");
+        let (is_done, said) = with(&["-u", "cassandra"], None);
+        assert!(!is_done && said.contains("--password-file"), "{arguments:?}: {said}");
+        let (is_done, said) = with(&["-u", "cassandra"], Some("wrong"));
+        assert!(!is_done && said.contains("are incorrect"), "{arguments:?}: {said}");
+        let (is_done, _) = with(&[], None);
+        assert!(!is_done, "{arguments:?}: no login");
+    }
+}
+
 /// The answer to a call of the old interface, as text.
 fn call<'a>(socket: &mut TcpStream, method: Method, asked: &impl Field<'a>) -> String {
     let mut message = Vec::new();
