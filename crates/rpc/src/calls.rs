@@ -1,25 +1,19 @@
 //! Decodes a message, dispatches its call, and appends the answer, also for failures.
 
+use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::describe_call::Refused;
 use crate::error::{Result, RpcError};
-use crate::node::Node;
-use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use crate::trace;
-use helenus_cql::backend::ANALYSED_AT_ONCE_BYTES;
-use helenus_cql::{CqlError, LocalBackend};
+use helenus_cql::CqlError;
 use helenus_engine::account;
 use helenus_engine::read::Probe;
-use helenus_engine::{Database, ReadRequest, Ticket, contain};
-
-use helenus_model::mutation::Mutation;
+use helenus_engine::{Ticket, contain};
 use helenus_wire::thrift::{
     ApplicationFailure, Call, Exception, Message, MessageHead, MessageKind, Method, Reader, Reply,
     ThriftError, Type, put_failure,
 };
 use parking_lot::Mutex;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Messages of this size or more are charged to the memory account.
 pub const LARGE_MESSAGE_BYTES: usize = 256 << 10;
@@ -27,13 +21,6 @@ pub const LARGE_MESSAGE_BYTES: usize = 256 << 10;
 /// Bytes of a text, struct or container of a message once it is decoded, and of what a call makes of it (a key and its
 /// token, a name in a set), beside its own bytes.
 const PART_BYTES: usize = 128;
-
-/// The Thrift RPC interface of a database.
-pub struct Rpc {
-    backend: Arc<LocalBackend>,
-    pub(crate) node: Node,
-    pub(crate) prepared: PreparedStatements,
-}
 
 /// The outcome of a message.
 pub enum CallOutcome {
@@ -48,62 +35,6 @@ pub enum CallOutcome {
     WouldBlock,
     /// The client is gone (`CallOptions::cancelled`). Nothing was written, and it is not a failure.
     Cancelled,
-}
-
-/// The state of the answer after a call.
-pub(crate) enum ReplyState {
-    /// The complete result.
-    Result,
-    /// A result that is valid once the ticket is ready.
-    Promise(Ticket),
-}
-
-/// The context of a call: the session, the limits of its execution, and the buffer of its answer.
-pub(crate) struct CallContext<'a> {
-    pub(crate) session: &'a mut Session,
-    pub(crate) manner: CallOptions<'a>,
-    pub(crate) reply: Reply,
-    pub(crate) out: &'a mut Vec<u8>,
-}
-
-/// How a call may be executed.
-#[derive(Clone, Copy, Default)]
-pub struct CallOptions<'a> {
-    /// Whether the call may wait for the disk.
-    pub may_block: bool,
-    /// Counts the work of the call, if it is observed. A traced call has a probe of its own.
-    pub probe: Option<&'a Mutex<Probe>>,
-    /// Set when the client is gone; the call's reads then end early.
-    pub cancelled: Option<&'a AtomicBool>,
-}
-
-impl<'a> CallOptions<'a> {
-    /// The engine's parameters of a read.
-    pub(crate) fn read(self) -> ReadRequest<'a> {
-        ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
-    }
-
-    /// Defers a long statement until the call may block, because parsing takes time in proportion to its bytes.
-    pub(crate) fn check_length(self, bytes: usize) -> Result<()> {
-        if !self.may_block && bytes > ANALYSED_AT_ONCE_BYTES { Err(RpcError::WouldBlock) } else { Ok(()) }
-    }
-
-    /// Ends a cancelled call. For calls of many reads, each too short to check for itself.
-    pub(crate) fn go_on(self) -> Result<()> {
-        match self.cancelled {
-            Some(cancelled) if cancelled.load(Ordering::Relaxed) => {
-                Err(helenus_engine::Error::Cancelled.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Counts a write in the probe.
-    pub(crate) fn wrote(self, mutation: &Mutation) {
-        if let Some(probe) = self.probe {
-            probe.lock().count_write(mutation);
-        }
-    }
 }
 
 /// Maximum bytes of a message that is handled on the listener's thread.
@@ -137,20 +68,6 @@ fn room_for(
 }
 
 impl Rpc {
-    /// Creates the interface. `node` is the description of this server for clients.
-    pub fn new(backend: Arc<LocalBackend>, node: Node) -> Rpc {
-        Rpc { backend, node, prepared: PreparedStatements::default() }
-    }
-
-    pub(crate) fn backend(&self) -> &LocalBackend {
-        &self.backend
-    }
-
-    /// The database that the calls use.
-    pub fn database(&self) -> &Database {
-        self.backend.database()
-    }
-
     /// Answers a message. The answer is appended to `out`.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Describes calls and exceptions in words, for logs and counters.
 
-use crate::calls::Rpc;
+use crate::context::Rpc;
 use crate::session::Session;
 use crate::statement::text;
 use helenus_wire::thrift::{

@@ -10,13 +10,16 @@
 
 mod access;
 mod calls;
+mod context;
 mod describe_call;
 mod error;
 mod family;
 mod name;
 mod node;
+mod predicate;
 mod prepared;
 mod read;
+mod run_statement;
 mod schema;
 mod session;
 mod statement;
@@ -24,7 +27,8 @@ mod trace;
 mod validate;
 mod write;
 
-pub use calls::{CallOptions, CallOutcome, Rpc};
+pub use calls::CallOutcome;
+pub use context::{CallOptions, Rpc};
 pub use describe_call::{CallDescription, Refused, RefusedKind};
 pub use name::Comparator;
 pub use node::Node;

@@ -4,7 +4,7 @@
 //! The answer to trace_next_query contains the id of a session that does not exist yet. It exists once the next call on
 //! data has been answered. It has the call's name, and the parameters that Cassandra's `CassandraServer` records.
 
-use crate::calls::Rpc;
+use crate::context::Rpc;
 use crate::session::Session;
 use crate::statement::text;
 use helenus_cql::backend::{Backend, Trace};

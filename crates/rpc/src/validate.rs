@@ -1,11 +1,11 @@
 //! Validates the arguments of calls before they have an effect: families, keys, names, ranges, values
 //! (`ThriftValidation`).
 
-use crate::calls::Rpc;
+use crate::context::Rpc;
 use crate::error::{Result, invalid};
 use crate::family::{Family, Shape};
 use crate::name::NAME_BYTES_MAX;
-use crate::read::Wanted;
+use crate::predicate::Wanted;
 use crate::session::Session;
 use helenus_model::filter::Slice;
 use helenus_model::schema::Table;

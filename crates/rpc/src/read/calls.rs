@@ -1,10 +1,10 @@
 //! Reads of rows by key: get, get_slice, get_count, their multi variants, get_multi_slice.
 
-use super::predicate::Wanted;
 use super::sink::{ColumnSink, Envelope};
-use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::{Family, Shape};
+use crate::predicate::Wanted;
 use crate::validate::{check_key, check_name, check_parent, check_path, check_predicate, check_read_level};
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand};
 use helenus_model::filter::{Limits, Slice};

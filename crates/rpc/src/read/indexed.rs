@@ -3,11 +3,11 @@
 //! The rows are found first, through an index if one of the expressions is an equality on an indexed column, and are
 //! then read like any others. A row without the column of an expression does not match.
 
-use super::predicate::Wanted;
 use super::ranges::{RowRange, from_key};
-use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
+use crate::predicate::Wanted;
 use helenus_engine::Result as EngineResult;
 use helenus_engine::read::{Partitions, ReadCommand, RowOutcome, RowSink};
 use helenus_model::filter::Limits;

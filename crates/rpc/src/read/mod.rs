@@ -3,10 +3,8 @@
 mod calls;
 mod column;
 mod indexed;
-mod predicate;
 mod ranges;
 mod sink;
 
-pub(crate) use predicate::Wanted;
 pub(crate) use ranges::{RowRange, key_position};
 pub(crate) use sink::{ColumnSink, Envelope};

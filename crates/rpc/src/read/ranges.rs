@@ -1,10 +1,10 @@
 //! Reads over ranges of rows: get_range_slices and get_paged_slice, in token order.
 
-use super::predicate::Wanted;
 use super::sink::{ColumnSink, Envelope};
-use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
+use crate::predicate::Wanted;
 use crate::validate::check_read_level;
 use helenus_engine::read::{KeyRange as Positions, PartitionKey, Partitions, ReadCommand};
 use helenus_model::byte_comparable::{decorated_key_bound, token_bound};

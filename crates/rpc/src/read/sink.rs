@@ -4,8 +4,8 @@
 //! of names (`ThriftResultsMerger`). They wait until a row after them arrives.
 
 use super::column::{Found, put_batch, put_column, put_named_column, put_row};
-use super::predicate::Wanted;
 use crate::family::{Family, Shape};
+use crate::predicate::Wanted;
 use helenus_engine::Result as EngineResult;
 use helenus_engine::account;
 use helenus_engine::read::{BatchSink, RowOutcome, RowSink};

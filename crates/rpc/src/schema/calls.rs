@@ -2,7 +2,7 @@
 
 use super::define::{FamilyEdit, new_table, updated_table};
 use super::{describe, texts};
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::validate::session_keyspace;

@@ -2,7 +2,7 @@
 //!
 //! The only server owns the whole ring: a single range from the least token around to itself.
 
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::validate::session_keyspace;
 use helenus_cql::backend::tracing_id;

@@ -2,7 +2,7 @@
 
 use super::rows::CqlRows;
 use super::text::text;
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
 use helenus_engine::Ticket;

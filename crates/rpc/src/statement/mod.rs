@@ -5,5 +5,4 @@ mod cql3;
 mod rows;
 mod text;
 
-pub(crate) use rows::NoRows;
 pub(crate) use text::text;

@@ -4,19 +4,6 @@ use helenus_cql::backend::{ResultColumns, RowsOut};
 use helenus_wire::thrift::{Type, put_binary, put_field, put_i32, put_list, put_map};
 use std::sync::Arc;
 
-/// A sink for statements without rows.
-pub(crate) struct NoRows;
-
-impl RowsOut for NoRows {
-    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
-    fn cell(&mut self, _value: Option<&[u8]>) {}
-    fn end_row(&mut self) {}
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn clear(&mut self) {}
-}
-
 /// Writes `CqlRow`s (`ResultSet.toThriftResult`): an empty key, and one column for each result column, without a value
 /// if it is null.
 pub(super) struct CqlRows {

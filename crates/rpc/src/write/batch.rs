@@ -6,7 +6,7 @@
 //! disk.
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::validate::{

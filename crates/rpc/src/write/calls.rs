@@ -1,13 +1,12 @@
 //! insert, add, remove, remove_counter, truncate.
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::{
     check_column, check_key, check_name, check_parent, check_removed, check_write_level, session_keyspace,
 };
-use helenus_cql::backend::{Backend, BoundValue, Request};
 use helenus_engine::Ticket;
 use helenus_model::mutation::Mutation;
 use helenus_model::types::quote_identifier;
@@ -130,23 +129,6 @@ impl Rpc {
         self.run_statement(&text, work)?;
         work.reply.end(work.out);
         Ok(ReplyState::Result)
-    }
-
-    /// Runs a CQL 3 statement without rows, and waits until it is durable in the configured way.
-    pub(crate) fn run_statement(&self, text: &str, work: &CallContext<'_>) -> Result<()> {
-        let none: &[BoundValue<'_>] = &[];
-        let request = Request {
-            may_block: work.manner.may_block,
-            probe: work.manner.probe,
-            cancelled: work.manner.cancelled,
-            ..Request::plain(&work.session.identity, none)
-        };
-        let answer = self.backend().query(text, &request, &mut crate::statement::NoRows)?;
-        match answer.outcome {
-            helenus_cql::backend::Outcome::Done(ticket)
-            | helenus_cql::backend::Outcome::SchemaChanged(_, ticket) => ticket.wait().map_err(Into::into),
-            _ => Ok(()),
-        }
     }
 }
 

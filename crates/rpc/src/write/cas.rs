@@ -4,10 +4,11 @@
 //! the server's timestamp, which is later than all that were read (`StorageProxy.cas`).
 
 use super::changes::{Change, RowChanges};
-use crate::calls::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
-use crate::read::{ColumnSink, Envelope, Wanted};
+use crate::predicate::Wanted;
+use crate::read::{ColumnSink, Envelope};
 use crate::validate::{check_column, check_key, check_name};
 use helenus_engine::read::PartitionKey;
 use helenus_model::filter::Slice;

@@ -3,7 +3,7 @@
 use super::ast::Statement;
 use super::parser::parse;
 use super::term::Variables;
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::statement::text::text;
 use helenus_cql::syntax::ast::Permission;

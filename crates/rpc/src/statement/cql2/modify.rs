@@ -2,7 +2,7 @@
 
 use super::ast::{Change as Wanted, Modify, Operation, Term, Using};
 use super::term::{Variables, check_names_key};
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::{check_column, check_counts, check_name, check_write_level};

@@ -1,7 +1,7 @@
 //! CREATE, ALTER, DROP and TRUNCATE of CQL 2: converted to definitions of the RPC interface.
 
 use super::ast::{Alteration, Statement, Term};
-use crate::calls::{CallContext, Rpc};
+use crate::context::{CallContext, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::name::Comparator;

@@ -2,11 +2,12 @@
 
 use super::ast::{Columns, Comparison, Relation, Select, Term};
 use super::term::{Variables, check_names_key, key_name, names_key};
-use crate::calls::{CallContext, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::name::Comparator;
-use crate::read::{RowRange, Wanted, key_position};
+use crate::predicate::Wanted;
+use crate::read::{RowRange, key_position};
 use crate::validate::{check_name, check_range, check_read_level};
 use helenus_model::types::CqlType;
 use helenus_wire::thrift::{

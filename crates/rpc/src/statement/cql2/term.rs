@@ -1,7 +1,7 @@
 //! Serialises terms by their types, and resolves the names of families and keys.
 
 use super::ast::{FamilyName, Term};
-use crate::calls::{CallContext, Rpc};
+use crate::context::{CallContext, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::name::Comparator;

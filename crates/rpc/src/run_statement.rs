@@ -1,0 +1,37 @@
+//! Runs a CQL 3 statement for a call that changes the schema or truncates.
+
+use crate::context::{CallContext, Rpc};
+use crate::error::Result;
+use helenus_cql::backend::{Backend, BoundValue, Outcome, Request, ResultColumns, RowsOut};
+use std::sync::Arc;
+
+impl Rpc {
+    /// Runs a CQL 3 statement without rows, and waits until it is durable in the configured way.
+    pub(crate) fn run_statement(&self, text: &str, work: &CallContext<'_>) -> Result<()> {
+        let none: &[BoundValue<'_>] = &[];
+        let request = Request {
+            may_block: work.manner.may_block,
+            probe: work.manner.probe,
+            cancelled: work.manner.cancelled,
+            ..Request::plain(&work.session.identity, none)
+        };
+        let answer = self.backend().query(text, &request, &mut NoRows)?;
+        match answer.outcome {
+            Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().map_err(Into::into),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A sink for statements without rows.
+struct NoRows;
+
+impl RowsOut for NoRows {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+    fn cell(&mut self, _value: Option<&[u8]>) {}
+    fn end_row(&mut self) {}
+    fn bytes(&self) -> usize {
+        0
+    }
+    fn clear(&mut self) {}
+}
