@@ -3,7 +3,7 @@
 //! Calls that change the schema, and CQL 3, run statements, which check their own needs. Source: `CassandraServer` and
 //! `ThriftClientState` of Cassandra 3.11.
 
-use crate::calls::{CallContext, Rpc};
+use crate::context::{CallContext, Rpc};
 use crate::error::{Result, RpcError};
 use crate::session::{Asks, Session};
 use helenus_cql::CqlError;
