@@ -1,6 +1,5 @@
 //! The errors of the engine.
 
-use crate::commitlog::UnappliableRecord;
 use helenus_host::account::Refusal;
 use helenus_host::contain;
 use helenus_model::packed::Damaged;
@@ -243,6 +242,21 @@ impl From<helenus_sstable::Error> for Error {
             other => Error::Table(other),
         }
     }
+}
+
+/// A record of the commit log that no table can store. It is kept in a file of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnappliableRecord {
+    /// The keyspace and table of the update that cannot be applied.
+    pub table: String,
+    /// The segment that holds the record.
+    pub segment: PathBuf,
+    /// Offset of the record in the segment, bytes.
+    pub offset: u64,
+    /// Why it cannot be applied.
+    pub problem: &'static str,
+    /// The file that holds the record with its header, as it was in the segment.
+    pub kept: PathBuf,
 }
 
 /// The kind of a disk failure.

@@ -6,8 +6,7 @@
 
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
-use crate::folder::make_folder_below;
-use crate::import::remove_all;
+use crate::folder::{make_folder_below, remove_all};
 use crate::table::TableStore;
 use helenus_model::schema::Table;
 use helenus_sstable::names::Descriptor;
@@ -31,7 +30,7 @@ impl Database {
     /// A table has SSTables that cannot be read, or the disk failed. No folder is left then.
     pub fn export(&self, tables: &[Arc<Table>]) -> Result<Exported> {
         let shared = &self.shared;
-        let folder = export_folder(shared).join(shared.next_uuid().to_string());
+        let folder = shared.export_dir().join(shared.next_uuid().to_string());
         let exported = self.link_tables(tables, &folder);
         if exported.is_err() {
             // The first error is the useful one. The next start removes what remains.
@@ -92,13 +91,4 @@ impl TableStore {
         })?;
         Ok(view.sstables.iter().map(|sstable| *sstable.descriptor()).collect())
     }
-}
-
-fn export_folder(shared: &Shared) -> PathBuf {
-    shared.options.dir.join("export")
-}
-
-/// Removes what interrupted exports have left.
-pub(crate) fn remove_exports(shared: &Shared) -> Result<()> {
-    remove_all(&*shared.host.disk, &export_folder(shared))
 }

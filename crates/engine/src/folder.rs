@@ -71,3 +71,22 @@ pub(crate) fn make_folders_below(disk: &dyn Disk, base: &Path, folders: &[&Path]
     }
     Ok(())
 }
+
+/// Removes a folder with everything in it.
+pub(crate) fn remove_all(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    if disk.is_link(folder) {
+        // The target of a link is not ours to empty.
+        return disk.remove(folder).map_err(Error::io("remove", folder));
+    }
+    if !disk.is_dir(folder) {
+        return Ok(());
+    }
+    for path in disk.list(folder).map_err(Error::io("list", folder))? {
+        if disk.is_dir(&path) && !disk.is_link(&path) {
+            remove_all(disk, &path)?;
+        } else {
+            disk.remove(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    disk.remove_dir(folder).map_err(Error::io("remove", folder))
+}

@@ -10,16 +10,21 @@ mod clock_watch;
 mod commitlog;
 mod compaction;
 mod database;
+mod distribution;
+mod env;
 mod error;
 mod export;
 mod folder;
 pub mod import;
 mod index;
+mod index_search;
 mod journal;
+mod log_position;
 #[expect(unsafe_code, reason = "the arena and the map that readers walk without a lock; each block says why")]
 mod memtable;
 mod metrics;
 mod notify;
+mod open_progress;
 pub mod read;
 mod samples;
 mod schema;
@@ -29,26 +34,28 @@ mod table;
 mod timestamps;
 mod top_partitions;
 mod totals;
+mod workers;
 mod write_gate;
 
 pub use checked_name::{CheckedName, CheckedPath, NameError};
 pub use clock_watch::ClockJump;
-pub use commitlog::{SyncMode, Ticket, UnappliableRecord};
+pub use commitlog::{SyncMode, Ticket};
 pub use compaction::{
     CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
     parse_percent, parse_scaling_parameters, parse_size,
 };
 pub use database::{
-    Database, DatabaseOptions, DdlError, MemoryShares, OpenProgress, OpenReport, OpenStage, PartitionLock,
+    Database, DatabaseOptions, DdlError, IndexBuildStatus, MemoryShares, OpenReport, PartitionLock,
     RangeEstimate, ReadRequest, ReadTimeouts, Spread, Status, TableDetails, TableStatus,
 };
-pub use error::{DiskTrouble, Error, Result};
+pub use distribution::Distribution;
+pub use error::{DiskTrouble, Error, Result, UnappliableRecord};
 pub use export::Exported;
 pub use helenus_host::{account, contain};
-pub use index::IndexBuildStatus;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};
-pub use metrics::{Distribution, Distributions, MetricSummaries, Period, Summary, TableMetrics};
+pub use metrics::{Distributions, MetricSummaries, Period, Summary, TableMetrics};
+pub use open_progress::{OpenProgress, OpenStage};
 pub use schema::{
     SchemaChange, SchemaChangeKind, index_id, is_replicated_system_keyspace, is_system_keyspace, parse_type,
 };

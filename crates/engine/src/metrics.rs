@@ -4,6 +4,7 @@
 //! clock and takes a lock. `system_views`, `/metrics` and the admin tools all show these metrics. They are lost at a
 //! restart, as in Cassandra.
 
+use crate::distribution::Distribution;
 use crate::samples::Samples;
 use crate::sharded::{self, Sharded};
 use crate::top_partitions::TopPartitions;
@@ -93,21 +94,6 @@ pub struct MetricSummaries {
     pub tombstones: Summary,
 }
 
-/// The distribution of events' values. `count` counts all events; everything else describes the sampled ones. Values
-/// are accurate to a fifth.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Distribution {
-    /// All events.
-    pub count: u64,
-    /// Events that were measured.
-    pub measured: u64,
-    /// The sum of the measured values.
-    pub sum: u64,
-    /// Upper end and number of events of each bucket, ascending; empty without a measured event. The last end is
-    /// `u64::MAX`.
-    pub buckets: Vec<(u64, u64)>,
-}
-
 /// The distributions of a table at one moment; times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distributions {
@@ -166,66 +152,10 @@ impl Meter {
     }
 }
 
-impl Distribution {
-    /// The value that this part (0 to 1) of the events does not exceed; 0 without events.
-    pub fn percentile(&self, part: f64) -> u64 {
-        let wanted = (self.measured as f64 * part).ceil() as u64;
-        let mut seen = 0;
-        for (end, events) in &self.buckets {
-            seen += events;
-            if seen >= wanted && wanted > 0 {
-                return *end;
-            }
-        }
-        0
-    }
-
-    /// The greatest value; 0 without events.
-    pub fn max(&self) -> u64 {
-        self.buckets.iter().rev().find(|(_, events)| *events > 0).map_or(0, |(end, _)| *end)
-    }
-
-    /// The upper end of the lowest bucket with an event; 0 without events.
-    pub fn min(&self) -> u64 {
-        self.buckets.iter().find(|(_, events)| *events > 0).map_or(0, |(end, _)| *end)
-    }
-
-    /// The mean of the measured values; 0 without events.
-    pub fn mean(&self) -> f64 {
-        if self.measured == 0 { 0.0 } else { self.sum as f64 / self.measured as f64 }
-    }
-
-    /// For each of these ascending values, the number of measured events up to it. An event counts as the upper end of
-    /// its bucket.
-    pub fn at_most(&self, values: &[u64]) -> Vec<u64> {
-        let mut buckets = self.buckets.iter().peekable();
-        let mut seen = 0;
-        let up_to = |value: &u64| {
-            while let Some((_, events)) = buckets.next_if(|(end, _)| end <= value) {
-                seen += events;
-            }
-            seen
-        };
-        values.iter().map(up_to).collect()
-    }
-
-    /// Adds the events of another distribution.
-    pub fn add(&mut self, other: &Distribution) {
-        self.count += other.count;
-        self.measured += other.measured;
-        self.sum = self.sum.saturating_add(other.sum);
-        if self.buckets.is_empty() {
-            self.buckets.clone_from(&other.buckets);
-            return;
-        }
-        for ((_, events), (_, more)) in self.buckets.iter_mut().zip(&other.buckets) {
-            *events += more;
-        }
-    }
-
-    fn summary(&self) -> Summary {
-        let (p50, p99) = (self.percentile(0.5), self.percentile(0.99));
-        Summary { count: self.count, p50, p99, max: self.max() }
+impl Summary {
+    fn of(distribution: &Distribution) -> Summary {
+        let (p50, p99) = (distribution.percentile(0.5), distribution.percentile(0.99));
+        Summary { count: distribution.count, p50, p99, max: distribution.max() }
     }
 }
 
@@ -255,11 +185,11 @@ impl TableMetrics {
     pub(crate) fn summaries(&self, span: Period) -> MetricSummaries {
         let Distributions { reads, scans, writes, rows, tombstones, .. } = self.distributions(span);
         MetricSummaries {
-            reads: reads.summary(),
-            scans: scans.summary(),
-            writes: writes.summary(),
-            rows: rows.summary(),
-            tombstones: tombstones.summary(),
+            reads: Summary::of(&reads),
+            scans: Summary::of(&scans),
+            writes: Summary::of(&writes),
+            rows: Summary::of(&rows),
+            tombstones: Summary::of(&tombstones),
         }
     }
 
@@ -290,11 +220,11 @@ mod tests {
                 meter.record(100, 0);
             }
         }
-        let summary = meter.counted_distribution(Period::All).summary();
+        let summary = Summary::of(&meter.counted_distribution(Period::All));
         assert_eq!((summary.count, measured), (160, 10));
         assert!((100..=120).contains(&summary.p50) && summary.p50 == summary.max, "{summary:?}");
         (0..20).for_each(|_| meter.record(0, 0));
-        assert_eq!(meter.counted_distribution(Period::All).summary().p50, 0);
+        assert_eq!(Summary::of(&meter.counted_distribution(Period::All)).p50, 0);
     }
 
     #[test]

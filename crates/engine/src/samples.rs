@@ -5,7 +5,7 @@
 //! as time passes; a query divides by the weight of the current time. The landmark moves every half hour, because
 //! otherwise the weights would exceed the range of f64.
 
-use crate::metrics::Distribution;
+use crate::distribution::Distribution;
 use helenus_sstable::statistics::EstimatedHistogram;
 
 /// Buckets besides the one for zeros: up to 18 s in nanoseconds.

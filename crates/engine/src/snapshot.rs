@@ -8,8 +8,7 @@
 use crate::checked_name::CheckedName;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::folder::make_folder_below;
-use crate::import::remove_all;
+use crate::folder::{make_folder_below, remove_all};
 use helenus_host::Disk;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;

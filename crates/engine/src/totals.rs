@@ -112,7 +112,7 @@ pub struct LogStatus {
     /// Bytes appended that are not yet known to be on the disk.
     pub unsynced_bytes: u64,
     /// The duration of syncs, nanoseconds.
-    pub syncs: crate::metrics::Distribution,
+    pub syncs: crate::distribution::Distribution,
     /// Why the log refuses writes, if it has failed.
     pub failure: Option<String>,
 }

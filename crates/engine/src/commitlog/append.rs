@@ -5,7 +5,7 @@
 //! `written` and `synced` are the positions up to which the last two are done, and only grow. The order of locks is
 //! `syncing`, `writing`, `state`. A failure of the last two steps is final (`failure`).
 
-use super::record::{self, HEADER_BYTES, LogPosition, TIMESTAMP_BYTES};
+use super::record::{self, HEADER_BYTES, TIMESTAMP_BYTES};
 use super::segment::{
     SEGMENT_HEAD, SPARE_NAMES, Segment, SpareFile, UsedSegment, content_bytes_max, remove_spares,
     segment_path,
@@ -16,6 +16,7 @@ use super::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
 use crate::journal::{Event, JournalSlot};
+use crate::log_position::LogPosition;
 use crate::metrics::{Meter, Period};
 use crate::notify::Notifier;
 use crate::sharded::CacheLine;

@@ -4,10 +4,11 @@
 //! off, and only after that are waiting callers told (`failure`).
 
 use super::append::CommitLog;
-use super::record::{HEADER_BYTES, LogPosition};
+use super::record::HEADER_BYTES;
 use super::segment::{SEGMENT_HEAD, segment_path};
 use crate::error::{Error, Result};
 use crate::journal::Event;
+use crate::log_position::LogPosition;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 

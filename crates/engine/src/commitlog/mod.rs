@@ -25,11 +25,9 @@ mod unappliable;
 
 pub(crate) use append::MutationRecord;
 pub use append::{CommitLog, LogOptions, SyncMode};
-pub use record::LogPosition;
 pub(crate) use record::{LoggedUpdates, Record};
 pub(crate) use remap::Layouts;
 pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
 pub(crate) use ticket::MemoryWait;
 pub use ticket::Ticket;
-pub use unappliable::UnappliableRecord;
 pub(crate) use unappliable::keep;

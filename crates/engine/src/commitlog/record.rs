@@ -4,35 +4,12 @@
 //! the content), content. The content's first byte is the kind. A length of zero ends the segment if only zeroes
 //! follow.
 
+use crate::log_position::LogPosition;
 use helenus_model::cell::ColumnId;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::checksum::Crc32;
 use uuid::Uuid;
-
-/// A position in the log: segment number and byte offset. Positions are ordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LogPosition(pub u64);
-
-impl LogPosition {
-    /// Before all records.
-    pub const START: LogPosition = LogPosition(0);
-
-    /// From a segment's number and an offset in it.
-    pub fn new(segment: u32, offset: u32) -> LogPosition {
-        LogPosition(u64::from(segment) << 32 | u64::from(offset))
-    }
-
-    /// The segment's number.
-    pub fn segment(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    /// Bytes from the segment's start.
-    pub fn offset(self) -> u32 {
-        self.0 as u32
-    }
-}
 
 /// Bytes of the header before a record's content.
 pub(super) const HEADER_BYTES: usize = 8;

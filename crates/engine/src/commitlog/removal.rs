@@ -1,9 +1,10 @@
 //! Finds the segments that are no longer needed, because all their writes are in SSTables, and reuses or removes them.
 
 use super::append::{Closed, CommitLog, State, USED_MAX};
-use super::record::{self, LogPosition};
+use super::record;
 use super::segment::UsedSegment;
 use crate::error::{Error, Result};
+use crate::log_position::LogPosition;
 use helenus_model::schema::TableId;
 use std::sync::Arc;
 

@@ -10,10 +10,11 @@
 //! are used: a later power cut must not take back what a reader has seen or a flush has stored.
 
 use super::append::RecoveredLog;
-use super::record::{HEADER_BYTES, LogPosition, Record, SYNCED_MAGIC, checksum, parse};
+use super::record::{HEADER_BYTES, Record, SYNCED_MAGIC, checksum, parse};
 use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number};
-use crate::database::OpenProgress;
 use crate::error::{Error, Result};
+use crate::log_position::LogPosition;
+use crate::open_progress::OpenProgress;
 use helenus_host::{Disk, File};
 use helenus_model::schema::TableId;
 use std::collections::BTreeMap;

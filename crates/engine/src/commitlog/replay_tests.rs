@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use super::record::{self, LogPosition, Record, checksum};
+use super::record::{self, Record, checksum};
 use super::replay::{Replay, ReplayOptions, read_log};
 use super::segment::{SEGMENT_HEAD, VERSION, head, segment_path};
 use crate::commitlog::append::RecoveredLog;
-use crate::database::OpenProgress;
 use crate::error::Error;
+use crate::log_position::LogPosition;
+use crate::open_progress::OpenProgress;
 use helenus_host::Host;
 use helenus_host::sim::Machine;
 use helenus_model::schema::TableId;

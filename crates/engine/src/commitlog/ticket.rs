@@ -1,8 +1,8 @@
 //! A ticket tells when a write may be acknowledged, or a read answered.
 
 use super::append::CommitLog;
-use super::record::LogPosition;
 use crate::error::{Error, Result};
+use crate::log_position::LogPosition;
 use crate::memtable::MemoryAccount;
 use crate::notify::Notifier;
 use helenus_host::{Signal, Tasks};

@@ -2,28 +2,13 @@
 
 use super::replay::Place;
 use super::segment::segment_path;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UnappliableRecord};
 use crate::folder::make_folder_below;
 use helenus_host::Disk;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The folder of these files, within the log's folder.
 const FOLDER: &str = "unappliable";
-
-/// A record that was kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnappliableRecord {
-    /// The keyspace and table of the update that cannot be applied.
-    pub table: String,
-    /// The segment that holds the record.
-    pub segment: PathBuf,
-    /// Offset of the record in the segment, bytes.
-    pub offset: u64,
-    /// Why it cannot be applied.
-    pub problem: &'static str,
-    /// The file that holds the record with its header, as it was in the segment.
-    pub kept: PathBuf,
-}
 
 /// Writes a record to a file in `dir`, durably. A file of an earlier start is replaced.
 pub(crate) fn keep(

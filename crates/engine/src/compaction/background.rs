@@ -4,28 +4,26 @@
 //! A worker runs one compaction at a time and does a bounded part of it in each step, so that it soon notices a
 //! shutdown, a truncate or a request. Tables take turns: after a compaction of one table the others are checked first.
 
-use super::choose::{self, CompactionOptions, CompactionPlan, Decision, History, Reason, SsTableInfo};
+use super::choose::{self, CompactionOptions, CompactionPlan, Decision, Reason, SsTableInfo, StrategyInput};
 use super::describe::describe;
 use super::history::PastCompactions;
 use super::job::{Job, Step};
 use super::progress::{CompactionStatus, Progress};
 use super::purge::{PurgeOptions, PurgeRule};
 use super::request::{CompactionRequest, RunningRequest};
-use super::state::situation;
 use super::throttle::Throttle;
-use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::journal::Event;
-use crate::table::{TableStore, View};
+use crate::table::{History, Round, Storage, TableStore, View};
 use helenus_host::account::{Scope, Share, Waits};
-use helenus_host::{Next, TaskHandle, Worker};
+use helenus_host::{Next, Worker};
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Nanoseconds after which an unchanged table is checked again: tombstones and expiring data become purgeable with
@@ -64,51 +62,36 @@ impl Default for CompactionSettings {
 
 /// The state that all compactions of a database share.
 pub(crate) struct Compactions {
+    pub(super) storage: Arc<Storage>,
+    pub(super) settings: CompactionSettings,
     pub(super) throttle: Throttle,
     pub(super) past: PastCompactions,
     running: Mutex<Vec<Arc<Progress>>>,
-    requests: Mutex<VecDeque<Arc<CompactionRequest>>>,
+    pub(super) requests: Mutex<VecDeque<Arc<CompactionRequest>>>,
     /// The last failure, cleared by the next compaction that succeeds; shown by `status`.
     failure: Mutex<Option<String>>,
-    workers: OnceLock<Vec<Arc<dyn TaskHandle>>>,
 }
 
 impl Compactions {
-    pub(crate) fn new(settings: &CompactionSettings) -> Compactions {
+    pub(crate) fn new(settings: CompactionSettings, storage: Arc<Storage>) -> Compactions {
         Compactions {
+            storage,
+            settings,
             throttle: Throttle::new(settings.bytes_per_s),
             past: PastCompactions::default(),
             running: Mutex::default(),
             requests: Mutex::default(),
             failure: Mutex::default(),
-            workers: OnceLock::new(),
         }
     }
 
     /// Starts the workers.
-    pub(crate) fn start(shared: &Arc<Shared>) {
+    pub(crate) fn start(this: &Arc<Compactions>) {
         let worker = |number: usize| {
-            let compactor = Compactor::new(Arc::downgrade(shared));
-            shared.host.tasks.start(&format!("compactor-{number}"), Box::new(compactor))
+            let compactor = Compactor::new(Arc::downgrade(this));
+            this.storage.host.tasks.start(&format!("compactor-{number}"), Box::new(compactor))
         };
-        let workers = (0..shared.options.compaction.threads.max(1)).map(worker).collect();
-        let _ = shared.compactions.workers.set(workers);
-    }
-
-    /// Wakes the workers to look for work.
-    pub(crate) fn wake(&self) {
-        self.workers.get().into_iter().flatten().for_each(|worker| worker.wake());
-    }
-
-    /// Waits for the workers to end, which they do when the database is closing.
-    pub(crate) fn join(&self) {
-        self.wake();
-        self.workers.get().into_iter().flatten().for_each(|worker| worker.join());
-    }
-
-    pub(crate) fn request(&self, request: Arc<CompactionRequest>) {
-        self.requests.lock().push_back(request);
-        self.wake();
+        this.storage.compactors.set((0..this.threads()).map(worker).collect());
     }
 
     /// The running compactions.
@@ -127,7 +110,7 @@ const MEMORY_WAIT: Duration = Duration::from_secs(30);
 
 /// A compaction worker.
 struct Compactor {
-    shared: Weak<Shared>,
+    compactions: Weak<Compactions>,
     job: Option<Job>,
     /// The job's share of the memory account, from its first step to its last.
     scope: Option<Scope>,
@@ -140,29 +123,29 @@ struct Compactor {
 
 impl Worker for Compactor {
     fn step(&mut self) -> Next {
-        let Some(shared) = self.shared.upgrade() else { return Next::Done };
-        if shared.closing.load(Ordering::Acquire) {
-            self.close(&shared);
+        let Some(compactions) = self.compactions.upgrade() else { return Next::Done };
+        if compactions.storage.closing.load(Ordering::Acquire) {
+            self.close(&compactions);
             return Next::Done;
         }
-        let now_ns = shared.host.clock.monotonic_ns();
+        let now_ns = compactions.storage.host.clock.monotonic_ns();
         if now_ns < self.paused_ns {
             return Next::WaitAtMost(self.paused_ns - now_ns);
         }
         if self.job.is_some() {
-            let next = self.go_on(&shared);
+            let next = self.go_on(&compactions);
             if self.job.is_none() {
                 self.scope = None;
             }
             return next;
         }
         if self.major.is_none() {
-            let request = shared.compactions.requests.lock().pop_front();
-            self.major = request.map(|request| RunningRequest::new(&shared, request));
+            let request = compactions.requests.lock().pop_front();
+            self.major = request.map(|request| RunningRequest::new(&compactions, request));
         }
         if let Some(major) = &mut self.major {
-            return match Error::contain(|| major.next(&shared)) {
-                Ok(Some(job)) => self.begin(&shared, job),
+            return match Error::contain(|| major.next(&compactions)) {
+                Ok(Some(job)) => self.begin(&compactions, job),
                 Ok(None) if major.is_over() => {
                     self.major = None;
                     Next::Again
@@ -172,40 +155,40 @@ impl Worker for Compactor {
                     if matches!(error, Error::Panicked { .. }) {
                         major.leave_out(error.to_string());
                     }
-                    note_failure(&shared, None, &error);
+                    note_failure(&compactions, None, &error);
                     Next::Again
                 }
             };
         }
-        match self.choose(&shared) {
-            Some(job) => self.begin(&shared, job),
+        match self.choose(&compactions) {
+            Some(job) => self.begin(&compactions, job),
             // After a failure, the table is tried again after its pause.
-            None if shared.compactions.failure().is_some() => Next::WaitAtMost(PAUSE_NS),
+            None if compactions.failure().is_some() => Next::WaitAtMost(PAUSE_NS),
             None => Next::WaitAtMost(CHECK_NS),
         }
     }
 }
 
 impl Compactor {
-    fn new(shared: Weak<Shared>) -> Compactor {
-        Compactor { shared, job: None, scope: None, major: None, paused_ns: 0, last: None }
+    fn new(compactions: Weak<Compactions>) -> Compactor {
+        Compactor { compactions, job: None, scope: None, major: None, paused_ns: 0, last: None }
     }
 
-    fn begin(&mut self, shared: &Shared, job: Job) -> Next {
-        shared.compactions.running.lock().push(job.progress.clone());
+    fn begin(&mut self, compactions: &Compactions, job: Job) -> Next {
+        compactions.running.lock().push(job.progress.clone());
         self.scope = Some(Scope::begin(Share::Background, Waits::ThenGoesOn(MEMORY_WAIT)));
         self.job = Some(job);
         Next::Again
     }
 
     /// Continues the current compaction.
-    fn go_on(&mut self, shared: &Shared) -> Next {
+    fn go_on(&mut self, compactions: &Compactions) -> Next {
         let Some(mut job) = self.job.take() else { return Next::Again };
-        let step = job.step(shared);
-        let now_ns = shared.host.clock.monotonic_ns();
+        let step = job.step(compactions);
+        let now_ns = compactions.storage.host.clock.monotonic_ns();
         let bytes_read = job.take_bytes_read();
-        shared.work.compaction_bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
-        let paused_ns = shared.compactions.throttle.count(bytes_read, now_ns);
+        compactions.storage.work.compaction_bytes_read.fetch_add(bytes_read, Ordering::Relaxed);
+        let paused_ns = compactions.throttle.count(bytes_read, now_ns);
         self.paused_ns = paused_ns.unwrap_or(0);
         match step {
             Ok(Step::More) => {
@@ -218,49 +201,49 @@ impl Compactor {
             }
             Ok(end) => {
                 if end == Step::Done {
-                    *shared.compactions.failure.lock() = None;
-                    note_done(shared, &job, now_ns);
-                    shared.compactions.past.done(job.past(shared.host.clock.wall_us() / 1000));
+                    *compactions.failure.lock() = None;
+                    note_done(compactions, &job, now_ns);
+                    compactions.past.done(job.past(compactions.storage.host.clock.wall_us() / 1000));
                 }
-                self.ended(shared, &job, Ok(()));
+                self.ended(compactions, &job, Ok(()));
                 // Other compactions may have waited for the SSTables of this one.
-                shared.compactions.wake();
+                compactions.storage.compactors.wake();
                 Next::Again
             }
             Err(error) => {
                 let store = job.store().clone();
                 let damaged = damaged(&error).filter(|id| job.sources().iter().any(|s| s.descriptor() == id));
                 store.compaction.failed(now_ns.saturating_add(PAUSE_NS), damaged);
-                self.ended(shared, &job, Err(&error));
+                self.ended(compactions, &job, Err(&error));
                 Next::Again
             }
         }
     }
 
-    fn ended(&mut self, shared: &Shared, job: &Job, result: std::result::Result<(), &Error>) {
-        shared.compactions.running.lock().retain(|progress| !Arc::ptr_eq(progress, &job.progress));
+    fn ended(&mut self, compactions: &Compactions, job: &Job, result: std::result::Result<(), &Error>) {
+        compactions.running.lock().retain(|progress| !Arc::ptr_eq(progress, &job.progress));
         self.last = Some(job.store().table().id);
         if let Some(major) = &mut self.major {
             major.ended(result.map_err(ToString::to_string));
         }
         match result {
             Ok(()) => job.store().troubles.compacted(None),
-            Err(Error::Closed) => note_failure(shared, Some(&job.store().table()), &Error::Closed),
+            Err(Error::Closed) => note_failure(compactions, Some(&job.store().table()), &Error::Closed),
             Err(error) => {
                 job.store().troubles.compacted(Some(error.to_string()));
-                note_failure(shared, Some(&job.store().table()), error);
+                note_failure(compactions, Some(&job.store().table()), error);
             }
         }
     }
 
     /// Begins the compaction that a strategy chooses, in the first table that has one.
-    fn choose(&mut self, shared: &Shared) -> Option<Job> {
-        if !shared.options.compaction.automatic {
+    fn choose(&mut self, compactions: &Compactions) -> Option<Job> {
+        if !compactions.settings.automatic {
             return None;
         }
-        let now_ns = shared.host.clock.monotonic_ns();
+        let now_ns = compactions.storage.host.clock.monotonic_ns();
         let mut stores: Vec<(TableId, Arc<TableStore>)> =
-            shared.tables.load().iter().map(|(id, store)| (*id, store.clone())).collect();
+            compactions.storage.tables.load().iter().map(|(id, store)| (*id, store.clone())).collect();
         stores.retain(|(_, store)| {
             let may = !store.is_dropped() && !store.compaction.is_automatic_off();
             may && store.compaction.is_due(now_ns, CHECK_NS)
@@ -268,13 +251,13 @@ impl Compactor {
         // Tables after the last compacted one come first, then the others from the start.
         stores.sort_by_key(|(id, _)| (self.last.is_some_and(|last| *id <= last), *id));
         for (_, store) in stores {
-            match Error::contain(|| begin_chosen(shared, &store, now_ns)) {
+            match Error::contain(|| begin_chosen(compactions, &store, now_ns)) {
                 Ok(Some(job)) => return Some(job),
                 Ok(None) => {}
                 Err(error) => {
                     store.compaction.failed(now_ns.saturating_add(PAUSE_NS), damaged(&error));
                     store.troubles.compacted(Some(error.to_string()));
-                    note_failure(shared, Some(&store.table()), &error);
+                    note_failure(compactions, Some(&store.table()), &error);
                 }
             }
         }
@@ -282,35 +265,39 @@ impl Compactor {
     }
 
     /// Ends the worker and discards the current compaction.
-    fn close(&mut self, shared: &Shared) {
+    fn close(&mut self, compactions: &Compactions) {
         if let Some(mut job) = self.job.take() {
-            job.abort(shared);
-            self.ended(shared, &job, Err(&Error::Closed));
+            job.abort(compactions);
+            self.ended(compactions, &job, Err(&Error::Closed));
         }
         if let Some(major) = self.major.take() {
             major.close();
         }
-        let requests = std::mem::take(&mut *shared.compactions.requests.lock());
+        let requests = std::mem::take(&mut *compactions.requests.lock());
         requests.iter().for_each(|request| request.end(Err(Error::Closed.to_string())));
     }
 }
 
-fn note_failure(shared: &Shared, table: Option<&Table>, error: &Error) {
-    *shared.compactions.failure.lock() = Some(error.to_string());
+fn note_failure(compactions: &Compactions, table: Option<&Table>, error: &Error) {
+    *compactions.failure.lock() = Some(error.to_string());
     if !matches!(error, Error::Closed) {
-        shared.work.compaction_failures.fetch_add(1, Ordering::Relaxed);
-        shared.options.journal.note(&Event::CompactionFailed { table, error });
+        compactions.storage.work.compaction_failures.fetch_add(1, Ordering::Relaxed);
+        compactions.storage.journal.note(&Event::CompactionFailed { table, error });
     }
 }
 
-fn note_done(shared: &Shared, job: &Job, now_ns: u64) {
+fn note_done(compactions: &Compactions, job: &Job, now_ns: u64) {
     let size = |sstables: &[Arc<SsTable>]| sstables.iter().map(|sstable| sstable.size_on_disk()).sum::<u64>();
     let (sources, written) = (job.sources(), job.written());
     let bytes_after = size(written);
-    shared.work.compaction_data_bytes.fetch_add(job.progress.status().bytes_total, Ordering::Relaxed);
-    shared.work.compacted(bytes_after);
+    compactions
+        .storage
+        .work
+        .compaction_data_bytes
+        .fetch_add(job.progress.status().bytes_total, Ordering::Relaxed);
+    compactions.storage.work.compacted(bytes_after);
     job.store().view().figures.compacted(bytes_after);
-    shared.options.journal.note(&Event::Compacted {
+    compactions.storage.journal.note(&Event::Compacted {
         table: &job.store().table(),
         kind: job.progress.status().kind,
         sstables_before: sources.len() as u64,
@@ -321,24 +308,26 @@ fn note_done(shared: &Shared, job: &Job, now_ns: u64) {
     });
 }
 
-fn begin_chosen(shared: &Shared, store: &Arc<TableStore>, now_ns: u64) -> Result<Option<Job>> {
-    store.tidy(shared)?;
+fn begin_chosen(compactions: &Compactions, store: &Arc<TableStore>, now_ns: u64) -> Result<Option<Job>> {
+    store.tidy(&compactions.storage)?;
     let revision = store.compaction.revision();
-    let look = Look::new(shared, store);
+    let look = Look::new(compactions, store);
     if !look.options.enabled {
         return Ok(None);
     }
-    let choose = |busy: &_, history: &_| look.decide(busy, history);
-    let decision = store.compaction.decide(choose, (revision, now_ns, look.now_ms));
+    let (busy, history) = store.compaction.busy_and_history();
+    let decision = look.decide(&busy, &history);
+    let round = Round {
+        is_idle: decision.choice.is_none(),
+        pending: decision.pending,
+        expired_checked: decision.expired_checked,
+        into_level: decision.into_level,
+    };
+    store.compaction.note_round(&round, (revision, now_ns, look.now_ms));
     match decision.choice {
-        Some(choice) => Job::begin(shared, store, (&choice, &look.sources), Arc::default()),
+        Some(choice) => Job::begin(compactions, store, (&choice, &look.sources), Arc::default()),
         None => Ok(None),
     }
-}
-
-/// Tombstones of a table with a local deletion time before this may be purged, seconds.
-pub(crate) fn gc_before_s(shared: &Shared, table: &Table) -> i64 {
-    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.purge_now_s(), false).gc_before_s
 }
 
 /// The SSTable that the error reports as damaged.
@@ -361,24 +350,20 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn new(shared: &Shared, store: &TableStore) -> Look {
+    pub(super) fn new(compactions: &Compactions, store: &TableStore) -> Look {
         let (table, view): (Arc<Table>, Arc<View>) = (store.table(), store.view());
-        let now_s = shared.timestamps.purge_now_s();
-        let rule = PurgeRule::new(shared.options.compaction.purge, &table, now_s, false);
+        let now_s = compactions.storage.timestamps.purge_now_s();
+        let rule = PurgeRule::new(compactions.settings.purge, &table, now_s, false);
         Look {
             sources: view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect(),
             options: CompactionOptions::of(&table.options.compaction),
             elsewhere_us_min: view.timestamp_us_min_elsewhere(),
-            now_ms: shared.host.clock.wall_us() / 1000,
+            now_ms: compactions.storage.host.clock.wall_us() / 1000,
             gc_before_s: rule.gc_before_s,
         }
     }
 
-    fn situation<'a>(
-        &'a self,
-        busy: &'a BTreeSet<Descriptor>,
-        history: &'a History,
-    ) -> choose::StrategyInput<'a> {
+    fn situation<'a>(&'a self, busy: &'a BTreeSet<Descriptor>, history: &'a History) -> StrategyInput<'a> {
         let sources = (self.sources.as_slice(), self.elsewhere_us_min);
         // Any seed will do; the time is never the same for long.
         situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))
@@ -394,4 +379,13 @@ impl Look {
         debug_assert!(choices.iter().all(|choice| choice.reason == Reason::Major));
         choices
     }
+}
+
+/// Builds a situation.
+pub(super) fn situation<'a>(
+    (sources, elsewhere_us_min): (&'a [SsTableInfo], i64),
+    (busy, history): (&'a BTreeSet<Descriptor>, &'a History),
+    (now_ms, gc_before_s, seed): (i64, i64, u64),
+) -> StrategyInput<'a> {
+    StrategyInput { sources, busy, elsewhere_us_min, now_ms, gc_before_s, history, seed }
 }

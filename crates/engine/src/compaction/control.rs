@@ -1,47 +1,87 @@
-//! The administrator's functions: settings of compactions that can change at run time, and the list of past
-//! compactions.
+//! What administrators ask of compactions: requests, settings that can change at run time, and the list of past
+//! compactions. `database::compacting` passes these calls on.
 
+use super::background::Compactions;
+use super::choose::CompactionOptions;
 use super::history::PastCompaction;
-use crate::database::Database;
-use helenus_model::schema::TableId;
+use super::purge::PurgeRule;
+use super::request::{CompactionRequest, Scope};
+use crate::error::Error;
+use helenus_model::schema::{Table, TableId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-impl Database {
+impl Compactions {
     /// The number of compactions that may run at once.
-    pub fn compactors(&self) -> usize {
-        self.shared.options.compaction.threads.max(1)
+    pub(crate) fn threads(&self) -> usize {
+        self.settings.threads.max(1)
     }
 
     /// Bytes per second that all compactions read together; 0 for no limit.
-    pub fn compaction_bytes_per_s(&self) -> u64 {
-        self.shared.compactions.throttle.bytes_per_s()
+    pub(crate) fn bytes_per_s(&self) -> u64 {
+        self.throttle.bytes_per_s()
     }
 
     /// Sets this rate until the next start, for running compactions too.
-    pub fn set_compaction_bytes_per_s(&self, bytes_per_s: u64) {
-        self.shared.compactions.throttle.set(bytes_per_s);
-        self.shared.compactions.wake();
+    pub(crate) fn set_bytes_per_s(&self, bytes_per_s: u64) {
+        self.throttle.set(bytes_per_s);
+        self.storage.compactors.wake();
     }
 
-    /// Turns automatic compaction of tables and their indexes on or off until the next start. Requested compactions
-    /// always run.
-    pub fn set_automatic_compaction(&self, tables: &[TableId], automatic: bool) {
-        for store in tables.iter().filter_map(|id| self.shared.table(*id)) {
+    /// Turns automatic compaction of tables and their indexes on or off until the next start.
+    pub(crate) fn set_automatic(&self, tables: &[TableId], automatic: bool) {
+        for store in tables.iter().filter_map(|id| self.storage.table(*id)) {
             store.compaction.rest(!automatic);
             store.indexes().iter().for_each(|index| index.store.compaction.rest(!automatic));
         }
-        self.shared.compactions.wake();
+        self.storage.compactors.wake();
     }
 
-    /// Whether a table is compacted automatically: the server's settings, the table's options and the administrator
-    /// must all allow it.
-    pub fn is_compacted_automatically(&self, table: TableId) -> bool {
-        let Some(store) = self.shared.table(table) else { return false };
-        let enabled = super::choose::CompactionOptions::of(&store.table().options.compaction).enabled;
-        self.shared.options.compaction.automatic && enabled && !store.compaction.is_automatic_off()
+    /// Whether a table is compacted automatically.
+    pub(crate) fn is_automatic(&self, table: TableId) -> bool {
+        let Some(store) = self.storage.table(table) else { return false };
+        let enabled = CompactionOptions::of(&store.table().options.compaction).enabled;
+        self.settings.automatic && enabled && !store.compaction.is_automatic_off()
     }
 
     /// The last thousand finished compactions, the latest first.
-    pub fn past_compactions(&self) -> Vec<PastCompaction> {
-        self.shared.compactions.past.list()
+    pub(crate) fn past(&self) -> Vec<PastCompaction> {
+        self.past.list()
+    }
+
+    /// Tombstones of a table with a local deletion time before this may be purged, seconds.
+    pub(crate) fn gc_before_s(&self, table: &Table) -> i64 {
+        PurgeRule::new(self.settings.purge, table, self.storage.timestamps.purge_now_s(), false).gc_before_s
+    }
+
+    /// Requests a compaction of all SSTables of these tables.
+    pub(crate) fn request_all(&self, tables: Vec<TableId>) -> Arc<CompactionRequest> {
+        self.request(tables, Scope::Everything)
+    }
+
+    /// Requests a rewrite of each SSTable of these tables that has an older format version; with `current` of all.
+    pub(crate) fn request_rewrite(&self, tables: Vec<TableId>, current: bool) -> Arc<CompactionRequest> {
+        self.request(tables, Scope::Each { current })
+    }
+
+    /// Requests a compaction of the SSTables that may contain these partition keys.
+    pub(crate) fn request_keys(
+        &self,
+        tables: Vec<TableId>,
+        keys: BTreeSet<Vec<u8>>,
+    ) -> Arc<CompactionRequest> {
+        self.request(tables, Scope::OfKeys(Arc::new(keys)))
+    }
+
+    fn request(&self, tables: Vec<TableId>, scope: Scope) -> Arc<CompactionRequest> {
+        let request = Arc::new(CompactionRequest::new(tables, scope, self.storage.host.tasks.clone()));
+        self.requests.lock().push_back(request.clone());
+        self.storage.compactors.wake();
+        // A closing worker ends the requests in the queue, but it may have done so before this one was added.
+        if self.storage.closing.load(Ordering::Acquire) {
+            request.end(Err(Error::Closed.to_string()));
+        }
+        request
     }
 }

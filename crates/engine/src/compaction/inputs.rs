@@ -10,8 +10,7 @@ use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::block::ReadContext;
-use helenus_sstable::table::Scan;
-use helenus_sstable::table::SsTable;
+use helenus_sstable::table::{Scan, SsTable};
 use std::sync::Arc;
 
 /// The scans, each at its next partition. Between two calls of `next`, the current partition holds the scans that

@@ -17,6 +17,7 @@
 //! it. The marks are synced before a flushed SSTable is added to the view. So every write in an SSTable that a
 //! compaction reads is marked as flushed, and replay skips what the compaction has purged together with its tombstone.
 
+use super::background::{Compactions, situation};
 use super::choose::{self, CompactionPlan, Reason, SsTableInfo};
 use super::describe::describe;
 use super::history::PastCompaction;
@@ -25,10 +26,8 @@ use super::merging::Merging;
 use super::output::{Outputs, Place};
 use super::progress::Progress;
 use super::purge::{PurgeRule, Purger};
-use super::state::{Claim, situation};
-use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::table::{Replaced, TableStore};
+use crate::table::{Claim, History, Replaced, TableStore};
 use helenus_model::schema::Table;
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::read_ahead::ReadAhead;
@@ -75,7 +74,7 @@ impl Job {
     /// Begins the chosen compaction; `None` if it is no longer possible. In the partitions with `forced` keys,
     /// tombstones are purged whatever their age.
     pub(super) fn begin(
-        shared: &Shared,
+        compactions: &Compactions,
         store: &Arc<TableStore>,
         (choice, sources): (&CompactionPlan, &[SsTableInfo]),
         forced: Arc<BTreeSet<Vec<u8>>>,
@@ -86,10 +85,10 @@ impl Job {
             return Ok(None);
         };
         // Waits for the writes between their log record and their memtable, so that purging takes them into account.
-        drop(shared.gate.close());
+        drop(compactions.storage.gate.close());
         let table = store.table();
-        let rule = rule(shared, &table, &claim);
-        let read = without_expired(shared, store, &claim, rule);
+        let rule = rule(compactions, &table, &claim);
+        let read = without_expired(compactions, store, &claim, rule);
         let ahead = Some(ReadAhead::default());
         let mut cx = ReadContext { may_block: true, ahead, ..ReadContext::default() };
         let inputs = match Error::contain(|| Inputs::open(&read, &mut cx)) {
@@ -99,11 +98,16 @@ impl Job {
                 return Err(error);
             }
         };
-        let transaction = store.begin(shared, Operation::Compaction);
+        let transaction = store.begin(&compactions.storage, Operation::Compaction);
         let log = transaction.path().to_owned();
         store.compaction.begin(&log);
-        let progress =
-            Arc::new(Progress::new(shared.next_uuid(), &table, choice.reason, &claim.inputs, &read));
+        let progress = Arc::new(Progress::new(
+            compactions.storage.next_uuid(),
+            &table,
+            choice.reason,
+            &claim.inputs,
+            &read,
+        ));
         let outputs = Outputs::new(choice.output, choice.reason == Reason::Major, &claim.inputs);
         let merging = Merging::new(inputs, outputs, Purger::new(rule, table.clone(), forced), cx);
         Ok(Some(Job {
@@ -115,7 +119,7 @@ impl Job {
             transaction: Some(transaction),
             log,
             progress,
-            begun_ns: shared.host.clock.monotonic_ns(),
+            begun_ns: compactions.storage.host.clock.monotonic_ns(),
         }))
     }
 
@@ -158,28 +162,28 @@ impl Job {
     }
 
     /// Does a bounded part of the work. After an error or the end, files and claims are cleaned up.
-    pub(super) fn step(&mut self, shared: &Shared) -> Result<Step> {
+    pub(super) fn step(&mut self, compactions: &Compactions) -> Result<Step> {
         if self.store.is_dropped() || !self.store.compaction.may_continue(&self.claim) {
-            self.abort(shared);
+            self.abort(compactions);
             return Ok(Step::Discarded);
         }
-        let step = Error::contain(|| self.advance(shared));
+        let step = Error::contain(|| self.advance(compactions));
         self.progress.set(self.merging.passed_bytes());
         match step {
             Ok(Step::Done) => self.end(false),
-            Ok(Step::Discarded) => self.abort(shared),
+            Ok(Step::Discarded) => self.abort(compactions),
             Ok(Step::More | Step::Later) => {}
-            Err(_) if self.transaction.is_some() => self.abort(shared),
+            Err(_) if self.transaction.is_some() => self.abort(compactions),
             // It is unknown whether COMMIT took effect: the store has taken over the claim and the files.
             Err(_) => self.store.compaction.end(&self.log, true),
         }
         step
     }
 
-    fn advance(&mut self, shared: &Shared) -> Result<Step> {
+    fn advance(&mut self, compactions: &Compactions) -> Result<Step> {
         match self.phase {
             Phase::Merging => {
-                let place = Place { shared, store: &self.store, table: &self.table };
+                let place = Place { env: &compactions.storage, store: &self.store, table: &self.table };
                 let finished = match &mut self.transaction {
                     Some(transaction) => self.merging.step(place, &self.claim.inputs, transaction)?,
                     None => true,
@@ -190,18 +194,18 @@ impl Job {
                 Ok(Step::More)
             }
             Phase::Sealing => {
-                if let Some(log) = &shared.log {
+                if let Some(log) = &compactions.storage.log {
                     log.sync_up_to(log.position())?;
                 }
                 if let Some(transaction) = &mut self.transaction {
-                    self.store.note_removed(shared, transaction, &self.claim.inputs)?;
+                    self.store.note_removed(&compactions.storage, transaction, &self.claim.inputs)?;
                 }
                 self.phase = Phase::Replacing;
                 Ok(Step::More)
             }
             Phase::Replacing => {
                 let written = self.merging.outputs.written();
-                match self.store.replace(shared, &self.claim, written, &mut self.transaction)? {
+                match self.store.replace(&compactions.storage, &self.claim, written, &mut self.transaction)? {
                     Replaced::Done => Ok(Step::Done),
                     Replaced::Discarded => Ok(Step::Discarded),
                     Replaced::Later => Ok(Step::Later),
@@ -211,7 +215,7 @@ impl Job {
     }
 
     /// Discards the result.
-    pub(super) fn abort(&mut self, shared: &Shared) {
+    pub(super) fn abort(&mut self, compactions: &Compactions) {
         let undone = Error::contain(|| {
             self.merging.outputs.abandon();
             match self.transaction.take() {
@@ -222,7 +226,7 @@ impl Job {
         let undone = undone.is_ok();
         if undone && self.store.is_dropped() {
             // The empty folder of a dropped table does no harm if it stays.
-            let _ = self.store.remove_empty_folder(shared);
+            let _ = self.store.remove_empty_folder(&compactions.storage);
         }
         self.end(!undone);
     }
@@ -237,20 +241,30 @@ impl Job {
 }
 
 /// The table's purge rule at this time.
-fn rule(shared: &Shared, table: &Table, claim: &Claim) -> PurgeRule {
+fn rule(compactions: &Compactions, table: &Table, claim: &Claim) -> PurgeRule {
     let is_repaired = claim.inputs.iter().all(|input| input.stats().repaired_at_ms > 0);
-    PurgeRule::new(shared.options.compaction.purge, table, shared.timestamps.purge_now_s(), is_repaired)
+    PurgeRule::new(
+        compactions.settings.purge,
+        table,
+        compactions.storage.timestamps.purge_now_s(),
+        is_repaired,
+    )
 }
 
 /// The claimed SSTables that must be read. The others contain only expired data and are dropped unread.
-fn without_expired(shared: &Shared, store: &TableStore, claim: &Claim, rule: PurgeRule) -> Vec<Arc<SsTable>> {
+fn without_expired(
+    compactions: &Compactions,
+    store: &TableStore,
+    claim: &Claim,
+    rule: PurgeRule,
+) -> Vec<Arc<SsTable>> {
     let view = store.view();
     let sources: Vec<SsTableInfo> =
         view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect();
     let is_claimed = |id| claim.inputs.iter().any(|input| input.descriptor() == id);
     let candidates: Vec<usize> = (0..sources.len()).filter(|index| is_claimed(&sources[*index].id)).collect();
-    let nothing = (BTreeSet::new(), choose::History::default());
-    let now_ms = shared.host.clock.wall_us() / 1000;
+    let nothing = (BTreeSet::new(), History::default());
+    let now_ms = compactions.storage.host.clock.wall_us() / 1000;
     let sources_and_rest = (sources.as_slice(), view.timestamp_us_min_elsewhere());
     let situation = situation(sources_and_rest, (&nothing.0, &nothing.1), (now_ms, rule.gc_before_s, 0));
     let expired = choose::fully_expired(&situation, &candidates);

@@ -1,7 +1,7 @@
 //! Writes the SSTables of a compaction, split as its choice says: only between partitions.
 
 use super::choose::{Output, ShardEnds, range_spanned};
-use crate::database::Shared;
+use crate::env::Env;
 use crate::error::Result;
 use crate::table::TableStore;
 use helenus_model::deletion::NO_EXPIRY;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The destination of the output.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) env: &'a Env,
     pub(super) store: &'a TableStore,
     /// The definition with which it is written.
     pub(super) table: &'a Arc<Table>,
@@ -117,16 +117,16 @@ impl Outputs {
         if matches!(self.plan, Output::Levels { .. }) && self.level_bytes == 0 && !self.written.is_empty() {
             self.level += 1;
         }
-        let descriptor = Descriptor::new(place.shared.next_sstable_id());
+        let descriptor = Descriptor::new(place.env.next_sstable_id());
         place.store.compaction.add_output(transaction.path(), descriptor);
         transaction.add(&descriptor, Component::all_of(descriptor.version).count())?;
         let definition =
             self.definition.get_or_insert_with(|| with_columns(place.table, &self.columns)).clone();
         let mut options = WriterOptions::of_table(definition, self.keys_each, self.encoding);
-        options.host_id = Some(place.shared.host_id);
+        options.host_id = Some(place.env.host_id);
         options.level = self.level as i32;
         options.past_page_cache = !self.was_asked_for;
-        let disk = place.shared.host.disk.clone();
+        let disk = place.env.host.disk.clone();
         Ok(SsTableWriter::create(disk, place.store.folder(), descriptor, options)?)
     }
 
@@ -134,7 +134,7 @@ impl Outputs {
     pub(super) fn finish_current(&mut self, place: Place<'_>) -> Result<()> {
         if let Some(writer) = self.current.take() {
             let descriptor = writer.finish()?.descriptor;
-            self.written.push(place.store.open_written(place.shared, place.table, descriptor)?);
+            self.written.push(place.store.open_written(place.env, place.table, descriptor)?);
         }
         Ok(())
     }

@@ -1,12 +1,11 @@
 //! Compactions that an administrator requests, table by table: of everything, as the strategy groups it; of each
 //! SSTable alone, to rewrite it; or of the SSTables with given keys.
 
-use super::background::Look;
-use super::choose::{CompactionPlan, History, Output, Reason, SsTableInfo};
+use super::background::{Compactions, Look};
+use super::choose::{CompactionPlan, Output, Reason, SsTableInfo};
 use super::job::Job;
-use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
-use crate::table::{TableStore, View};
+use crate::table::{History, TableStore, View};
 use helenus_host::{Signal, Tasks};
 use helenus_model::schema::TableId;
 use helenus_model::token::KeyHash;
@@ -15,7 +14,6 @@ use helenus_sstable::version::Version;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A request, running or finished.
 pub struct CompactionRequest {
@@ -28,7 +26,7 @@ pub struct CompactionRequest {
 
 /// Which SSTables of a table are compacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Scope {
+pub(super) enum Scope {
     /// All of them, together.
     Everything,
     /// Each SSTable alone, rewritten in the current format version on its level.
@@ -52,48 +50,12 @@ pub struct RequestStatus {
     pub ended: Option<std::result::Result<(), String>>,
 }
 
-impl Database {
-    /// Requests a compaction of all SSTables of these tables, in the background and within the throttle. Memtables are
-    /// not flushed before.
-    pub fn compact(&self, tables: Vec<TableId>) -> Arc<CompactionRequest> {
-        self.request(tables, Scope::Everything)
-    }
-
-    /// Requests a rewrite of each SSTable of these tables: of those with an older format version, or with `current` of
-    /// all.
-    pub fn rewrite(&self, tables: Vec<TableId>, current: bool) -> Arc<CompactionRequest> {
-        self.request(tables, Scope::Each { current })
-    }
-
-    /// Requests a compaction of the SSTables that contain these partitions, which purges the partitions' tombstones
-    /// before the end of their grace period. Memtables are flushed before.
-    pub fn compact_keys(&self, tables: Vec<TableId>, keys: BTreeSet<Vec<u8>>) -> Arc<CompactionRequest> {
-        for table in &tables {
-            // If the flush fails, the data stays in memory, and the compaction keeps the tombstones that cover it.
-            let _ = self.flush(*table);
-        }
-        self.request(tables, Scope::OfKeys(Arc::new(keys)))
-    }
-
-    fn request(&self, tables: Vec<TableId>, scope: Scope) -> Arc<CompactionRequest> {
-        let state = RequestStatus { tables_left: tables.len() as u64, ..RequestStatus::default() };
-        let request = Arc::new(CompactionRequest {
-            tables,
-            scope,
-            state: Mutex::new(state),
-            changed: Signal::default(),
-            tasks: self.shared.host.tasks.clone(),
-        });
-        self.shared.compactions.request(request.clone());
-        // A closing worker ends the requests in the queue, but it may have done so before this one was added.
-        if self.shared.closing.load(Ordering::Acquire) {
-            request.end(Err(Error::Closed.to_string()));
-        }
-        request
-    }
-}
-
 impl CompactionRequest {
+    pub(super) fn new(tables: Vec<TableId>, scope: Scope, tasks: Arc<dyn Tasks>) -> CompactionRequest {
+        let state = RequestStatus { tables_left: tables.len() as u64, ..RequestStatus::default() };
+        CompactionRequest { tables, scope, state: Mutex::new(state), changed: Signal::default(), tasks }
+    }
+
     /// The progress.
     pub fn status(&self) -> RequestStatus {
         self.state.lock().clone()
@@ -164,8 +126,9 @@ pub(super) struct RunningRequest {
 
 impl RunningRequest {
     /// Begins a request. From now on the strategies leave its tables alone.
-    pub(super) fn new(shared: &Shared, request: Arc<CompactionRequest>) -> RunningRequest {
-        let stores: VecDeque<_> = request.tables.iter().filter_map(|id| shared.table(*id)).collect();
+    pub(super) fn new(compactions: &Compactions, request: Arc<CompactionRequest>) -> RunningRequest {
+        let stores: VecDeque<_> =
+            request.tables.iter().filter_map(|id| compactions.storage.table(*id)).collect();
         stores.iter().for_each(|store| store.compaction.count_major(true));
         RunningRequest { request, stores, table: None, failure: None, is_over: false }
     }
@@ -176,10 +139,10 @@ impl RunningRequest {
     }
 
     /// The next compaction; `None` if the request is finished, or while other compactions of the table must end first.
-    pub(super) fn next(&mut self, shared: &Shared) -> Result<Option<Job>> {
+    pub(super) fn next(&mut self, compactions: &Compactions) -> Result<Option<Job>> {
         loop {
             if let Some((store, choices)) = &mut self.table {
-                let look = Look::new(shared, store);
+                let look = Look::new(compactions, store);
                 while let Some((ids, output)) = choices.pop_front() {
                     let index = |id: &Descriptor| look.sources.iter().position(|source| source.id == *id);
                     // The SSTables are gone: the table was truncated.
@@ -189,7 +152,7 @@ impl RunningRequest {
                         Scope::OfKeys(keys) => keys.clone(),
                         _ => Arc::default(),
                     };
-                    match Job::begin(shared, store, (&choice, &look.sources), forced) {
+                    match Job::begin(compactions, store, (&choice, &look.sources), forced) {
                         Ok(None) => {}
                         Ok(job) => return Ok(job),
                         Err(error) => {
@@ -207,13 +170,13 @@ impl RunningRequest {
                 self.request.end(self.failure.take().map_or(Ok(()), Err));
                 return Ok(None);
             };
-            if let Err(error) = store.tidy(shared) {
+            if let Err(error) = store.tidy(&compactions.storage) {
                 store.compaction.count_major(false);
                 self.stores.pop_front();
                 self.failure.get_or_insert_with(|| error.to_string());
                 return Err(error);
             }
-            let look = Look::new(shared, store);
+            let look = Look::new(compactions, store);
             let choose = |busy: &BTreeSet<Descriptor>, history: &History| match &self.request.scope {
                 Scope::Everything => look.maximal(busy, history),
                 Scope::Each { current } => each(&look.sources, busy, *current),

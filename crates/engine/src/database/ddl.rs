@@ -1,12 +1,12 @@
 //! Schema changes: one log record each, without a flush.
 
-use super::shared::{Database, Tables};
+use super::shared::Database;
 use crate::commitlog::Ticket;
 use crate::error::Error;
 use crate::index::{attach, stored_tables};
 use crate::journal::Event;
 use crate::schema::{SchemaChange, changes_between};
-use crate::table::TableStore;
+use crate::table::{TableStore, Tables};
 use helenus_host::account;
 use helenus_model::schema::{Schema, Table};
 use std::sync::Arc;

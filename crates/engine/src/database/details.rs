@@ -1,9 +1,9 @@
 //! Details of one table, for an administrator who asks for it. They are not part of the status.
 
 use super::shared::Database;
-use crate::compaction::gc_before_s;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::metrics::{Distribution, Period};
+use crate::metrics::Period;
 use crate::table::{TableStore, View};
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::schema::{Table, TableId};
@@ -144,7 +144,7 @@ impl Database {
             repaired_bytes: repaired(&view),
             partition_bytes: counted(|stats| &stats.partition_sizes),
             partition_cells: counted(|stats| &stats.partition_cells),
-            droppable: droppable(&view, gc_before_s(&self.shared, &table)),
+            droppable: droppable(&view, self.shared.compactions.gc_before_s(&table)),
             reads: of_sample(&figures.reads),
             scans: of_sample(&figures.scans),
             writes: of_sample(&figures.writes),
@@ -224,8 +224,8 @@ impl Database {
     /// `UnknownTable`; the errors of a write, after which they are rebuilt all the same.
     pub fn rebuild_indexes(&self, table: &Table) -> Result<()> {
         let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
-        let forgotten = crate::index::record_not_built(&self.shared, &store);
-        crate::index::rebuild(&self.shared, &store);
+        let forgotten = super::record_not_built(&self.shared, &store);
+        super::rebuild(&self.shared, &store);
         forgotten
     }
 

@@ -69,7 +69,7 @@ impl Database {
             flusher.wake();
             flusher.join();
         }
-        self.shared.compactions.join();
+        self.shared.compactors.join();
         self.shared.index_builds.join();
         let flushed = match &self.shared.log {
             // Without a log nothing is meant to survive, so nothing is flushed.
@@ -88,7 +88,7 @@ impl Drop for Database {
         if let Some(flusher) = self.flusher.get() {
             flusher.wake();
         }
-        self.shared.compactions.wake();
+        self.shared.compactors.wake();
         self.shared.index_builds.wake();
         if let Some(log) = &self.shared.log {
             log.stop();

@@ -2,34 +2,35 @@
 
 use super::ddl::schema_bytes;
 use super::host_id::host_id;
+use super::index_builds::{IndexBuilds, is_recorded_built};
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
 use super::partition_locks::PartitionLocks;
-use super::progress::OpenProgress;
 use super::replaying::Replayer;
-use super::shared::{Database, Shared, Tables};
+use super::shared::{Database, Shared};
 use super::timeouts::LiveTimeouts;
 use crate::cache::SharedCache;
-use crate::commitlog::{
-    CommitLog, LogOptions, LogPosition, Replay, ReplayOptions, UnappliableRecord, read_log,
-};
+use crate::commitlog::{CommitLog, LogOptions, Replay, ReplayOptions, read_log};
 use crate::compaction::Compactions;
-use crate::error::{Error, Result};
-use crate::export::remove_exports;
-use crate::folder::{claim_folders, make_folder};
-use crate::import::finish_imports;
-use crate::index::{BUILT_TABLE, IndexBuilds, attach, is_recorded_built, stored_tables};
+use crate::env::Env;
+use crate::error::{Error, Result, UnappliableRecord};
+use crate::folder::{claim_folders, make_folder, remove_all};
+use crate::index::{attach, stored_tables};
+use crate::log_position::LogPosition;
 use crate::memtable::MemoryAccount;
 use crate::notify::Notifier;
+use crate::open_progress::OpenProgress;
 use crate::read::ScratchPool;
 use crate::read::{Partitions, ReadCommand, RowOutcome, RowSink};
 use crate::schema::{
-    SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces, system_schema,
+    BUILT_TABLE, SchemaRow, WRITE_TIME, changes_between, is_system_keyspace, load_schema, system_keyspaces,
+    system_schema,
 };
 use crate::sharded::CacheLine;
-use crate::table::{TableStore, Unreadable, View};
+use crate::table::{Storage, TableStore, Tables, Unreadable, View, finish_imports};
 use crate::timestamps::Timestamps;
 use crate::totals::Totals;
+use crate::workers::Workers;
 use crate::write_gate::WriteGate;
 use arc_swap::ArcSwap;
 use helenus_host::account::{Charge, Share};
@@ -96,31 +97,39 @@ impl Database {
         };
         let mut random = [0; 8];
         host.random.fill(&mut random);
-        let compactions = Compactions::new(&options.compaction);
-        let shared = Arc::new(Shared {
-            timestamps: CacheLine(timestamps),
+        let env = Env {
+            dir: options.dir.clone(),
+            journal: options.journal.clone(),
+            host_id,
+            log,
+            gate: WriteGate::default(),
             cache: Arc::new(SharedCache::new(options.memory.cache)),
             memory: MemoryAccount::keeping(options.memory.memtables),
+            timestamps: CacheLine(timestamps),
+            work: Totals::default(),
+            compactors: Workers::default(),
+            ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
+            file_numbers: AtomicU64::new(1),
+            host,
+        };
+        let storage = Arc::new(Storage {
+            env,
+            tables: ArcSwap::from_pointee(Tables::default()),
+            closing: AtomicBool::new(false),
+            lock: Mutex::new(Some(lock)),
+        });
+        let shared = Arc::new(Shared {
+            compactions: Arc::new(Compactions::new(options.compaction, storage.clone())),
+            storage,
             scratches: ScratchPool::new(),
             timeouts: LiveTimeouts::new(options.timeouts),
             options,
-            log,
             schema: ArcSwap::from_pointee(system_schema()),
-            tables: ArcSwap::from_pointee(Tables::default()),
-            gate: WriteGate::default(),
             ddl: Mutex::new(Charge::force(Share::Schema, 0)),
             announcer,
-            host_id,
-            closing: AtomicBool::new(false),
             flush_failure: Mutex::new(None),
-            work: Totals::default(),
-            compactions,
             index_builds: IndexBuilds::default(),
             partition_locks: PartitionLocks::new(),
-            ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
-            file_numbers: AtomicU64::new(1),
-            lock: Mutex::new(Some(lock)),
-            host,
         });
         let database = Arc::new(Database { shared, flusher: OnceLock::new() });
         let report = database.bring_up(replay, &flushed)?;
@@ -143,7 +152,8 @@ impl Database {
         Replayer::new(shared, flushed, &of_schema, false).run(&replay.segments, &mut report)?;
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
         finish_imports(shared, &schema)?;
-        remove_exports(shared)?;
+        // What interrupted exports have left.
+        remove_all(&*shared.host.disk, &shared.export_dir())?;
         shared.ddl.lock().resize(schema_bytes(&schema));
         shared.schema.store(Arc::new(schema));
         self.open_stores()?;
@@ -158,7 +168,7 @@ impl Database {
         let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
         shared.memory.set_preparer(task.clone());
         let _ = self.flusher.set(task);
-        Compactions::start(shared);
+        Compactions::start(&shared.compactions);
         Ok(report)
     }
 

@@ -1,10 +1,10 @@
 //! Options of a database. The binary fills them from its own options; this module reads no file.
 
-use super::progress::OpenProgress;
 use super::timeouts::ReadTimeouts;
 use crate::commitlog::SyncMode;
 use crate::compaction::CompactionSettings;
 use crate::journal::JournalSlot;
+use crate::open_progress::OpenProgress;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! The entry of the read path: runs a read command over the present view of its table.
 
 use super::shared::Database;
-use crate::commitlog::{LogPosition, Ticket};
+use crate::commitlog::Ticket;
 use crate::error::{Error, Result};
 use crate::journal::Event;
+use crate::log_position::LogPosition;
 use crate::metrics::SAMPLED;
 use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, forecast};
 use crate::table::View;

@@ -1,12 +1,13 @@
 //! Replay: applies the records of the last run's log to the memtables.
 
 use super::open::OpenReport;
-use super::progress::OpenProgress;
 use super::shared::Shared;
 use crate::check_mutation::TimeRange;
-use crate::commitlog::{Layouts, LogPosition, LoggedUpdates, Place, Record, SoundSegment, keep};
+use crate::commitlog::{Layouts, LoggedUpdates, Place, Record, SoundSegment, keep};
 use crate::error::{Error, Result};
+use crate::log_position::LogPosition;
 use crate::memtable::Memtable;
+use crate::open_progress::OpenProgress;
 use helenus_model::mutation::PartitionUpdate;
 use helenus_model::schema::{Table, TableId};
 use helenus_model::token::Token;

@@ -1,8 +1,8 @@
 //! Metrics of a running database, for `admin status` and the metrics endpoint.
 
+use super::index_builds::IndexBuildStatus;
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
-use crate::index::IndexBuildStatus;
 use crate::metrics::{MetricSummaries, Period, TableMetrics};
 use crate::table::View;
 use crate::timestamps::ClockStatus;

@@ -5,14 +5,15 @@
 //! docs/decisions/2026-11-26-refused-is-never-read.md.
 
 use super::partition_locks::PartitionLock;
-use super::shared::{Database, Shared, Tables};
+use super::shared::{Database, Shared};
 use crate::check_mutation::{TimeRange, check};
-use crate::commitlog::{CommitLog, LogPosition, MemoryWait, MutationRecord, Ticket};
+use crate::commitlog::{CommitLog, MemoryWait, MutationRecord, Ticket};
 use crate::error::{Error, Result};
 use crate::index::index_updates;
+use crate::log_position::LogPosition;
 use crate::memtable::{Memtable, WriterLock};
 use crate::metrics::SAMPLED;
-use crate::table::View;
+use crate::table::{Tables, View};
 use crate::timestamps::ServerTime;
 use arc_swap::Guard;
 use helenus_host::account;

@@ -10,24 +10,15 @@
 //! A start does the same with every `.ready` folder before it opens the tables, and removes `.staging` folders.
 
 use super::ImportError;
-use super::stage::{STAGING, StagedImport, import_folder, remove_all, retire};
-use crate::database::{Database, Shared};
+use super::stage::StagedImport;
+use crate::database::{Database, Shared, rebuild, record_not_built};
 use crate::error::{Error, Result};
-use crate::folder::make_folder_below;
-use crate::index::{rebuild, record_not_built};
+use crate::folder::remove_all;
 use crate::journal::Event;
-use crate::table::TableStore;
-use helenus_host::Disk;
-use helenus_model::schema::{Schema, Table};
-use helenus_sstable::component::Component;
-use helenus_sstable::names::{Descriptor, parse_table_folder, table_folder};
-use helenus_sstable::transaction_log::{Operation, TransactionLog, recover};
-use std::collections::BTreeSet;
+use crate::table::{READY, STAGING, TableStore};
+use helenus_sstable::names::{Descriptor, table_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Suffix of a folder that counts.
-const READY: &str = ".ready";
 
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +51,7 @@ impl Database {
             return Ok(Imported::default()); // No table has a file.
         }
         let ready = ready_name(&staging);
-        let parent = import_folder(shared);
+        let parent = shared.import_dir();
         let mut forgotten = Vec::new();
         // Before the files are added: a search in between would miss their rows.
         let mut indexed = stores.iter().filter(|(_, descriptors)| !descriptors.is_empty());
@@ -119,82 +110,4 @@ fn take_in_all(shared: &Shared, ready: &Path, stores: &[ForTable], imported: &mu
 fn ready_name(staging: &Path) -> PathBuf {
     let name = staging.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     staging.with_file_name(format!("{}{READY}", name.strip_suffix(STAGING).unwrap_or(name)))
-}
-
-/// Finishes committed imports that a crash interrupted, and removes uncommitted ones. Called when the schema is known
-/// and its tables are not open yet. Returns the tables that got files.
-pub(crate) fn finish_imports(shared: &Shared, schema: &Schema) -> Result<Vec<Arc<Table>>> {
-    let disk = &shared.host.disk;
-    let folder = import_folder(shared);
-    let mut changed = Vec::new();
-    if !disk.is_dir(&folder) {
-        return Ok(changed);
-    }
-    for path in disk.list(&folder).map_err(Error::io("list", &folder))? {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(READY) {
-            for keyspace in disk.list(&path).map_err(Error::io("list", &path))? {
-                for from in disk.list(&keyspace).map_err(Error::io("list", &keyspace))? {
-                    changed.extend(finish_table(shared, schema, &from)?);
-                }
-            }
-        }
-        if name.ends_with(READY) || name.ends_with(STAGING) {
-            remove_all(&**disk, &path)?;
-        }
-    }
-    Ok(changed)
-}
-
-fn finish_table(shared: &Shared, schema: &Schema, from: &Path) -> Result<Option<Arc<Table>>> {
-    let id = from.file_name().and_then(|name| name.to_str()).and_then(parse_table_folder).map(|(_, id)| id);
-    // Files of a table that was dropped since are not needed.
-    let Some(table) = id.and_then(|id| schema.table_by_id(id)) else { return Ok(None) };
-    let folder = shared.data_dir().join(&*table.keyspace).join(table_folder(&table.name, table.id));
-    let disk = &shared.host.disk;
-    make_folder_below(&**disk, &shared.options.dir, &folder)?;
-    recover(&**disk, &folder)?;
-    let descriptors = descriptors_in(&**disk, from)?;
-    let missing: BTreeSet<Descriptor> = descriptors
-        .into_iter()
-        .filter(|descriptor| !disk.exists(&descriptor.path(&folder, Component::Data)))
-        .collect();
-    if !missing.is_empty() {
-        let mut transaction =
-            TransactionLog::begin(disk.clone(), &folder, Operation::Write, shared.next_uuid());
-        link_all(&mut transaction, disk, (from, &folder), &missing)?;
-        transaction.commit()?;
-        transaction.finish()?;
-    }
-    retire(&**disk, from)?;
-    Ok(Some(table.clone()))
-}
-
-fn descriptors_in(disk: &dyn Disk, folder: &Path) -> Result<BTreeSet<Descriptor>> {
-    let files = disk.list(folder).map_err(Error::io("list", folder))?;
-    let names = files.iter().filter_map(|path| path.file_name()?.to_str());
-    Ok(names.filter_map(Descriptor::parse).map(|(descriptor, _)| descriptor).collect())
-}
-
-/// Links the files of SSTables from one folder into another, after recording them in the transaction.
-pub(crate) fn link_all(
-    transaction: &mut TransactionLog,
-    disk: &Arc<dyn Disk>,
-    (from, to): (&Path, &Path),
-    descriptors: &BTreeSet<Descriptor>,
-) -> Result<()> {
-    let files = disk.list(from).map_err(Error::io("list", from))?;
-    for descriptor in descriptors {
-        let prefix = descriptor.prefix();
-        let of_it = |path: &&PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix))
-        };
-        let files: Vec<&PathBuf> = files.iter().filter(of_it).collect();
-        transaction.add(descriptor, files.len())?;
-        for path in files {
-            let target = to.join(path.file_name().unwrap_or_default());
-            disk.hard_link(path, &target).map_err(Error::io("link", &target))?;
-        }
-    }
-    Ok(())
 }

@@ -7,8 +7,8 @@
 use super::check::check_source;
 use super::{ImportError, ImportProgress};
 use crate::database::{Database, Shared};
-use crate::error::Error;
-use crate::folder::make_folder_below;
+use crate::folder::{make_folder_below, remove_all};
+use crate::table::STAGING;
 use helenus_host::Disk;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
@@ -16,11 +16,6 @@ use helenus_sstable::import::{CopyOptions, SsTableFiles, import_sstable};
 use helenus_sstable::names::{Descriptor, table_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Suffix of a folder that does not count yet.
-pub(super) const STAGING: &str = ".staging";
-/// Suffix of a table's folder in an import whose files are in the table by now. No table's folder has such a name.
-const RETIRED: &str = ".retired";
 
 /// How files are imported.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +70,7 @@ impl Database {
         let shared = &self.shared;
         let bytes = self.check_import(from, tables, options, progress)?;
         let sizes = |sstable: &(PathBuf, Descriptor)| data_bytes(&**from, sstable);
-        let folder = import_folder(shared).join(format!("{}{STAGING}", shared.next_uuid()));
+        let folder = shared.import_dir().join(format!("{}{STAGING}", shared.next_uuid()));
         let mut staged =
             StagedImport { shared: shared.clone(), folder: Some(folder.clone()), tables: Vec::new(), bytes };
         progress.begin(bytes);
@@ -121,10 +116,6 @@ fn data_bytes(from: &dyn Disk, (folder, descriptor): &(PathBuf, Descriptor)) -> 
     from.open(&path).and_then(|file| file.size()).unwrap_or_default()
 }
 
-pub(super) fn import_folder(shared: &Shared) -> PathBuf {
-    shared.options.dir.join("import")
-}
-
 fn stage_table(
     shared: &Shared,
     (from, options): (&Arc<dyn Disk>, ImportOptions),
@@ -159,39 +150,4 @@ impl Drop for StagedImport {
             let _ = remove_all(&*self.shared.host.disk, folder);
         }
     }
-}
-
-/// Removes a folder whose files are linked into a table's folder. The folder is renamed first, durably, so that no
-/// start imports its files again. Otherwise a power failure could bring back data that a compaction, a truncate or a
-/// delete has removed from the table since.
-pub(crate) fn retire(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
-    if !disk.is_dir(folder) {
-        return Ok(());
-    }
-    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let retired = folder.with_file_name(format!("{name}{RETIRED}"));
-    disk.rename(folder, &retired).map_err(Error::io("rename", folder))?;
-    if let Some(parent) = folder.parent() {
-        disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
-    }
-    remove_all(disk, &retired)
-}
-
-/// Removes a folder with everything in it.
-pub(crate) fn remove_all(disk: &dyn Disk, folder: &Path) -> Result<(), Error> {
-    if disk.is_link(folder) {
-        // The target of a link is not ours to empty.
-        return disk.remove(folder).map_err(Error::io("remove", folder));
-    }
-    if !disk.is_dir(folder) {
-        return Ok(());
-    }
-    for path in disk.list(folder).map_err(Error::io("list", folder))? {
-        if disk.is_dir(&path) && !disk.is_link(&path) {
-            remove_all(disk, &path)?;
-        } else {
-            disk.remove(&path).map_err(Error::io("remove", &path))?;
-        }
-    }
-    disk.remove_dir(folder).map_err(Error::io("remove", folder))
 }

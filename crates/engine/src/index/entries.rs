@@ -12,14 +12,14 @@ use helenus_model::token::Token;
 use helenus_model::types::TypeError;
 
 /// One entry of a row: its term, the path of its cell, and the row marker of the entry.
-pub(super) struct Entry<'r> {
-    pub(super) term: Vec<u8>,
-    pub(super) path: Option<&'r [u8]>,
-    pub(super) liveness: Liveness,
+pub(crate) struct Entry<'r> {
+    pub(crate) term: Vec<u8>,
+    pub(crate) path: Option<&'r [u8]>,
+    pub(crate) liveness: Liveness,
 }
 
 /// Whether a row may change the entries of an index: a quick check before entries are made.
-pub(super) fn concerns(shape: &IndexLayout, row: RowView<'_>, is_static: bool) -> bool {
+pub(crate) fn concerns(shape: &IndexLayout, row: RowView<'_>, is_static: bool) -> bool {
     match shape.column.kind {
         ColumnKind::PartitionKey => true,
         ColumnKind::Clustering => !is_static,
@@ -31,7 +31,7 @@ pub(super) fn concerns(shape: &IndexLayout, row: RowView<'_>, is_static: bool) -
 /// Calls `each` with every entry of a row of the partition `key`. Dead cells have none; entries of expiring cells
 /// expire with them. An entry of a key column does not expire: one cell of its row may outlive another, and a stale
 /// entry costs less than a missing one.
-pub(super) fn entries_of<'r>(
+pub(crate) fn entries_of<'r>(
     shape: &IndexLayout,
     (key, row): (&[u8], RowView<'r>),
     each: &mut dyn FnMut(Entry<'r>) -> Result<()>,
@@ -58,7 +58,7 @@ pub(super) fn entries_of<'r>(
 }
 
 /// The entry of one cell.
-pub(super) fn entry_of_cell<'r>(shape: &IndexLayout, row: RowView<'r>, cell: &Cell) -> Result<Entry<'r>> {
+pub(crate) fn entry_of_cell<'r>(shape: &IndexLayout, row: RowView<'r>, cell: &Cell) -> Result<Entry<'r>> {
     let term = shape.cell_term(row, cell).map_err(|error| unindexable(shape, &error))?;
     let liveness =
         Liveness { timestamp_us: cell.timestamp_us, ttl_s: cell.ttl_s, expires_s: cell.local_deletion_s };
@@ -78,19 +78,19 @@ fn unindexable(shape: &IndexLayout, error: &TypeError) -> Error {
 
 /// Collects updates of hidden tables.
 #[derive(Default)]
-pub(super) struct EntryWriter {
-    pub(super) updates: Vec<PartitionUpdate>,
+pub(crate) struct EntryWriter {
+    pub(crate) updates: Vec<PartitionUpdate>,
     position: Vec<u8>,
 }
 
 impl EntryWriter {
     /// Adds an entry of the row with this clustering in partition `key`.
-    pub(super) fn add(&mut self, shape: &IndexLayout, (key, row): (&[u8], RowView<'_>), entry: &Entry<'_>) {
+    pub(crate) fn add(&mut self, shape: &IndexLayout, (key, row): (&[u8], RowView<'_>), entry: &Entry<'_>) {
         self.put(shape, (key, row), (&entry.term, entry.path), (entry.liveness, DeletionTime::LIVE));
     }
 
     /// Removes an entry, if it is not newer than `deletion`.
-    pub(super) fn remove(
+    pub(crate) fn remove(
         &mut self,
         shape: &IndexLayout,
         (key, row): (&[u8], RowView<'_>),
@@ -116,7 +116,7 @@ impl EntryWriter {
     }
 
     /// Like `put`, for an entry whose partition position and clustering are known.
-    pub(super) fn put_at<'v>(
+    pub(crate) fn put_at<'v>(
         &mut self,
         shape: &IndexLayout,
         (position, clustering): (&'v [u8], impl Iterator<Item = Option<&'v [u8]>>),

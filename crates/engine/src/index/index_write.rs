@@ -6,11 +6,10 @@
 //! in the memtable, where most recently written rows still are. Replaced values in files leave stale entries, which the
 //! first search that finds them removes (`stale_entries`).
 
-use super::attached::{AttachedIndex, TableIndexes};
 use super::entries::{EntryWriter, concerns, entries_of, entry_of_cell};
-use crate::database::Tables;
 use crate::error::{Error, Result};
 use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
+use crate::table::{AttachedIndex, TableIndexes, Tables};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::deletion::DeletionTime;

@@ -1,9 +1,8 @@
 //! Secondary indexes: each is a hidden table beside its base table, and both are written in one log record.
 //!
 //! `model/src/index/layout.rs` defines the layout of the hidden table. `entries` computes the entries of a row,
-//! `index_write` adds the entries of a write to it, `attached` has the indexes of a table, `build` fills a new index
-//! from the existing rows, `search` reads through an index, `entry_reader` returns the entries of a search, and
-//! `stale_entries` removes entries that a search found stale.
+//! `index_write` adds the entries of a write to it, `attached` attaches indexes to their tables. Above the database,
+//! `crate::index_search` reads through an index; `database::index_builds` fills a new index from the existing rows.
 //!
 //! **The one rule**: an index has an entry for every live value of its table. It may have more entries: the row of an
 //! entry is always read and tested, so an entry without its row costs a read and is never part of an answer. Entries
@@ -14,14 +13,9 @@
 //! the table after it has read entries. So a search that sees an entry also sees its row.
 
 mod attached;
-mod build;
 mod entries;
-mod entry_reader;
 mod index_write;
-mod search;
-mod stale_entries;
 
-pub(crate) use attached::{BuildGuard, IndexBuilds, TableIndexes, attach, stored_tables};
-pub use build::IndexBuildStatus;
-pub(crate) use build::{BUILT_TABLE, is_recorded_built, rebuild, record_not_built};
+pub(crate) use attached::{attach, stored_tables};
+pub(crate) use entries::{Entry, EntryWriter, entries_of};
 pub(crate) use index_write::index_updates;

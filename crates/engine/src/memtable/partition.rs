@@ -13,7 +13,7 @@ use super::concurrent_map::{ConcurrentMap, Versions};
 use super::prefetch;
 use super::skiplist::{NodeRef, SkipList};
 use super::sync::{AtomicI64, AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering};
-use crate::commitlog::LogPosition;
+use crate::log_position::LogPosition;
 use helenus_host::prefetch_lines;
 use helenus_model::byte_comparable;
 use helenus_model::cell::Span;

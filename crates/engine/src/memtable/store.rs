@@ -8,7 +8,7 @@ use super::arena::{Arena, MemoryAccount};
 use super::partition::{ApplyScratch, WriterLock};
 use super::partition_map::{Entry, MapWriter, PartitionMap, PartitionRef, SHARD_BITS};
 use crate::check_mutation::TimeRange;
-use crate::commitlog::LogPosition;
+use crate::log_position::LogPosition;
 use crate::sharded::{self, CacheLine, Sharded};
 use helenus_model::byte_comparable;
 use helenus_model::deletion::NO_EXPIRY;

@@ -13,8 +13,7 @@ use crate::table::View;
 use helenus_model::token::Token;
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::stopwatch::Stage;
-use helenus_sstable::table::Scan;
-use helenus_sstable::table::SsTable;
+use helenus_sstable::table::{Scan, SsTable};
 use std::sync::Arc;
 
 /// The sources of a range read, each at its next partition.

@@ -4,7 +4,7 @@
 //! nothing. A returned scratch holds no source, so nothing in the pool keeps a file open or a memtable alive.
 
 use super::source::{AnySource, PartitionSources};
-use crate::commitlog::LogPosition;
+use crate::log_position::LogPosition;
 use crate::memtable::CursorMemory;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::merge::Merge;

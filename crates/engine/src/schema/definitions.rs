@@ -11,6 +11,9 @@ use uuid::Uuid;
 /// Name of the keyspace that contains the schema.
 pub(super) const SYSTEM_SCHEMA: &str = "system_schema";
 
+/// Name of the table of keyspace `system` that records which indexes are built.
+pub(crate) const BUILT_TABLE: &str = "IndexInfo";
+
 /// The definitions, one table in each line.
 const TABLES: &str = include_str!("system_tables.txt");
 

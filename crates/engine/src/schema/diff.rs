@@ -1,7 +1,6 @@
 //! Computes the difference of two schemas: as a mutation of `system_schema`, and as the change events for clients.
 
-use super::definitions::SYSTEM_SCHEMA;
-use crate::index::BUILT_TABLE;
+use super::definitions::{BUILT_TABLE, SYSTEM_SCHEMA};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};

@@ -9,7 +9,7 @@ mod diff;
 mod load;
 mod type_text;
 
-pub(crate) use definitions::system_schema;
+pub(crate) use definitions::{BUILT_TABLE, system_schema};
 pub use definitions::{is_replicated_system_keyspace, is_system_keyspace, system_keyspaces};
 pub use diff::{SchemaChange, SchemaChangeKind, changes_between};
 pub use load::index_id;

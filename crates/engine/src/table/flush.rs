@@ -1,6 +1,6 @@
 //! Writes a memtable as an SSTable, one partition after another, without a copy of a whole partition in memory.
 
-use crate::database::Shared;
+use crate::env::Env;
 use crate::error::Result;
 use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
 use helenus_host::account::{Scope, Share, Waits};
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Writes all of a sealed memtable; the caller syncs the files. `None`: no data of it remained, and no file was
 /// written.
 pub(super) fn write_memtable(
-    shared: &Shared,
+    env: &Env,
     (folder, descriptor): (&Path, Descriptor),
     table: &Arc<Table>,
     (memtable, past_page_cache): (&Arc<Memtable>, bool),
@@ -34,9 +34,9 @@ pub(super) fn write_memtable(
     let stats = memtable.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
     let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);
-    options.host_id = Some(shared.host_id);
+    options.host_id = Some(env.host_id);
     options.past_page_cache = past_page_cache;
-    let mut writer = SsTableWriter::create(shared.host.disk.clone(), folder, descriptor, options)?;
+    let mut writer = SsTableWriter::create(env.host.disk.clone(), folder, descriptor, options)?;
     match write_partitions(&mut writer, table, memtable) {
         Ok(0) => {
             writer.abort()?;

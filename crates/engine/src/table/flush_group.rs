@@ -17,7 +17,7 @@
 use super::TableStore;
 use super::flush::write_memtable;
 use super::store::{Unfinished, open_sstable};
-use crate::database::Shared;
+use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::folder::make_folders_below;
 use crate::journal::Event;
@@ -62,7 +62,7 @@ struct Part {
 ///
 /// # Errors
 /// `NotFlushed`, after every table was tried. Tables that failed keep their memtables.
-pub(crate) fn flush_together(shared: &Shared, stores: &[Arc<TableStore>]) -> Result<u64> {
+pub(crate) fn flush_together(env: &Env, stores: &[Arc<TableStore>]) -> Result<u64> {
     let is_filled = |store: &&Arc<TableStore>| {
         let view = store.view();
         view.memtables.len() > 1 || !view.current().is_empty()
@@ -81,13 +81,13 @@ pub(crate) fn flush_together(shared: &Shared, stores: &[Arc<TableStore>]) -> Res
             }
         }
         let is_alone = group.len() < 2;
-        let mut together = Group { shared, past_page_cache: false, is_alone, crowded: Vec::new(), outcome };
+        let mut together = Group { env, past_page_cache: false, is_alone, crowded: Vec::new(), outcome };
         together.run(group);
         alone.append(&mut together.crowded);
         outcome = together.outcome;
     }
     for store in alone {
-        match store.flush(shared) {
+        match store.flush(env) {
             Ok(written) => outcome.written += written,
             Err(error) => outcome.failed(store, Some(error)),
         }
@@ -98,10 +98,10 @@ pub(crate) fn flush_together(shared: &Shared, stores: &[Arc<TableStore>]) -> Res
 }
 
 /// Flushes one table; `past_page_cache` for a flush that nobody waits for.
-pub(super) fn flush_one(shared: &Shared, store: &TableStore, past_page_cache: bool) -> Result<u64> {
+pub(super) fn flush_one(env: &Env, store: &TableStore, past_page_cache: bool) -> Result<u64> {
     let group = vec![Flush::new(store, store.changing.lock())];
     let outcome = Outcome::default();
-    let mut alone = Group { shared, past_page_cache, is_alone: true, crowded: Vec::new(), outcome };
+    let mut alone = Group { env, past_page_cache, is_alone: true, crowded: Vec::new(), outcome };
     alone.run(group);
     let Outcome { written, first, .. } = alone.outcome;
     first.map_or(Ok(written), Err)
@@ -135,12 +135,12 @@ impl<'a> Flush<'a> {
     }
 
     /// Selects the oldest sealed memtable. Returns false if there is none.
-    fn take_oldest(&mut self, shared: &Shared) -> bool {
+    fn take_oldest(&mut self, env: &Env) -> bool {
         let oldest = self.store.view.load().memtables[1..].last().cloned();
         self.written = oldest.map(|memtable| Part {
             memtable,
             table: self.store.table(),
-            descriptor: Descriptor::new(shared.next_sstable_id()),
+            descriptor: Descriptor::new(env.next_sstable_id()),
             transaction: None,
             may_count: false,
             unsynced: None,
@@ -151,8 +151,8 @@ impl<'a> Flush<'a> {
     }
 
     /// Records that the table is flushed completely. Returns false, so that the table leaves the group.
-    fn end(&self, shared: &Shared) -> bool {
-        self.store.troubles.flushed(None, shared.host.clock.monotonic_ns());
+    fn end(&self, env: &Env) -> bool {
+        self.store.troubles.flushed(None, env.host.clock.monotonic_ns());
         false
     }
 
@@ -161,15 +161,15 @@ impl<'a> Flush<'a> {
     }
 
     /// Replaces the memtable by its SSTable in the view.
-    fn done(&mut self, shared: &Shared, begun_ns: u64) {
+    fn done(&mut self, env: &Env, begun_ns: u64) {
         self.changing.files = false;
         let (store, Some(part)) = (self.store, &self.written) else { return };
         store.view.rcu(|view| view.with_flushed(&part.memtable, part.sstable.clone()));
         if let Some(sstable) = &part.sstable {
             store.compaction.flushed(sstable.data_bytes());
             store.compaction.changed();
-            shared.compactions.wake();
-            store.note_flushed(shared, sstable.size_on_disk(), begun_ns);
+            env.compactors.wake();
+            store.note_flushed(env, sstable.size_on_disk(), begun_ns);
         }
     }
 
@@ -194,7 +194,7 @@ impl Part {
 
 /// Tables that are flushed together.
 struct Group<'s> {
-    shared: &'s Shared,
+    env: &'s Env,
     past_page_cache: bool,
     is_alone: bool,
     /// Tables that failed because too many files were open. They are tried again one at a time.
@@ -204,20 +204,20 @@ struct Group<'s> {
 
 impl<'s> Group<'s> {
     fn run(&mut self, mut group: Vec<Flush<'s>>) {
-        let shared = self.shared;
+        let env = self.env;
         group.retain(|flush| !flush.store.is_dropped());
         self.each(&mut group, |flush| {
-            flush.store.finish(shared, &mut flush.changing)?;
-            flush.store.seal_current(shared);
+            flush.store.finish(env, &mut flush.changing)?;
+            flush.store.seal_current(env);
             Ok(())
         });
         // Oldest first, so that the flushed position only grows. Mostly there is one sealed memtable.
         loop {
-            group.retain_mut(|flush| flush.take_oldest(shared) || flush.end(shared));
+            group.retain_mut(|flush| flush.take_oldest(env) || flush.end(env));
             if group.is_empty() {
                 return;
             }
-            let begun_ns = shared.host.clock.monotonic_ns();
+            let begun_ns = env.host.clock.monotonic_ns();
             let ready = Error::contain(|| self.make_ready(&mut group));
             self.all(&mut group, ready);
             self.write(&mut group);
@@ -229,12 +229,12 @@ impl<'s> Group<'s> {
     /// Otherwise a crash could leave a part of a mutation of several tables, or a column that the recovered schema does
     /// not know.
     fn make_ready(&self, group: &mut [Flush<'s>]) -> Result<()> {
-        let shared = self.shared;
+        let env = self.env;
         let new = group.iter().filter(|flush| !flush.changing.folder_lasts);
         let folders: Vec<&Path> = new.map(|flush| flush.store.folder()).collect();
-        make_folders_below(&*shared.host.disk, &shared.options.dir, &folders)?;
+        make_folders_below(&*env.host.disk, &env.dir, &folders)?;
         group.iter_mut().for_each(|flush| flush.changing.folder_lasts = true);
-        match &shared.log {
+        match &env.log {
             Some(log) => log.sync_up_to(log.position()),
             None => Ok(()),
         }
@@ -242,12 +242,12 @@ impl<'s> Group<'s> {
 
     /// Steps 2 and 3: writes and syncs the files within their transactions.
     fn write(&mut self, group: &mut Vec<Flush<'s>>) {
-        let (shared, past_page_cache) = (self.shared, self.past_page_cache);
+        let (env, past_page_cache) = (self.env, self.past_page_cache);
         self.each(group, |flush| {
             // Until the log notes the flush, a failure must remove the files again.
             flush.changing.files = true;
             let part = flush.written.as_mut().ok_or(Error::Closed)?;
-            let transaction = part.transaction.insert(flush.store.begin(shared, Operation::Flush));
+            let transaction = part.transaction.insert(flush.store.begin(env, Operation::Flush));
             let files = Component::all_of(part.descriptor.version).count();
             Ok(transaction.add_unsynced(&part.descriptor, files)?)
         });
@@ -257,7 +257,7 @@ impl<'s> Group<'s> {
             let folder = flush.store.folder();
             let part = flush.written.as_mut().ok_or(Error::Closed)?;
             let to = (folder, part.descriptor);
-            part.unsynced = write_memtable(shared, to, &part.table, (&part.memtable, past_page_cache))?;
+            part.unsynced = write_memtable(env, to, &part.table, (&part.memtable, past_page_cache))?;
             part.is_file = part.unsynced.is_some();
             // All data was deleted again, so there is no file to commit.
             let useless = if part.unsynced.is_none() { part.transaction.take() } else { None };
@@ -268,7 +268,7 @@ impl<'s> Group<'s> {
 
     /// Steps 4 and 5: commits the transactions, notes the flush in the log, and changes the views.
     fn count(&mut self, group: &mut Vec<Flush<'s>>, begun_ns: u64) {
-        let shared = self.shared;
+        let env = self.env;
         self.each(group, |flush| {
             let part = flush.part()?;
             part.may_count = true;
@@ -280,10 +280,10 @@ impl<'s> Group<'s> {
         });
         self.each(group, |flush| {
             let folder = flush.store.folder();
-            let synced = shared.host.disk.sync_dir(folder).map_err(Error::io("sync", folder));
+            let synced = env.host.disk.sync_dir(folder).map_err(Error::io("sync", folder));
             let part = flush.part()?;
             if part.is_file {
-                part.sstable = Some(open_sstable(shared, &part.table, folder, part.descriptor)?);
+                part.sstable = Some(open_sstable(env, &part.table, folder, part.descriptor)?);
             }
             synced
         });
@@ -293,7 +293,7 @@ impl<'s> Group<'s> {
         }
         // After any other error, the log may have recorded that these writes are in files, so the files stay.
         for flush in group.iter_mut() {
-            flush.done(shared, begun_ns);
+            flush.done(env, begun_ns);
             self.outcome.written += u64::from(flush.is_file());
         }
         self.all(group, noted);
@@ -301,7 +301,7 @@ impl<'s> Group<'s> {
 
     /// Records the flushed positions of these tables in the log.
     fn note(&self, group: &[Flush<'s>]) -> Result<()> {
-        let Some(log) = &self.shared.log else { return Ok(()) };
+        let Some(log) = &self.env.log else { return Ok(()) };
         let positions = group.iter().filter_map(|flush| {
             let part = flush.written.as_ref()?;
             Some((part.table.id, part.memtable.sealed_at()?))
@@ -336,9 +336,9 @@ impl<'s> Group<'s> {
     }
 
     fn tell(&self, store: &TableStore, error: &Error) {
-        store.troubles.flushed(Some(error.to_string()), self.shared.host.clock.monotonic_ns());
-        self.shared.work.flush_failures.fetch_add(1, Ordering::Relaxed);
-        self.shared.options.journal.note(&Event::FlushFailed { table: &store.table(), error });
+        store.troubles.flushed(Some(error.to_string()), self.env.host.clock.monotonic_ns());
+        self.env.work.flush_failures.fetch_add(1, Ordering::Relaxed);
+        self.env.journal.note(&Event::FlushFailed { table: &store.table(), error });
     }
 }
 

@@ -1,9 +1,9 @@
 //! The commit of a compaction: replaces a table's old SSTables by new ones in one step.
 
 use super::TableStore;
+use super::compaction_state::Claim;
 use super::store::{Replacing, Unfinished, open_sstable};
-use crate::compaction::Claim;
-use crate::database::Shared;
+use crate::env::Env;
 use crate::error::{Error, Result};
 use helenus_model::schema::Table;
 use helenus_sstable::names::Descriptor;
@@ -33,21 +33,21 @@ impl TableStore {
     /// Opens an SSTable that was just written.
     pub(crate) fn open_written(
         &self,
-        shared: &Shared,
+        env: &Env,
         table: &Arc<Table>,
         descriptor: Descriptor,
     ) -> Result<Arc<SsTable>> {
-        open_sstable(shared, table, &self.folder, descriptor)
+        open_sstable(env, table, &self.folder, descriptor)
     }
 
     /// Records in the transaction that it removes these SSTables when it commits.
     pub(crate) fn note_removed(
         &self,
-        shared: &Shared,
+        env: &Env,
         transaction: &mut TransactionLog,
         sstables: &[Arc<SsTable>],
     ) -> Result<()> {
-        let files = shared.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
+        let files = env.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
         sstables.iter().try_for_each(|sstable| note_removed(transaction, sstable.descriptor(), &files))
     }
 
@@ -58,7 +58,7 @@ impl TableStore {
     /// Does not wait for another change of the set, which may take long.
     pub(crate) fn replace(
         &self,
-        shared: &Shared,
+        env: &Env,
         claim: &Claim,
         written: &[Arc<SsTable>],
         transaction: &mut Option<TransactionLog>,
@@ -74,7 +74,7 @@ impl TableStore {
             *transaction = None;
             changing.replacing.push(Replacing { old: claim.inputs.clone(), new: written.to_vec() });
             // If this fails too, the next change of the set tries again.
-            let _ = self.finish(shared, &mut changing);
+            let _ = self.finish(env, &mut changing);
             return Err(error);
         }
         self.swap(&claim.inputs, written);
@@ -82,11 +82,11 @@ impl TableStore {
     }
 
     /// Finishes what failed compactions left undone, unless another change of the set is under way.
-    pub(crate) fn tidy(&self, shared: &Shared) -> Result<()> {
+    pub(crate) fn tidy(&self, env: &Env) -> Result<()> {
         let Some(mut changing) = self.changing.try_lock() else { return Ok(()) };
         changing.files |= self.compaction.take_left_files();
         let is_tidy = changing.replacing.is_empty() && !changing.files;
-        if is_tidy || self.is_dropped() { Ok(()) } else { self.finish(shared, &mut changing) }
+        if is_tidy || self.is_dropped() { Ok(()) } else { self.finish(env, &mut changing) }
     }
 
     fn swap(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) {
@@ -108,8 +108,8 @@ impl TableStore {
 
     /// Removes the folder of a dropped table if it is empty. Called by the drop, and by a compaction that was under
     /// way.
-    pub(crate) fn remove_empty_folder(&self, shared: &Shared) -> Result<()> {
-        let disk = &shared.host.disk;
+    pub(crate) fn remove_empty_folder(&self, env: &Env) -> Result<()> {
+        let disk = &env.host.disk;
         if !disk.is_dir(&self.folder) || !disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
             return Ok(());
         }

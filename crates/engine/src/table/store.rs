@@ -1,24 +1,24 @@
 //! The storage of one table: opens it, truncates it, and coordinates the changes of its set of sources.
 
+use super::compaction_state::CompactionState;
 use super::failures::TableFailures;
 use super::flush_group::flush_one;
+use super::indexes::{BuildGuard, TableIndexes};
 use super::replace::note_removed;
 use super::{Unreadable, View};
-use crate::commitlog::LogPosition;
-use crate::compaction::CompactionState;
-use crate::database::Shared;
+use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::index::{BuildGuard, TableIndexes};
 use crate::journal::Event;
+use crate::log_position::LogPosition;
 use arc_swap::ArcSwap;
 use helenus_model::index::IndexLayout;
-use helenus_model::schema::Table;
+use helenus_model::schema::{Table, TableId};
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, is_temporary, refusal, table_folder};
 use helenus_sstable::table::{OpenOptions, SsTable};
 use helenus_sstable::transaction_log::{Operation, TransactionLog, recover, recover_except};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +41,9 @@ pub struct TableStore {
     /// Decides whether an index build has seen all rows.
     pub(crate) passes: Mutex<BuildGuard>,
 }
+
+/// The storage of tables by their ids.
+pub(crate) type Tables = HashMap<TableId, Arc<TableStore>, foldhash::fast::RandomState>;
 
 /// The clean-up that a failed change of the sources has left.
 #[derive(Default)]
@@ -67,18 +70,14 @@ impl TableStore {
     /// makes the reads of this table fail, but does not stop the start: other tables work.
     ///
     /// `index` is given for the hidden table of an index.
-    pub(crate) fn open(
-        shared: &Shared,
-        table: &Arc<Table>,
-        index: Option<&IndexLayout>,
-    ) -> Result<TableStore> {
-        let folder = folder_of(shared, table, index);
+    pub(crate) fn open(env: &Env, table: &Arc<Table>, index: Option<&IndexLayout>) -> Result<TableStore> {
+        let folder = folder_of(env, table, index);
         let (mut sstables, mut unreadable) = (Vec::new(), Vec::new());
-        let disk = &shared.host.disk;
+        let disk = &env.host.disk;
         if disk.is_dir(&folder) {
             recover(&**disk, &folder)?;
-            for descriptor in descriptors(shared, &folder)? {
-                match open_sstable(shared, table, &folder, descriptor) {
+            for descriptor in descriptors(env, &folder)? {
+                match open_sstable(env, table, &folder, descriptor) {
                     Ok(sstable) => sstables.push(sstable),
                     Err(Error::Table(error)) if is_of_its_files(&error) => {
                         unreadable.push(Unreadable { descriptor: Some(descriptor), error: Arc::new(error) });
@@ -86,13 +85,13 @@ impl TableStore {
                     Err(other) => return Err(other),
                 }
             }
-            for error in refused(shared, &folder)? {
+            for error in refused(env, &folder)? {
                 unreadable.push(Unreadable { descriptor: None, error: Arc::new(error) });
             }
         }
         Ok(TableStore {
             table: ArcSwap::new(table.clone()),
-            view: ArcSwap::from_pointee(View { unreadable, ..View::new(&shared.memory, sstables) }),
+            view: ArcSwap::from_pointee(View { unreadable, ..View::new(&env.memory, sstables) }),
             folder,
             changing: Mutex::default(),
             compaction: CompactionState::default(),
@@ -149,48 +148,48 @@ impl TableStore {
     }
 
     /// Flushes all memtables at somebody's request. Returns the number of SSTables written.
-    pub(crate) fn flush(&self, shared: &Shared) -> Result<u64> {
-        flush_one(shared, self, false)
+    pub(crate) fn flush(&self, env: &Env) -> Result<u64> {
+        flush_one(env, self, false)
     }
 
     /// Flushes all memtables in the background, to free memory.
-    pub(crate) fn make_room(&self, shared: &Shared) -> Result<u64> {
-        flush_one(shared, self, true)
+    pub(crate) fn make_room(&self, env: &Env) -> Result<u64> {
+        flush_one(env, self, true)
     }
 
-    pub(super) fn note_flushed(&self, shared: &Shared, bytes: u64, begun_ns: u64) {
-        shared.work.flushed(bytes);
+    pub(super) fn note_flushed(&self, env: &Env, bytes: u64, begun_ns: u64) {
+        env.work.flushed(bytes);
         self.view.load().figures.flushed(bytes);
-        let took_ns = shared.host.clock.monotonic_ns().saturating_sub(begun_ns);
-        shared.options.journal.note(&Event::Flushed { table: &self.table(), bytes, took_ns });
+        let took_ns = env.host.clock.monotonic_ns().saturating_sub(begun_ns);
+        env.journal.note(&Event::Flushed { table: &self.table(), bytes, took_ns });
     }
 
     /// Seals the current memtable and puts an empty one before it, unless the current one is empty.
-    pub(super) fn seal_current(&self, shared: &Shared) -> bool {
+    pub(super) fn seal_current(&self, env: &Env) -> bool {
         // While the gate is closed, no write is between its log record and its memtable. So the position covers all
         // writes in the memtable.
-        let _gate = shared.gate.close();
+        let _gate = env.gate.close();
         let view = self.view.load_full();
         if view.current().is_empty() {
             return false;
         }
-        let position = shared.log.as_ref().map_or(LogPosition::START, |log| log.position());
+        let position = env.log.as_ref().map_or(LogPosition::START, |log| log.position());
         view.current().seal(position);
-        self.view.store(Arc::new(view.with_new_memtable(&shared.memory, shared.timestamps.last_us())));
+        self.view.store(Arc::new(view.with_new_memtable(&env.memory, env.timestamps.last_us())));
         true
     }
 
     /// Replaces the current memtable by a new one even if it is empty. The new one assigns timestamps from the last
     /// server timestamp on, even if that was set back.
-    pub(crate) fn replace_memtable(&self, shared: &Shared) {
+    pub(crate) fn replace_memtable(&self, env: &Env) {
         let _changing = self.changing.lock();
-        if self.seal_current(shared) {
+        if self.seal_current(env) {
             return;
         }
-        let _gate = shared.gate.close();
+        let _gate = env.gate.close();
         let view = self.view.load_full();
         if view.current().is_empty() {
-            let mut next = view.with_new_memtable(&shared.memory, shared.timestamps.last_us());
+            let mut next = view.with_new_memtable(&env.memory, env.timestamps.last_us());
             next.memtables.remove(1);
             self.view.store(Arc::new(next));
         }
@@ -201,23 +200,23 @@ impl TableStore {
     /// The log record and the empty view come in one step, so that every write is either before both or after both.
     /// Files are removed once the record is synced; then replay is told to skip older records. The table is truncated
     /// before its indexes: a crash in between leaves index entries without rows, never rows without entries.
-    pub(crate) fn truncate(self: &Arc<Self>, shared: &Shared) -> Result<()> {
+    pub(crate) fn truncate(self: &Arc<Self>, env: &Env) -> Result<()> {
         let mut stores = vec![self.clone()];
         stores.extend(self.indexes().iter().map(|index| index.store.clone()));
         let mut changing: Vec<_> = stores.iter().map(|store| store.changing.lock()).collect();
         {
-            let _gate = shared.gate.close();
+            let _gate = env.gate.close();
             // One call for all records, so that no table is truncated without its indexes.
             let ids: Vec<_> = stores.iter().map(|store| store.table().id).collect();
-            let emptied_at = shared.log.as_ref().map(|log| log.append_truncate(&ids)).transpose()?;
+            let emptied_at = env.log.as_ref().map(|log| log.append_truncate(&ids)).transpose()?;
             for (store, changing) in stores.iter().zip(&mut changing) {
-                store.empty_view(shared, changing, emptied_at);
+                store.empty_view(env, changing, emptied_at);
                 changing.files = true;
                 changing.truncated = emptied_at;
             }
         }
         for (store, changing) in stores.iter().zip(&mut changing) {
-            store.finish(shared, changing)?;
+            store.finish(env, changing)?;
         }
         Ok(())
     }
@@ -230,17 +229,17 @@ impl TableStore {
 
     /// Finishes what an earlier change left undone: removes every SSTable of the folder that is neither in the view nor
     /// being written by a compaction.
-    pub(super) fn finish(&self, shared: &Shared, changing: &mut Unfinished) -> Result<()> {
-        if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
+    pub(super) fn finish(&self, env: &Env, changing: &mut Unfinished) -> Result<()> {
+        if let (Some(log), Some(position)) = (&env.log, changing.truncated) {
             // If the record of the TRUNCATE cannot be synced, its files must stay: without the record they belong to
             // the table.
             log.sync_up_to(position)?;
         }
-        let disk = &shared.host.disk;
+        let disk = &env.host.disk;
         changing.files |= self.compaction.take_left_files();
         if changing.files && disk.is_dir(&self.folder) {
             recover_except(&**disk, &self.folder, &|log| self.compaction.is_running(log))?;
-            let mut useless = descriptors(shared, &self.folder)?;
+            let mut useless = descriptors(env, &self.folder)?;
             self.settle(changing, &useless);
             // Must be asked after the folder was listed. An SSTable is one of these outputs from before its first file
             // exists until it is in the view or removed.
@@ -254,10 +253,10 @@ impl TableStore {
             for descriptor in view.unreadable.iter().filter_map(|unreadable| unreadable.descriptor) {
                 useless.remove(&descriptor);
             }
-            self.remove_files(shared, &useless)?;
+            self.remove_files(env, &useless)?;
         }
         changing.files = false;
-        if let (Some(log), Some(position)) = (&shared.log, changing.truncated) {
+        if let (Some(log), Some(position)) = (&env.log, changing.truncated) {
             log.mark_flushed(&[(self.table().id, position)])?;
         }
         changing.truncated = None;
@@ -265,34 +264,34 @@ impl TableStore {
     }
 
     /// Truncates the table during replay: removes everything flushed so far.
-    pub(crate) fn truncate_replayed(&self, shared: &Shared) -> Result<()> {
-        self.empty(shared)
+    pub(crate) fn truncate_replayed(&self, env: &Env) -> Result<()> {
+        self.empty(env)
     }
 
     /// Removes the table's files and folder for good.
-    pub(crate) fn drop_files(&self, shared: &Shared) -> Result<()> {
+    pub(crate) fn drop_files(&self, env: &Env) -> Result<()> {
         self.dropped.store(true, Ordering::Release);
-        self.empty(shared)?;
-        self.remove_empty_folder(shared)
+        self.empty(env)?;
+        self.remove_empty_folder(env)
     }
 
-    fn empty(&self, shared: &Shared) -> Result<()> {
+    fn empty(&self, env: &Env) -> Result<()> {
         let mut changing = self.changing.lock();
         {
-            let _gate = shared.gate.close();
-            self.empty_view(shared, &mut changing, None);
+            let _gate = env.gate.close();
+            self.empty_view(env, &mut changing, None);
         }
         changing.files = true;
         changing.truncated = None;
-        self.finish(shared, &mut changing)
+        self.finish(env, &mut changing)
     }
 
     /// Makes the view empty. The outputs of running compactions, and of earlier ones with an unknown commit, are
     /// discarded.
-    fn empty_view(&self, shared: &Shared, changing: &mut Unfinished, emptied_at: Option<LogPosition>) {
+    fn empty_view(&self, env: &Env, changing: &mut Unfinished, emptied_at: Option<LogPosition>) {
         let (figures, emptied_at) =
             (self.view.load().figures.clone(), emptied_at.unwrap_or(LogPosition::START));
-        let view = View { figures, emptied_at, ..View::new(&shared.memory, Vec::new()) };
+        let view = View { figures, emptied_at, ..View::new(&env.memory, Vec::new()) };
         self.view.store(Arc::new(view));
         self.compaction.emptied();
         for replacing in std::mem::take(&mut changing.replacing) {
@@ -301,12 +300,12 @@ impl TableStore {
     }
 
     /// Removes the files of these SSTables. Readers with an older view still have them open.
-    fn remove_files(&self, shared: &Shared, sstables: &BTreeSet<Descriptor>) -> Result<()> {
+    fn remove_files(&self, env: &Env, sstables: &BTreeSet<Descriptor>) -> Result<()> {
         if sstables.is_empty() {
             return Ok(());
         }
-        let files = shared.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
-        let mut transaction = self.begin(shared, Operation::Remove);
+        let files = env.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
+        let mut transaction = self.begin(env, Operation::Remove);
         for descriptor in sstables {
             note_removed(&mut transaction, descriptor, &files)?;
         }
@@ -316,8 +315,8 @@ impl TableStore {
     }
 
     /// Begins a transaction in the table's folder.
-    pub(crate) fn begin(&self, shared: &Shared, operation: Operation) -> TransactionLog {
-        TransactionLog::begin(shared.host.disk.clone(), &self.folder, operation, shared.next_uuid())
+    pub(crate) fn begin(&self, env: &Env, operation: Operation) -> TransactionLog {
+        TransactionLog::begin(env.host.disk.clone(), &self.folder, operation, env.next_uuid())
     }
 }
 
@@ -328,9 +327,9 @@ const INDEX_NAME_SHOWN_MAX: usize = 255 - ".helenus-".len() - "-".len() - 32;
 
 /// A table's folder. The hidden table of an index has a folder inside its base table's folder, under a name that
 /// Cassandra ignores and that is never reused.
-fn folder_of(shared: &Shared, table: &Table, index: Option<&IndexLayout>) -> PathBuf {
+fn folder_of(env: &Env, table: &Table, index: Option<&IndexLayout>) -> PathBuf {
     let base = index.map_or(table, |index| &index.base);
-    let folder = shared.data_dir().join(&*base.keyspace).join(table_folder(&base.name, base.id));
+    let folder = env.data_dir().join(&*base.keyspace).join(table_folder(&base.name, base.id));
     match index {
         None => folder,
         Some(index) => {
@@ -352,8 +351,8 @@ fn is_of_its_files(error: &helenus_sstable::Error) -> bool {
 }
 
 /// The SSTables of a folder. Removes temporary files that a crash left.
-fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
-    let disk = &shared.host.disk;
+fn descriptors(env: &Env, folder: &Path) -> Result<BTreeSet<Descriptor>> {
+    let disk = &env.host.disk;
     let mut found = BTreeSet::new();
     for path in disk.list(folder).map_err(Error::io("list", folder))? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
@@ -369,21 +368,21 @@ fn descriptors(shared: &Shared, folder: &Path) -> Result<BTreeSet<Descriptor>> {
 }
 
 /// An error for each SSTable in the folder that is of an unknown version.
-fn refused(shared: &Shared, folder: &Path) -> Result<Vec<helenus_sstable::Error>> {
-    let files = shared.host.disk.list(folder).map_err(Error::io("list", folder))?;
+fn refused(env: &Env, folder: &Path) -> Result<Vec<helenus_sstable::Error>> {
+    let files = env.host.disk.list(folder).map_err(Error::io("list", folder))?;
     Ok(files.iter().filter_map(|file| refusal(file)).collect())
 }
 
 pub(super) fn open_sstable(
-    shared: &Shared,
+    env: &Env,
     table: &Arc<Table>,
     folder: &Path,
     descriptor: Descriptor,
 ) -> Result<Arc<SsTable>> {
     let options = OpenOptions {
         schema: table.clone(),
-        cache: shared.cache.clone(),
-        file_numbers: [shared.next_file_number(), shared.next_file_number(), shared.next_file_number()],
+        cache: env.cache.clone(),
+        file_numbers: [env.next_file_number(), env.next_file_number(), env.next_file_number()],
     };
-    Ok(SsTable::open(&*shared.host.disk, folder, descriptor, options)?)
+    Ok(SsTable::open(&*env.host.disk, folder, descriptor, options)?)
 }

@@ -1,7 +1,7 @@
 //! A view: the memtables and SSTables of a table at one moment.
 
-use crate::commitlog::LogPosition;
 use crate::error::{Error, Result};
+use crate::log_position::LogPosition;
 use crate::memtable::{MemoryAccount, Memtable};
 use crate::metrics::TableMetrics;
 use helenus_sstable::names::Descriptor;

@@ -6,7 +6,8 @@
 use super::expired::worth_dropping;
 use super::options::{CompactionOptions, LeveledOptions};
 use super::size_tiered;
-use super::strategy_input::{CompactionPlan, Decision, LEVELS, Output, Reason, StrategyInput};
+use super::strategy_input::{CompactionPlan, Decision, Output, Reason, StrategyInput};
+use crate::table::LEVELS;
 use helenus_model::token::Token;
 
 /// With more SSTables than this, level 0 is first compacted by size.

@@ -1,5 +1,6 @@
 //! The input and output of the strategies.
 
+use crate::table::History;
 use helenus_model::token::Token;
 use helenus_sstable::names::Descriptor;
 use std::collections::BTreeSet;
@@ -65,20 +66,6 @@ impl StrategyInput<'_> {
         let free = |index: &usize| !self.busy.contains(&self.sources[*index].id);
         (0..self.sources.len()).filter(free).collect()
     }
-}
-
-/// Levels of levelled compaction (`LeveledGenerations.MAX_LEVEL_COUNT`).
-pub const LEVELS: usize = 9;
-
-/// The state that strategies keep from round to round, in memory only. A restart resets it, as in Cassandra.
-#[derive(Clone, Debug, Default)]
-pub struct History {
-    /// Observed size of flushed SSTables, bytes; 0 before the first flush.
-    pub flush_bytes: u64,
-    /// The time of the last check for fully expired SSTables, milliseconds.
-    pub expired_checked_ms: i64,
-    /// For each level, the rounds since the last compaction into it.
-    pub rounds_without: [u32; LEVELS],
 }
 
 /// How the output is split into SSTables.

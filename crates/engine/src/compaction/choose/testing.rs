@@ -1,6 +1,7 @@
 //! Helpers that make sources and situations for the strategies' tests.
 
-use super::strategy_input::{History, SsTableInfo, StrategyInput};
+use super::strategy_input::{SsTableInfo, StrategyInput};
+use crate::table::History;
 use helenus_model::byte_comparable::decorated_key;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::token::Token;

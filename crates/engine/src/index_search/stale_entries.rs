@@ -6,13 +6,13 @@
 //! that the same entry written later stays. Entries of partition keys are never removed, because an empty partition may
 //! get rows at any time.
 
-use super::attached::AttachedIndex;
-use super::entries::{EntryWriter, entries_of};
 use super::entry_reader::{IndexEntry, damaged};
 use crate::commitlog::Ticket;
 use crate::database::{Database, ReadRequest};
 use crate::error::Result;
+use crate::index::{EntryWriter, entries_of};
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
+use crate::table::AttachedIndex;
 use helenus_model::byte_comparable::{clustering_key, decode_decorated_key};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::filter::{ClusteringFilter, Limits};

@@ -3,8 +3,7 @@
 //!
 //! Its lock is held only briefly, and never while another lock is taken.
 
-use super::choose::{Decision, History, StrategyInput};
-use crate::table::View;
+use super::View;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use parking_lot::Mutex;
@@ -45,6 +44,32 @@ struct Inner {
     /// Revision and monotonic time of the last check that found nothing to do.
     idle_at: Option<(u64, u64)>,
     pending: u64,
+}
+
+/// Levels of levelled compaction (`LeveledGenerations.MAX_LEVEL_COUNT`).
+pub const LEVELS: usize = 9;
+
+/// The state that strategies keep from round to round, in memory only. A restart resets it, as in Cassandra.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Observed size of flushed SSTables, bytes; 0 before the first flush.
+    pub flush_bytes: u64,
+    /// The time of the last check for fully expired SSTables, milliseconds.
+    pub expired_checked_ms: i64,
+    /// For each level, the rounds since the last compaction into it.
+    pub rounds_without: [u32; LEVELS],
+}
+
+/// The outcome of one round of a strategy.
+pub(crate) struct Round {
+    /// Whether there was nothing to compact.
+    pub(crate) is_idle: bool,
+    /// Estimated number of all compactions that are due.
+    pub(crate) pending: u64,
+    /// Whether fully expired SSTables were checked for.
+    pub(crate) expired_checked: bool,
+    /// The output level of a levelled compaction.
+    pub(crate) into_level: Option<usize>,
 }
 
 /// SSTables that are reserved for one compaction.
@@ -159,7 +184,7 @@ impl CompactionState {
     }
 
     /// Whether the table should be checked: something changed since the last check, or `often_ns` have passed.
-    pub(super) fn is_due(&self, now_ns: u64, often_ns: u64) -> bool {
+    pub(crate) fn is_due(&self, now_ns: u64, often_ns: u64) -> bool {
         let inner = self.inner.lock();
         let changed = match inner.idle_at {
             None => true,
@@ -170,38 +195,34 @@ impl CompactionState {
         changed && inner.majors == 0 && now_ns >= inner.retry_ns
     }
 
-    pub(super) fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Calls a strategy with the busy SSTables and the history, and records its decision.
-    pub(super) fn decide(
-        &self,
-        situation: impl FnOnce(&BTreeSet<Descriptor>, &History) -> Decision,
-        (revision, now_ns, now_ms): (u64, u64, i64),
-    ) -> Decision {
-        let (busy, history) = {
-            let inner = self.inner.lock();
-            (inner.busy.union(&inner.damaged).copied().collect(), inner.history.clone())
-        };
-        let decision = situation(&busy, &history);
+    /// SSTables that no strategy may choose now, and the strategies' history.
+    pub(crate) fn busy_and_history(&self) -> (BTreeSet<Descriptor>, History) {
+        let inner = self.inner.lock();
+        (inner.busy.union(&inner.damaged).copied().collect(), inner.history.clone())
+    }
+
+    /// Records a round of the strategy: `revision` is from before it, `now_ns` and `now_ms` are the time.
+    pub(crate) fn note_round(&self, round: &Round, (revision, now_ns, now_ms): (u64, u64, i64)) {
         let mut inner = self.inner.lock();
-        inner.pending = decision.pending;
-        inner.idle_at = decision.choice.is_none().then_some((revision, now_ns));
-        if decision.expired_checked {
+        inner.pending = round.pending;
+        inner.idle_at = round.is_idle.then_some((revision, now_ns));
+        if round.expired_checked {
             inner.history.expired_checked_ms = now_ms;
         }
-        if let Some(into) = decision.into_level {
+        if let Some(into) = round.into_level {
             inner.history.rounds_without.iter_mut().for_each(|rounds| *rounds = rounds.saturating_add(1));
             if let Some(rounds) = inner.history.rounds_without.get_mut(into) {
                 *rounds = 0;
             }
         }
-        decision
     }
 
     /// Calls `choose` for a major compaction; `None` while any SSTable is busy.
-    pub(super) fn when_free<T>(
+    pub(crate) fn when_free<T>(
         &self,
         choose: impl FnOnce(&BTreeSet<Descriptor>, &History) -> T,
     ) -> Option<T> {
@@ -216,7 +237,7 @@ impl CompactionState {
     }
 
     /// Counts a major compaction that is requested (`asked`) or finished.
-    pub(super) fn count_major(&self, asked: bool) {
+    pub(crate) fn count_major(&self, asked: bool) {
         let mut inner = self.inner.lock();
         inner.majors = if asked { inner.majors + 1 } else { inner.majors.saturating_sub(1) };
         drop(inner);
@@ -224,7 +245,7 @@ impl CompactionState {
     }
 
     /// Records a failure: the table is skipped until `retry_ns`, and a damaged SSTable until a restart.
-    pub(super) fn failed(&self, retry_ns: u64, damaged: Option<Descriptor>) {
+    pub(crate) fn failed(&self, retry_ns: u64, damaged: Option<Descriptor>) {
         let mut inner = self.inner.lock();
         inner.retry_ns = retry_ns;
         inner.idle_at = None;
@@ -235,13 +256,4 @@ impl CompactionState {
     pub(crate) fn pending(&self) -> u64 {
         self.inner.lock().pending
     }
-}
-
-/// Builds a situation.
-pub(super) fn situation<'a>(
-    (sources, elsewhere_us_min): (&'a [super::choose::SsTableInfo], i64),
-    (busy, history): (&'a BTreeSet<Descriptor>, &'a History),
-    (now_ms, gc_before_s, seed): (i64, i64, u64),
-) -> StrategyInput<'a> {
-    StrategyInput { sources, busy, elsewhere_us_min, now_ms, gc_before_s, history, seed }
 }

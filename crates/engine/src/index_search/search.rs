@@ -4,12 +4,12 @@
 //! read together, by name. A row goes to the sink like any other row, and the sink's filter decides whether it matches.
 //! So a superfluous entry costs only a read.
 
-use super::attached::AttachedIndex;
 use super::entry_reader::{Entries, IndexEntry, damaged};
 use super::stale_entries::{CountingSink, StaleCheck};
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
 use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, left_of};
+use crate::table::AttachedIndex;
 use helenus_model::byte_comparable::decode_decorated_key;
 use helenus_model::filter::{ClusteringFilter, Limits};
 use helenus_model::index::IndexSearch;

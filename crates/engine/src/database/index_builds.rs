@@ -4,17 +4,16 @@
 //! flushed and a row of `system."IndexInfo"` records this. An interrupted build begins anew after a restart. Its
 //! earlier entries do no harm, because a build only adds entries. Concurrent writes add their own entries.
 
-use super::attached::{AttachedIndex, BuildGuard, IndexBuilds};
-use super::entries::{Entry, EntryWriter, entries_of};
+use super::shared::{Database, Shared};
 use crate::check_mutation::check;
 use crate::compaction::CompactionStatus;
-use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
+use crate::index::{Entry, EntryWriter, entries_of};
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, execute};
-use crate::schema::SchemaRow;
-use crate::table::TableStore;
+use crate::schema::{BUILT_TABLE, SchemaRow};
+use crate::table::{AttachedIndex, BuildGuard, TableStore};
 use helenus_host::account::{Scope, Share, Waits};
-use helenus_host::{Next, Worker};
+use helenus_host::{Next, TaskHandle, Worker};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
@@ -23,6 +22,7 @@ use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
 use helenus_model::schema::{ColumnKind, TableId};
 use helenus_model::token::Token;
+use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -34,6 +34,14 @@ const PAUSE_NS: u64 = 500_000_000;
 /// Tables without files and with up to this number of bytes in memory are indexed by the thread that creates the index,
 /// before its answer.
 const INLINE_BYTES_MAX: usize = 4 << 20;
+
+/// The queue of index builds, and the worker that runs them.
+#[derive(Default)]
+pub(crate) struct IndexBuilds {
+    /// Pairs of a table and an index of it.
+    queue: Mutex<Vec<(Arc<TableStore>, TableId)>>,
+    task: Mutex<Option<Arc<dyn TaskHandle>>>,
+}
 
 /// A running or queued build.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +111,22 @@ impl Database {
 }
 
 impl IndexBuilds {
+    /// Ends the worker and waits for it. `closing` must be set before.
+    pub(crate) fn join(&self) {
+        let task = self.task.lock().take();
+        if let Some(task) = task {
+            task.wake();
+            task.join();
+        }
+    }
+
+    /// Wakes the worker to check the queue, or the end of the database.
+    pub(crate) fn wake(&self) {
+        if let Some(task) = &*self.task.lock() {
+            task.wake();
+        }
+    }
+
     /// Starts the worker.
     pub(crate) fn start(shared: &Arc<Shared>) {
         let worker = IndexBuilder { shared: Arc::downgrade(shared), job: None };
@@ -342,9 +366,6 @@ pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     };
     ids.into_iter().for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false));
 }
-
-/// Name of the table that records which indexes are built.
-pub(crate) const BUILT_TABLE: &str = "IndexInfo";
 
 /// Records in `system."IndexInfo"` that an index is built. The value is the id of the hidden table, so that it does not
 /// apply to a later index of the same name.

@@ -1,0 +1,71 @@
+//! What the storage of tables and the background work need of their database, which is above them.
+
+use crate::cache::SharedCache;
+use crate::commitlog::CommitLog;
+use crate::journal::JournalSlot;
+use crate::memtable::MemoryAccount;
+use crate::sharded::CacheLine;
+use crate::timestamps::Timestamps;
+use crate::totals::Totals;
+use crate::workers::Workers;
+use crate::write_gate::WriteGate;
+use helenus_host::Host;
+use helenus_sstable::names::{SsTableId, SsTableIds};
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use uuid::Uuid;
+
+/// The environment of a database's tables.
+pub(crate) struct Env {
+    pub(crate) host: Host,
+    /// The directory of the database.
+    pub(crate) dir: PathBuf,
+    pub(crate) journal: JournalSlot,
+    /// The server's identity, which each SSTable records.
+    pub(crate) host_id: Uuid,
+    pub(crate) log: Option<Arc<CommitLog>>,
+    /// Entered by a write from its log record until it is in the memtable; closed to relate a log position to a
+    /// memtable.
+    pub(crate) gate: WriteGate,
+    pub(crate) cache: Arc<SharedCache>,
+    pub(crate) memory: MemoryAccount,
+    pub(crate) timestamps: CacheLine<Timestamps>,
+    /// Counters since the start.
+    pub(crate) work: Totals,
+    /// The compaction workers, to wake when a table has got SSTables.
+    pub(crate) compactors: Workers,
+    pub(crate) ids: Mutex<SsTableIds>,
+    pub(crate) file_numbers: AtomicU64,
+}
+
+impl Env {
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// The folder in which an export links files.
+    pub(crate) fn export_dir(&self) -> PathBuf {
+        self.dir.join("export")
+    }
+
+    /// The folder in which an import gathers files.
+    pub(crate) fn import_dir(&self) -> PathBuf {
+        self.dir.join("import")
+    }
+
+    pub(crate) fn next_sstable_id(&self) -> SsTableId {
+        self.ids.lock().next(self.host.clock.wall_us())
+    }
+
+    /// A new time UUID.
+    pub(crate) fn next_uuid(&self) -> Uuid {
+        self.next_sstable_id().to_uuid().unwrap_or_default()
+    }
+
+    /// A number that no other file of this process has.
+    pub(crate) fn next_file_number(&self) -> u64 {
+        self.file_numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
