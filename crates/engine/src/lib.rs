@@ -2,6 +2,8 @@
 //!
 //! The write path: `database::writing` -> `commitlog` -> `memtable`. The read path: `database::reading` -> `read` over
 //! a `table::View`.
+//!
+//! What stands below `database` takes an `env::Env`, or all tables with it (`table::Storage`), and never the database.
 
 mod cache;
 mod check_mutation;
