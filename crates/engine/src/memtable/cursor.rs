@@ -27,6 +27,8 @@ type PointNode = Node<Point>;
 
 /// A row of this size or more is charged to the account before it is copied for merging.
 const LARGE_ROW_BYTES: usize = 64 << 10;
+/// From this number of cells on, the same.
+const MANY_CELLS: usize = 4096;
 
 /// A cursor over part of one partition, as of one sequence number.
 pub struct MemtableCursor {
@@ -317,6 +319,10 @@ impl<Cx> Source<Cx> for MemtableCursor {
                 // A row with a key may be merged with others, which copies it; a row without one is passed through.
                 if self.row_bytes.len() >= LARGE_ROW_BYTES && self.with_keys {
                     account::grow(self.row_bytes.len())?;
+                }
+                if self.memory.row.cells.len() >= MANY_CELLS {
+                    // A merge makes two more rows of them.
+                    account::grow(2 * size_of_val(&*self.memory.row.cells))?;
                 }
                 return Ok(true);
             }

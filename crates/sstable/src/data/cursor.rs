@@ -12,6 +12,7 @@ use crate::block::ReadContext;
 use crate::compression::DataBlocks;
 use crate::deletion_time::{DeletionTimeBytes, DeletionTimeForm};
 use crate::error::{Error, Result};
+use helenus_host::account;
 use helenus_model::cell::Span;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::{MarkerBuf, MarkerView};
@@ -27,6 +28,8 @@ const HEAD_BYTES_MAX: usize = 64 << 20;
 
 /// The largest buffer that is kept for the next read.
 pub(crate) const RELEASED_BYTES_MAX: usize = 64 << 10;
+/// From this number of cells on, the memory for merging a row is charged to the account.
+const MANY_CELLS: usize = 4096;
 
 /// The file that a cursor reads.
 #[derive(Clone, Copy)]
@@ -306,7 +309,12 @@ impl Cursor {
             rows.layout.row_body(self.window.bytes(), &found.head, &mut self.row, &mut touched.tombstones);
         touched.rows_decoded += 1;
         touched.cells_decoded += self.row.cells.len() as u64;
-        decoded.map_err(|fault| self.error(rows, fault))
+        decoded.map_err(|fault| self.error(rows, fault))?;
+        if self.row.cells.len() >= MANY_CELLS {
+            // A merge makes two more rows of them.
+            account::grow(2 * size_of_val(&*self.row.cells))?;
+        }
+        Ok(())
     }
 
     /// Decodes the body of a marker whose head was decoded last.
