@@ -6,6 +6,7 @@ mod commands;
 
 use clap::{Args, Command, FromArgMatches};
 use commands::backup::{self, BackupCommand};
+use commands::cert::{self, CertCommand};
 use commands::cli::{self, CliOptions};
 use commands::export::{self, ExportCommand};
 use commands::import::{self, ImportCommand};
@@ -35,7 +36,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Commands whose files contain data of a database, or statements typed by the user. These files are readable by their
 /// owner only, whatever the umask.
-const KEEPS_DATA: [&str; 8] = ["serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
+const KEEPS_DATA: [&str; 9] =
+    ["cert", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
 
 fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
@@ -52,6 +54,7 @@ fn command_line() -> Command {
     let backup = BackupCommand::augment_args(Command::new("backup"))
         .about("Take a backup of schema and data while the server goes on");
     let restore = RestoreCommand::augment_args(Command::new("restore")).about("Take a backup back");
+    let cert = CertCommand::augment_args(Command::new("cert")).about("Make certificates for a test of TLS");
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
@@ -63,6 +66,7 @@ fn command_line() -> Command {
         .subcommand(admin::command())
         .subcommand(backup)
         .subcommand(restore)
+        .subcommand(cert)
         .subcommand(cli)
         .subcommand(sstable::command())
         .subcommand(import)
@@ -90,6 +94,10 @@ fn main() -> ExitCode {
         },
         Some(("export", matches)) => match ExportCommand::from_arg_matches(matches) {
             Ok(command) => export::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("cert", matches)) => match CertCommand::from_arg_matches(matches) {
+            Ok(command) => cert::run(&helenus_host::real::host(), &command),
             Err(error) => error.exit(),
         },
         Some(("backup", matches)) => match BackupCommand::from_arg_matches(matches) {

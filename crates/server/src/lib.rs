@@ -4,7 +4,7 @@
 //! of CQL is in this crate. `rpc` serves the old Thrift interface, whose calls are in `helenus_rpc`. `admin` is the
 //! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
 //! options. `connection_budget` limits the connections of all servers. `log` writes the log, and `policy` decides what
-//! a failed disk means. `busy_poll` is busy polling: it keeps an event loop awake between requests that follow each other.
+//! a failed disk means. `tls` encrypts connections. `busy_poll` is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod admin;
 pub mod backup;
@@ -17,5 +17,6 @@ pub mod log;
 pub mod native;
 pub mod policy;
 pub mod rpc;
+mod tls;
 
 pub use error::ServerError;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use helenus_cql::{Authenticator, Authorizer};
 use helenus_server::config::*;
+use helenus_tls::{ClientCertificates, Factory};
 
 fn read(yaml: &str) -> Result<ServerConfig, String> {
     let mut settings = Settings::default();
@@ -50,6 +51,7 @@ fn every_option_is_read_with_its_default_in_the_table() {
             Kind::DirectoryNamed(_) => "x/commitlog",
             Kind::Host => "127.0.0.9",
             Kind::Listen => "127.0.0.9:1",
+            Kind::Encryption => "{enabled: false}",
         };
         let mut settings = Settings::default();
         settings.read_yaml("f", &format!("{}: {text}\n", option.key)).unwrap();
@@ -165,10 +167,8 @@ fn keys_that_would_change_safety_or_access_are_refused() {
     for yaml in [
         "network_authorizer: CassandraNetworkAuthorizer",
         "cidr_authorizer: {class_name: CassandraCIDRAuthorizer}",
-        "client_encryption_options: {enabled: true, keystore: conf/.keystore}",
         "transparent_data_encryption_options: {enabled: true}",
         "audit_logging_options: {enabled: true}",
-        "native_transport_port_ssl: 9142",
         "rpc_interface: eth0",
         "partitioner: org.apache.cassandra.dht.RandomPartitioner",
         "cdc_enabled: true",
@@ -187,6 +187,61 @@ fn keys_that_would_change_safety_or_access_are_refused() {
     ] {
         read(yaml).unwrap();
     }
+}
+
+#[test]
+fn options_of_tls_are_read_in_cassandras_words() {
+    let read_tls =
+        |yaml: &str| read(&format!("client_encryption_options: {yaml}")).map(|config| config.encryption);
+    let options = read_tls(
+        "{enabled: true, optional: false, keystore: conf/k, keystore_password: secret, truststore: conf/t, \
+         require_client_auth: optional, protocol: TLS, accepted_protocols: [TLSv1.2, TLSv1.3], store_type: pkcs12, \
+         cipher_suites: [TLS_AES_128_GCM_SHA256], require_endpoint_verification: true, algorithm: SunX509}",
+    )
+    .unwrap();
+    assert!(options.enabled && options.require_endpoint_verification && options.optional == Some(false));
+    assert_eq!(options.client_certificates, ClientCertificates::Optional);
+    assert_eq!(
+        (options.store_type.as_str(), options.keystore_password.as_deref()),
+        ("PKCS12", Some("secret"))
+    );
+    assert_eq!(options.accepted_protocols.unwrap(), ["TLSv1.2", "TLSv1.3"]);
+    for factory in [
+        "{class_name: PEMBasedSslContextFactory, parameters: {private_key: \"K\"}}",
+        "{class_name: org.apache.cassandra.security.PEMBasedSslContextFactory, parameters: [{private_key: K}]}",
+    ] {
+        let options = read_tls(&format!("{{ssl_context_factory: {factory}}}")).unwrap();
+        let Factory::Pem(parameters) = options.factory else { panic!("PEM") };
+        assert_eq!(parameters.private_key.as_deref(), Some("K"));
+    }
+    for (yaml, error) in [
+        (
+            "{enabled: perhaps}",
+            "client_encryption_options.enabled: perhaps is not allowed; it takes true or false",
+        ),
+        (
+            "{store_type: BCFKS}",
+            "client_encryption_options.store_type: BCFKS is not allowed; it takes JKS, PKCS12",
+        ),
+        (
+            "{keystore_password: [secret]}",
+            "client_encryption_options.keystore_password: its value is not allowed; it takes a text",
+        ),
+    ] {
+        assert_eq!(read_tls(yaml).unwrap_err(), error);
+    }
+    let error = read_tls("{keystor: x}").unwrap_err();
+    assert!(
+        error.starts_with("client_encryption_options: keystor is not allowed; it takes the keys enabled, "),
+        "{error}"
+    );
+    assert!(read_tls("{ssl_context_factory: {class_name: MyFactory}}").is_err());
+    let error = read("tls_cert: a.pem\nclient_encryption_options: {enabled: true}").unwrap_err();
+    assert!(error.contains("give one of them"), "{error}");
+    let two = read("native_transport_port_ssl: 9142\nclient_encryption_options: {enabled: true}").unwrap();
+    assert_eq!(two.listen_encrypted.unwrap().port(), 9142);
+    let one = read("native_transport_port_ssl: 9042\nclient_encryption_options: {enabled: true}").unwrap();
+    assert_eq!(one.listen_encrypted, None);
 }
 
 #[test]

@@ -11,13 +11,14 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("host", &[]),
     ("wire", &["model"]),
+    ("tls", &[]),
     ("sstable", &["model", "host"]),
     ("engine", &["model", "host", "sstable"]),
     ("cql", &["model", "engine"]),
     ("rpc", &["model", "wire", "engine", "cql"]),
-    ("server", &["model", "host", "wire", "engine", "cql", "rpc"]),
+    ("server", &["model", "host", "wire", "tls", "engine", "cql", "rpc"]),
     ("helenus", &["model", "host", "engine", "cql"]),
-    ("helenus-cli", &["model", "host", "wire", "sstable", "engine", "cql", "rpc", "server"]),
+    ("helenus-cli", &["model", "host", "wire", "tls", "sstable", "engine", "cql", "rpc", "server"]),
 ];
 
 /// Folders inside a crate that may use less than their crate.
@@ -27,6 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[("crates/cql/src/syntax", &[]), ("crates/cql
 const STRANGERS: &[(&str, &[&str])] = &[
     ("model", &["tokio::", "std::net::Tcp", "std::net::Udp", "std::io::"]),
     ("wire", &["tokio::", "std::net::Tcp", "std::net::Udp"]),
+    ("tls", &["tokio::", "std::net::Tcp", "std::net::Udp"]),
     ("sstable", &["tokio::", "std::net"]),
     ("engine", &["tokio::", "std::net", "serde_saphyr"]),
     ("cql", &["tokio::", "std::net::Tcp", "std::net::Udp"]),
@@ -44,6 +46,7 @@ const NOT_IN_THE_LIBRARY: &[&str] = &[
     "serde_json",
     "mimalloc",
     "helenus-wire",
+    "helenus-tls",
     "helenus-rpc",
     "helenus-server",
     "helenus-cli",

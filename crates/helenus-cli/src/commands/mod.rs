@@ -4,6 +4,7 @@ pub mod admin;
 #[cfg(feature = "analysis")]
 mod analysis;
 pub mod backup;
+pub mod cert;
 pub mod cli;
 mod client;
 pub mod export;

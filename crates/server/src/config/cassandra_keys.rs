@@ -164,12 +164,6 @@ pub const REFUSED_KEYS: &[Guarded] = &[
     ),
     guarded("cidr_authorizer", &["allowallcidrauthorizer"], "limits by address are not built yet"),
     guarded("role_manager", &["cassandrarolemanager"], "roles are kept as CassandraRoleManager keeps them"),
-    guarded(
-        "client_encryption_options.enabled",
-        &["false"],
-        "TLS is not built yet: clients would talk in the clear",
-    ),
-    guarded("native_transport_port_ssl", &[], "TLS is not built yet: clients would talk in the clear"),
     guarded("transparent_data_encryption_options.enabled", &["false"], "files would be written in the clear"),
     guarded("audit_logging_options.enabled", &["false"], "nothing would be audited"),
     guarded("full_query_logging_options.log_dir", &[], "queries would not be logged"),

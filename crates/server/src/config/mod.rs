@@ -1,10 +1,12 @@
 //! Configuration: one table of options feeds the command line, the YAML file, help and docs.
 //!
 //! `options` is the table and `value` the kinds of values; `cassandra_keys` decides what happens to Cassandra's other
-//! keys. `file` reads YAML, `settings` merges the file and the command line, `server_config` is the result, of which
-//! `guardrails` is a part, and `settings_table` shows it to clients. `page` writes the book's page of options.
+//! keys. `encryption` reads those of TLS. `file` reads YAML, `settings` merges the file and the command line,
+//! `server_config` is the result, of which `guardrails` is a part, and `settings_table` shows it to clients. `page` writes
+//! the book's page of options.
 
 mod cassandra_keys;
+mod encryption;
 mod file;
 mod guardrails;
 mod options;

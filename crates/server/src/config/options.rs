@@ -141,6 +141,21 @@ options! {
         "Address for clients; --listen overrides it.";
     "native_transport_port", None, Kind::Integer { min: 0, max: 65535 }, "9042", [],
         "Port for clients; --listen overrides it.";
+    "client_encryption_options", None, Kind::Encryption, "{enabled: false}", [],
+        "TLS for clients, in Cassandra's words: enabled, optional, keystore, truststore, require_client_auth, protocols and cipher \
+         suites, keys and certificates from PEM or from stores of Java. The RPC interface uses it too.";
+    "native_transport_port_ssl", None, Kind::Integer { min: 0, max: 65535 }, "native_transport_port", [],
+        "Another port for TLS; then native_transport_port talks in the clear alone. One port can do both: optional: true in \
+         client_encryption_options.";
+    "tls_cert", Some("tls-cert"), Kind::Path, "off", [],
+        "Turns TLS on for clients: a PEM file with the server's certificate, those of its issuers, and its private key. In place of \
+         client_encryption_options.";
+    "tls_key", Some("tls-key"), Kind::Path, "in tls_cert", [],
+        "PEM file of the private key, where tls_cert has only certificates.";
+    "tls_client_ca", Some("tls-client-ca"), Kind::Path, "off", [],
+        "PEM file of certificates: clients must show a certificate that one of these has signed.";
+    "tls_optional", Some("tls-optional"), Kind::Boolean, "false", [],
+        "Serve connections in the clear beside those by TLS, on the same port.";
     "start_rpc", None, Kind::Boolean, "false", [],
         "Serve the old RPC interface (Thrift) on rpc_address and rpc_port, as Cassandra 3.11 did; --rpc does so too.";
     "rpc_port", None, Kind::Integer { min: 0, max: 65535 }, "9160", [],
@@ -184,6 +199,9 @@ options! {
         "How long a request may take to arrive whole once it has begun, and a second more for each 128 KiB of it.";
     "http_request_timeout", None, TIMEOUT, "10s", [],
         "How long a client of the HTTP port may take to send its request, or do nothing between two.";
+    "http_tls", Some("http-tls"), Kind::Choice(&["off", "optional", "on"]), "off", [],
+        "TLS on the HTTP port, with the certificate and the client authorities of the other ports. optional: in the clear too, on the \
+         same port.";
     "http_hosts", None, Kind::Words, "[]", [],
         "Names by which the HTTP port may be asked for, besides localhost and addresses of the loopback: other values of Host are \
          refused where it listens on the loopback, or where names are given. * for any.";

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::encryption::of_flags;
 use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
@@ -17,6 +18,7 @@ use crate::log::Level;
 use crate::native::Limits;
 use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
 use crate::rpc::RpcLimits;
+use helenus_tls::{EncryptionOptions, Policy};
 use helenus_wire::thrift;
 
 /// Where the data is stored.
@@ -91,12 +93,18 @@ pub struct ServerConfig {
     pub storage: Storage,
     /// Address of the native protocol.
     pub listen: SocketAddr,
+    /// Another address of the native protocol, for TLS, while `listen` is in the clear.
+    pub listen_encrypted: Option<SocketAddr>,
+    /// How clients' connections are encrypted.
+    pub encryption: EncryptionOptions,
     /// Address of the old RPC interface; `None` if it is not served.
     pub rpc: Option<SocketAddr>,
     /// Limits of the RPC server.
     pub rpc_limits: RpcLimits,
     /// Address of the HTTP port; `None` if it is not served.
     pub http: Option<SocketAddr>,
+    /// Whether the HTTP port uses TLS; `None`: it does not.
+    pub http_tls: Option<Policy>,
     /// Limits of the HTTP server.
     pub http_limits: HttpLimits,
     /// What is logged.
@@ -207,9 +215,16 @@ impl ServerConfig {
         Ok(ServerConfig {
             storage: read.storage()?,
             listen: read.listen()?,
+            listen_encrypted: read.listen_encrypted()?,
+            encryption: read.encryption()?,
             rpc: read.rpc()?,
             rpc_limits: read.rpc_limits(&limits),
             http,
+            http_tls: match read.text("http_tls") {
+                Some("on") => Some(Policy::Required),
+                Some("optional") => Some(Policy::Optional),
+                _ => None,
+            },
             http_limits: read.http_limits(http, &access),
             log: read.log(),
             disk_failure: DiskFailurePolicy::of_name(read.text("disk_failure_policy").unwrap_or_default()),
@@ -412,6 +427,40 @@ impl<'a> Read<'a> {
         Ok(SocketAddr::new(address, port.unwrap_or(9042)))
     }
 
+    /// The address of `native_transport_port_ssl`, if it is another one than that of `native_transport_port`.
+    fn listen_encrypted(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        let listen = self.listen()?;
+        let port = self.integer("native_transport_port_ssl").and_then(|port| u16::try_from(port).ok());
+        let port = port.filter(|port| *port != listen.port() && !self.settings.has_flag("listen"));
+        Ok(port.map(|port| SocketAddr::new(listen.ip(), port)))
+    }
+
+    fn encryption(&self) -> Result<EncryptionOptions, ConfigError> {
+        let in_file = match self.settings.get("client_encryption_options") {
+            Some(Value::Encryption(options)) => Some(&**options),
+            _ => None,
+        };
+        let is_optional = self.boolean("tls_optional").unwrap_or(false);
+        let Some(cert) = self.text("tls_cert") else {
+            let companion = ["tls_key", "tls_client_ca"].into_iter().find(|key| self.text(key).is_some());
+            if let Some(first) = companion.or(is_optional.then_some("tls_optional")) {
+                let reason = "without a certificate there is no TLS; give tls_cert";
+                return Err(ConfigError::Conflict { first, second: "tls_cert", reason });
+            }
+            let none = || EncryptionOptions { optional: Some(false), ..EncryptionOptions::default() };
+            return Ok(in_file.cloned().unwrap_or_else(none));
+        };
+        if in_file.is_some_and(|options| options.enabled) {
+            let reason = "both turn TLS on; give one of them";
+            return Err(ConfigError::Conflict {
+                first: "tls_cert",
+                second: "client_encryption_options",
+                reason,
+            });
+        }
+        Ok(of_flags(cert, self.text("tls_key"), self.text("tls_client_ca"), is_optional))
+    }
+
     fn rpc(&self) -> Result<Option<SocketAddr>, ConfigError> {
         if let Some(listen) = self.text("rpc").and_then(|text| text.parse().ok()) {
             return Ok(Some(listen));
@@ -441,6 +490,7 @@ impl<'a> Read<'a> {
             reader_grace: limits.reader_grace,
             keeps_alive: limits.keeps_alive,
             busy_poll: limits.busy_poll,
+            tls: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect, without_effect};
+use super::encryption::encryption_options;
 use super::file::Yaml;
 use super::options::{OPTIONS, OptionSpec, option};
 use super::value::{Kind, Value};
@@ -140,6 +141,11 @@ impl Settings {
             self.without_effect.push((key.to_owned(), why));
             return Ok(());
         };
+        if let (Kind::Encryption, Yaml::Map(map)) = (found.kind, value) {
+            let options = Value::Encryption(Box::new(encryption_options(map)?));
+            self.values.insert(found.key, options);
+            return Ok(());
+        }
         let text = match value {
             // In Cassandra, a key without a value means the default.
             Yaml::Null => return Ok(()),

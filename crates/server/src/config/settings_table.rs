@@ -6,6 +6,7 @@ use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virt
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 
+use super::encryption::encryption_text;
 use super::options::{OPTIONS, option};
 use super::server_config::ServerConfig;
 use super::settings::{Settings, parse};
@@ -64,6 +65,7 @@ fn text(value: &Value) -> String {
         Value::Integer(number) => number.to_string(),
         Value::Boolean(yes) => yes.to_string(),
         Value::Text(text) => text.clone(),
+        Value::Encryption(options) => encryption_text(options),
     }
 }
 

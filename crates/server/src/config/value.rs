@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use helenus_tls::EncryptionOptions;
+
 /// What values an option allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -47,6 +49,8 @@ pub enum Kind {
     Host,
     /// An IP address and port.
     Listen,
+    /// `client_encryption_options`, a map.
+    Encryption,
 }
 
 /// The value of an option.
@@ -62,6 +66,8 @@ pub enum Value {
     Boolean(bool),
     /// A word, a path, a name, an address.
     Text(String),
+    /// The options of TLS.
+    Encryption(Box<EncryptionOptions>),
 }
 
 /// The package of Cassandra's classes of access control.
@@ -116,6 +122,8 @@ impl Kind {
                 (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
             }
             Kind::Listen => text.parse::<std::net::SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
+            // A map is read by `encryption`.
+            Kind::Encryption => None,
             Kind::Words => Some(Value::Text(text.to_owned())),
             Kind::Path | Kind::Text | Kind::Host => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
         }
@@ -149,6 +157,7 @@ impl Kind {
             }
             Kind::Text => "a text".to_owned(),
             Kind::Words => "a list of words".to_owned(),
+            Kind::Encryption => "a map of Cassandra's options of TLS".to_owned(),
             Kind::Host => "a host name or an IP address".to_owned(),
             Kind::Listen => "IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one".to_owned(),
         }
@@ -169,6 +178,7 @@ impl Kind {
             Kind::Words => "WORDS",
             Kind::Host => "HOST",
             Kind::Listen => "IP:PORT",
+            Kind::Encryption => "MAP",
         }
     }
 }

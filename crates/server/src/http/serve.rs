@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_host::{Host, Next, TaskHandle, Worker};
+use helenus_tls::{Policy, ServerTls};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -21,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::health::{health, readiness};
 use super::hosts::KnownHosts;
@@ -30,6 +31,7 @@ use super::metrics::metrics;
 use super::state::HttpState;
 use crate::ServerError;
 use crate::native::bind;
+use crate::tls::{ServerStream, secure};
 
 /// How long a connection has to send its request before it may be closed for others.
 const OWN_TIME: Duration = Duration::from_millis(250);
@@ -59,6 +61,8 @@ pub struct HttpLimits {
     pub hosts: Vec<String>,
     /// Whether `/metrics` needs a login: where it is reached from beyond this machine.
     pub asks_for_login: bool,
+    /// TLS of the port, and whether it is served in the clear too; `None`: in the clear alone.
+    pub tls: Option<(Arc<ServerTls>, Policy)>,
 }
 
 impl Default for HttpLimits {
@@ -68,6 +72,7 @@ impl Default for HttpLimits {
             request_timeout: Duration::from_secs(10),
             hosts: Vec::new(),
             asks_for_login: false,
+            tls: None,
         }
     }
 }
@@ -188,7 +193,12 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let serving = connections.spawn(serve((stream, client), limits.request_timeout, Arc::clone(&asked)));
+        let serving = connections.spawn(serve(
+            (stream, client),
+            limits.tls.clone(),
+            limits.request_timeout,
+            Arc::clone(&asked),
+        ));
         ages.push_back((tokio::time::Instant::now(), serving));
         if ages.len() > 2 * limits.connections_max {
             ages.retain(|(_, connection)| !connection.is_finished());
@@ -198,9 +208,21 @@ async fn accept(
 
 async fn serve(
     (stream, client): (TcpStream, SocketAddr),
+    tls: Option<(Arc<ServerTls>, Policy)>,
     request_timeout: Duration,
     asked: Arc<RequestContext>,
 ) {
+    let secured = match tls {
+        None => None,
+        Some((tls, policy)) => {
+            match timeout(request_timeout, secure(&stream, (&tls, policy), client)).await {
+                Ok(Ok(secured)) => secured,
+                // The handshake failed or took too long.
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    };
+    let stream = ServerStream::new(stream, secured);
     let service = service_fn(move |request| {
         let asked = Arc::clone(&asked);
         async move { Ok::<_, Infallible>(answer(&request, client, &asked).await) }
@@ -209,7 +231,7 @@ async fn serve(
     protocol.timer(TokioTimer::new()).header_read_timeout(request_timeout).max_buf_size(HEAD_BYTES_MAX);
     let serving = protocol.serve_connection(TokioIo::new(stream), service);
     // Errors of a connection are ignored: the client has left, or sent something that is not HTTP.
-    let _ended = tokio::time::timeout(CONNECTION_MAX, serving).await;
+    let _ended = timeout(CONNECTION_MAX, serving).await;
 }
 
 async fn answer(

@@ -232,6 +232,13 @@ impl SlowStatements {
         self.log.write_rate_limited(Level::Warn, reason, entry);
     }
 
+    /// Logs a connection whose handshake of TLS failed.
+    pub fn not_secured(&self, client: SocketAddr, reason: &str) {
+        let entry = Entry::new("handshake_failed", format!("{client}: {reason}"));
+        let entry = entry.with("client", client.to_string()).with("reason", reason);
+        self.log.write_rate_limited(Level::Info, "handshake", entry);
+    }
+
     /// Logs that the system failed to accept a connection, such as for lack of descriptors.
     pub fn not_accepted(&self, server: &'static str, error: &std::io::Error) {
         let entry = Entry::new(

@@ -6,17 +6,20 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-use super::event_loops::{EventLoop, Shared};
+use super::event_loops::{EventLoop, Shared, bind};
 use super::in_flight::ConnectionShare;
 use super::limits::TICK;
 use super::mailbox::Mailbox;
 use super::refused::Refused;
+use crate::ServerError;
 use crate::connection_budget::Admitted;
+use crate::tls::{Candidate, Handshakes, Secured};
 
 /// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -28,32 +31,121 @@ const EVICTED_PART: usize = 16;
 /// An accepted connection.
 pub(super) struct Accepted {
     pub stream: std::net::TcpStream,
+    /// The session, if it is encrypted.
+    pub secured: Option<Secured>,
+    pub entrant: Entrant,
+}
+
+/// What an accepted connection has besides its socket: its client, and its place within the limits.
+pub(super) struct Entrant {
     pub client: SocketAddr,
     pub share: ConnectionShare,
     pub mailbox: Arc<Mailbox>,
     pub admitted: Admitted,
 }
 
+/// An accepted connection that waits for its handshake.
+struct WithoutSession {
+    shared: Arc<Shared>,
+    ways: Arc<Vec<LoopChannel>>,
+    entrant: Entrant,
+    _counted: HandshakeCount,
+}
+
+/// Counts a handshake among those in progress, until dropped.
+struct HandshakeCount(Arc<Shared>);
+
+impl HandshakeCount {
+    fn of(shared: &Arc<Shared>) -> HandshakeCount {
+        shared.handshakes_count.fetch_add(1, Ordering::Relaxed);
+        HandshakeCount(Arc::clone(shared))
+    }
+}
+
+impl Drop for HandshakeCount {
+    fn drop(&mut self) {
+        self.0.handshakes_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Candidate for WithoutSession {
+    fn client(&self) -> SocketAddr {
+        self.entrant.client
+    }
+
+    fn is_given_up(&self, waker: &Waker) -> bool {
+        self.entrant.mailbox.register(waker);
+        self.entrant.mailbox.displaced.load(Ordering::Acquire)
+    }
+
+    fn take(self: Box<Self>, stream: std::net::TcpStream, secured: Option<Secured>) {
+        let WithoutSession { ways, entrant, .. } = *self;
+        place(&ways, Accepted { stream, secured, entrant });
+    }
+
+    fn refused(&self, reason: &str) {
+        self.shared.counts.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+        if let Some(slow) = &self.shared.slow {
+            slow.not_secured(self.entrant.client, reason);
+        }
+    }
+}
+
 pub(super) type LoopChannel = (mpsc::Sender<Accepted>, Arc<EventLoop>);
 
-/// An order to the accepting task: listen on this socket from now on, or on none.
+/// The sockets that are listened on.
+pub(super) struct Listeners {
+    pub first: std::net::TcpListener,
+    /// Listens for connections by TLS alone, while the first is in the clear.
+    pub encrypted: Option<std::net::TcpListener>,
+}
+
+impl Listeners {
+    /// Opens the sockets.
+    pub fn bind(address: SocketAddr, encrypted: Option<SocketAddr>) -> Result<Listeners, ServerError> {
+        let open = |address| bind(address).map_err(|source| ServerError::Bind { address, source });
+        Ok(Listeners { first: open(address)?, encrypted: encrypted.map(open).transpose()? })
+    }
+}
+
+/// The same sockets on the accepting task's runtime.
+struct Listening {
+    first: TcpListener,
+    encrypted: Option<TcpListener>,
+}
+
+impl Listening {
+    fn of(listeners: Listeners) -> Option<Listening> {
+        let encrypted = listeners.encrypted.map(TcpListener::from_std).transpose().ok()?;
+        Some(Listening { first: TcpListener::from_std(listeners.first).ok()?, encrypted })
+    }
+}
+
+/// An order to the accepting task: listen on these sockets from now on, or on none.
 pub(super) struct ListenOrder {
-    pub listener: Option<std::net::TcpListener>,
+    pub listeners: Option<Listeners>,
     /// Gets whether there is a listener now.
     pub done: std::sync::mpsc::SyncSender<bool>,
 }
 
-async fn accept(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
-    match listener {
-        Some(listener) => listener.accept().await,
-        None => std::future::pending().await,
+/// Accepts a connection. The last value is whether it may use TLS.
+async fn accept(listening: Option<&Listening>) -> std::io::Result<(TcpStream, SocketAddr, bool)> {
+    let Some(listening) = listening else { return std::future::pending().await };
+    let Some(encrypted) = &listening.encrypted else {
+        return listening.first.accept().await.map(|(stream, client)| (stream, client, true));
+    };
+    tokio::select! {
+        accepted = listening.first.accept() => accepted.map(|(stream, client)| (stream, client, false)),
+        accepted = encrypted.accept() => accepted.map(|(stream, client)| (stream, client, true)),
     }
 }
 
 /// The accepting task: its listeners' counters, its channels to the event loops and its limits.
 pub(super) struct Acceptor {
     pub shared: Arc<Shared>,
-    pub ways: Vec<LoopChannel>,
+    pub ways: Arc<Vec<LoopChannel>>,
+    /// The handshakes of TLS; `None`: connections are in the clear.
+    pub handshakes: Option<Handshakes>,
     pub stopped: watch::Receiver<bool>,
     pub orders: mpsc::Receiver<ListenOrder>,
     pub refused: Refused,
@@ -61,9 +153,8 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    pub async fn run(mut self, listener: std::net::TcpListener) {
-        let Ok(listener) = TcpListener::from_std(listener) else { return };
-        let mut listener = Some(listener);
+    pub async fn run(mut self, listeners: Listeners) {
+        let mut listening = Listening::of(listeners);
         let mut tick = tokio::time::interval(TICK);
         let mut paused_until = None;
         loop {
@@ -74,10 +165,10 @@ impl Acceptor {
                 }
             };
             let accepted = tokio::select! {
-                accepted = accept(listener.as_ref()), if paused_until.is_none() => accepted,
+                accepted = accept(listening.as_ref()), if paused_until.is_none() => accepted,
                 Some(order) = self.orders.recv() => {
-                    listener = order.listener.and_then(|listener| TcpListener::from_std(listener).ok());
-                    let _may_not_wait = order.done.send(listener.is_some());
+                    listening = order.listeners.and_then(Listening::of);
+                    let _may_not_wait = order.done.send(listening.is_some());
                     continue;
                 }
                 () = pause => {
@@ -94,7 +185,7 @@ impl Acceptor {
                 _ = self.stopped.changed() => return,
             };
             match accepted {
-                Ok((stream, client)) => self.take(stream, client),
+                Ok((stream, client, may_be_tls)) => self.take(stream, client, may_be_tls),
                 Err(error) => {
                     self.note_failure(&error);
                     // The clients wait in the backlog. Trying again at once would fail again and use a whole core.
@@ -104,24 +195,31 @@ impl Acceptor {
         }
     }
 
-    fn take(&mut self, stream: TcpStream, client: SocketAddr) {
+    fn take(&mut self, stream: TcpStream, client: SocketAddr, may_be_tls: bool) {
         let admitted = match self.admit(client) {
             Ok(admitted) => admitted,
             Err(reason) => return self.refuse(stream, client, reason),
         };
-        let Ok(arrival) = arrive(&self.shared, stream, client, admitted) else { return };
-        let mailbox = Arc::downgrade(&arrival.mailbox);
-        let fewest =
-            self.ways.iter().min_by_key(|(_, event_loop)| event_loop.connections.load(Ordering::Relaxed));
-        let Some((way, event_loop)) = fewest else { return };
-        event_loop.connections.fetch_add(1, Ordering::Relaxed);
-        if way.try_send(arrival).is_err() {
-            // The event loop's queue is full, or its thread has ended.
-            event_loop.connections.fetch_sub(1, Ordering::Relaxed);
-            return;
+        let Ok(stream) = prepare(&self.shared, stream) else { return };
+        let (share, admitted) = admitted;
+        let mailbox = Arc::new(Mailbox::default());
+        let waiting = Arc::downgrade(&mailbox);
+        let entrant = Entrant { client, share, mailbox, admitted };
+        match self.handshakes.as_ref().filter(|_| may_be_tls) {
+            None => {
+                if !place(&self.ways, Accepted { stream, secured: None, entrant }) {
+                    return;
+                }
+            }
+            Some(handshakes) => {
+                let (shared, ways) = (Arc::clone(&self.shared), Arc::clone(&self.ways));
+                let counted = HandshakeCount::of(&shared);
+                handshakes
+                    .begin(stream, Box::new(WithoutSession { shared, ways, entrant, _counted: counted }));
+            }
         }
         self.shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        self.not_begun.add(mailbox);
+        self.not_begun.add(waiting);
     }
 
     /// Checks the limits on connections: first those of this protocol, then those of the process.
@@ -129,7 +227,7 @@ impl Acceptor {
         let shared = &self.shared;
         let limits = &shared.limits;
         let address: IpAddr = client.ip().to_canonical();
-        let open = shared.connections_count() as u64;
+        let open = (shared.connections_count() + shared.handshakes_count.load(Ordering::Relaxed)) as u64;
         if let Some(max) = limits.connections_max.filter(|max| open >= *max) {
             return Err(format!("there are {max} connections, as many as there may be; close some"));
         }
@@ -157,18 +255,25 @@ impl Acceptor {
     }
 }
 
-fn arrive(
-    shared: &Shared,
-    stream: TcpStream,
-    client: SocketAddr,
-    (share, admitted): (ConnectionShare, Admitted),
-) -> std::io::Result<Accepted> {
+/// Gives a connection to the event loop that has the fewest. False if it has no room.
+fn place(ways: &[LoopChannel], arrival: Accepted) -> bool {
+    let fewest = ways.iter().min_by_key(|(_, event_loop)| event_loop.connections.load(Ordering::Relaxed));
+    let Some((way, event_loop)) = fewest else { return false };
+    event_loop.connections.fetch_add(1, Ordering::Relaxed);
+    let is_placed = way.try_send(arrival).is_ok();
+    if !is_placed {
+        // The event loop's queue is full, or its thread has ended.
+        event_loop.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+    is_placed
+}
+
+fn prepare(shared: &Shared, stream: TcpStream) -> std::io::Result<std::net::TcpStream> {
     stream.set_nodelay(true)?;
     if shared.limits.keeps_alive {
         socket2::SockRef::from(&stream).set_keepalive(true)?;
     }
-    let mailbox = Arc::new(Mailbox::default());
-    Ok(Accepted { stream: stream.into_std()?, client, share, mailbox, admitted })
+    stream.into_std()
 }
 
 /// The connections whose STARTUP has not arrived, the oldest first. When there are too many, the oldest are closed, so

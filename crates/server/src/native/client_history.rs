@@ -9,8 +9,8 @@ use std::sync::mpsc::sync_channel;
 
 use parking_lot::Mutex;
 
-use super::accept::ListenOrder;
-use super::event_loops::{NativeServer, bind};
+use super::accept::{ListenOrder, Listeners};
+use super::event_loops::NativeServer;
 use crate::ServerError;
 use crate::admin::{ClientLine, ClientsSeen, ProtocolClient};
 
@@ -83,7 +83,7 @@ impl NativeServer {
         let listening = self.listening().lock();
         let (done, closed) = sync_channel(1);
         self.shared().pause(true);
-        if listening.try_send(ListenOrder { listener: None, done }).is_ok() {
+        if listening.try_send(ListenOrder { listeners: None, done }).is_ok() {
             let _thread_may_be_gone = closed.recv();
         }
         for mailbox in self.shared().mailboxes() {
@@ -103,10 +103,10 @@ impl NativeServer {
         }
         let address: SocketAddr = self.address();
         let failed = |source| ServerError::Bind { address, source };
-        let listener = Some(bind(address).map_err(failed)?);
+        let listeners = Some(Listeners::bind(address, self.encrypted_address())?);
         let (done, opened) = sync_channel(1);
         self.shared().pause(false);
-        let sent = listening.try_send(ListenOrder { listener, done }).is_ok();
+        let sent = listening.try_send(ListenOrder { listeners, done }).is_ok();
         if sent && opened.recv().unwrap_or(false) && self.is_running() {
             return Ok(());
         }

@@ -24,6 +24,8 @@ pub(super) struct ClientFacts {
     pub role: Option<Arc<str>>,
     /// Whether it must log in.
     pub needs_login: bool,
+    /// The protocol and the cipher suite of TLS, if the connection is encrypted.
+    pub session: Option<(&'static str, String)>,
 }
 
 impl ClientFacts {
@@ -104,7 +106,7 @@ fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut Virtu
         ("hostname", text(&address.ip().to_string())),
         ("protocol_version", i32::from(facts.version).to_be_bytes().to_vec()),
         ("request_count", i64::try_from(requests).unwrap_or(i64::MAX).to_be_bytes().to_vec()),
-        ("ssl_enabled", vec![0]),
+        ("ssl_enabled", vec![u8::from(facts.session.is_some())]),
     ];
     if let Some(name) = facts.username() {
         values.push(("username", text(name)));
@@ -119,6 +121,9 @@ fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut Virtu
     }
     for (column, option) in [("driver_name", "DRIVER_NAME"), ("driver_version", "DRIVER_VERSION")] {
         values.extend(facts.option(option).map(|value| (column, text(value))));
+    }
+    if let Some((protocol, suite)) = &facts.session {
+        values.extend([("ssl_protocol", text(protocol)), ("ssl_cipher_suite", text(suite))]);
     }
     values.extend(facts.keyspace.as_deref().map(|keyspace| ("keyspace_name", text(keyspace))));
     rows.row(&values);

@@ -13,12 +13,13 @@ use std::time::Duration;
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::VirtualTable;
 use helenus_host::{Host, Next, TaskHandle, Worker};
+use helenus_tls::session_names;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::accept::{Accepted, Acceptor, BeforeStartup, ListenOrder};
+use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenOrder, Listeners};
 use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
@@ -33,6 +34,7 @@ use crate::admin::Pool;
 use crate::busy_poll::BusyPoll;
 use crate::connection_budget::Admitted;
 use crate::log::SlowStatements;
+use crate::tls::{Handshakes, Secured, ServerStream};
 
 /// Accepted connections on their way to an event loop. A connection that finds this queue full is dropped.
 const ACCEPTED_MAX: usize = 1024;
@@ -68,6 +70,8 @@ pub(super) struct Shared {
     /// All open connections, for events and for stopping.
     connections: Mutex<Vec<Arc<Mailbox>>>,
     stopping: AtomicBool,
+    /// Connections whose handshake of TLS is not done.
+    pub handshakes_count: AtomicUsize,
     /// New connections are refused until `resume`.
     paused: AtomicBool,
     /// The clients seen so far.
@@ -150,6 +154,7 @@ impl EventLoop {
 pub struct NativeServer {
     shared: Arc<Shared>,
     address: SocketAddr,
+    encrypted_address: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     listening: Mutex<mpsc::Sender<ListenOrder>>,
     threads: Vec<Arc<dyn TaskHandle>>,
@@ -180,8 +185,12 @@ impl NativeServer {
         limits: Limits,
         slow: Option<Arc<SlowStatements>>,
     ) -> Result<NativeServer, ServerError> {
-        let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
-        let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
+        let listeners = Listeners::bind(address, limits.encrypted_address)?;
+        let own = |listener: &std::net::TcpListener| {
+            listener.local_addr().map_err(|source| ServerError::Bind { address, source })
+        };
+        let encrypted_address = listeners.encrypted.as_ref().map(own).transpose()?;
+        let address = own(&listeners.first)?;
         let shared = Arc::new(Shared {
             disk_pool: DiskPool::new(
                 host.clone(),
@@ -206,6 +215,7 @@ impl NativeServer {
             connections: Mutex::default(),
             stopping: AtomicBool::new(false),
             paused: AtomicBool::new(false),
+            handshakes_count: AtomicUsize::new(0),
             history: History::default(),
             host: host.clone(),
             backend,
@@ -231,20 +241,38 @@ impl NativeServer {
             threads.push((number, EventLoopThread { work: Some((work, event_loop, arriving, stopped)) }));
         }
         let connections_max = shared.limits.connections_max.unwrap_or(u64::MAX);
+        let (handshakes, handshake_thread) = match &shared.limits.tls {
+            None => (None, None),
+            Some(tls) => {
+                let (tls, time_max) = (Arc::clone(tls), shared.limits.handshake_timeout);
+                let started = Handshakes::start(host, "tls-handshakes", tls, time_max);
+                let (handshakes, thread) = started.map_err(|source| ServerError::Runtime { source })?;
+                (Some(handshakes), Some(thread))
+            }
+        };
         let accepting = Acceptor {
             not_begun: BeforeStartup::of(connections_max.min(shared.limits.budget.in_all())),
             shared: Arc::clone(&shared),
-            ways,
+            ways: Arc::new(ways),
+            handshakes,
             stopped,
             orders,
             refused: Refused::default(),
         };
-        let accept = AcceptThread { work: Some((runtime()?, listener, accepting)) };
+        let accept = AcceptThread { work: Some((runtime()?, listeners, accepting)) };
         let mut handles = vec![host.tasks.start("accept", Box::new(accept))];
+        handles.extend(handshake_thread);
         for (number, thread) in threads {
             handles.push(host.tasks.start(&format!("event-loop-{number}"), Box::new(thread)));
         }
-        Ok(NativeServer { shared, address, stop, listening: Mutex::new(listening), threads: handles })
+        Ok(NativeServer {
+            shared,
+            address,
+            encrypted_address,
+            stop,
+            listening: Mutex::new(listening),
+            threads: handles,
+        })
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -258,6 +286,11 @@ impl NativeServer {
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The second address, for TLS, if there is one.
+    pub fn encrypted_address(&self) -> Option<SocketAddr> {
+        self.encrypted_address
     }
 
     /// Connections open now.
@@ -277,6 +310,7 @@ impl NativeServer {
             connections: connections.len() as u64,
             accepted: get(&counts.accepted),
             refused: get(&counts.refused),
+            handshakes_failed: get(&counts.handshakes_failed),
             requests: get(&counts.requests_ended),
             prepared: get(&counts.prepared_ended),
             regular: get(&counts.regular_ended),
@@ -400,13 +434,13 @@ fn listen_to_backend(shared: &Arc<Shared>) {
 }
 
 struct AcceptThread {
-    work: Option<(tokio::runtime::Runtime, std::net::TcpListener, Acceptor)>,
+    work: Option<(tokio::runtime::Runtime, Listeners, Acceptor)>,
 }
 
 impl Worker for AcceptThread {
     fn step(&mut self) -> Next {
-        if let Some((runtime, listener, accepting)) = self.work.take() {
-            runtime.block_on(accepting.run(listener));
+        if let Some((runtime, listeners, accepting)) = self.work.take() {
+            runtime.block_on(accepting.run(listeners));
         }
         Next::Done
     }
@@ -456,7 +490,12 @@ fn open(event_loop: &Arc<EventLoop>, arrival: Accepted, connections: &mut JoinSe
         event_loop.connections.fetch_sub(1, Ordering::Relaxed);
         return;
     };
-    let Accepted { client, share, mailbox, admitted, .. } = arrival;
+    let Entrant { client, share, mailbox, admitted } = arrival.entrant;
+    if let Some(Secured(session)) = &arrival.secured {
+        let (protocol, suite) = (session.protocol_version(), session.negotiated_cipher_suite());
+        mailbox.facts.lock().session = Some(session_names(protocol, suite));
+    }
+    let stream = ServerStream::new(stream, arrival.secured);
     {
         let mut connections = event_loop.shared.connections.lock();
         connections.push(Arc::clone(&mailbox));

@@ -1,7 +1,10 @@
 //! The limits of a native protocol server: sizes, numbers and durations.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+use helenus_tls::ServerTls;
 
 use crate::connection_budget::ConnectionBudget;
 
@@ -51,6 +54,10 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// `busy_poll_us`: how long an event loop polls for the next request before it sleeps.
     pub busy_poll: Duration,
+    /// `client_encryption_options`; `None`: connections are in the clear.
+    pub tls: Option<Arc<ServerTls>>,
+    /// `native_transport_port_ssl`: a second address, for TLS, while the first is in the clear.
+    pub encrypted_address: Option<SocketAddr>,
 }
 
 /// Memory for each disk thread. A thread keeps freed memory of every size that its requests used: sixteen threads kept
@@ -84,6 +91,8 @@ impl Limits {
             reader_grace: Duration::from_secs(60),
             write_timeout: Duration::from_secs(2),
             busy_poll: Duration::ZERO,
+            tls: None,
+            encrypted_address: None,
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Counts {
     errors: [AtomicU64; ErrorCode::ALL.len()],
     pub accepted: AtomicU64,
     pub refused: AtomicU64,
+    /// Connections whose handshake of TLS failed.
+    pub handshakes_failed: AtomicU64,
     /// Requests that were sent to disk threads.
     pub disk_jobs: AtomicU64,
     /// Requests of connections that have ended.
@@ -55,6 +57,8 @@ pub struct NativeMetrics {
     pub accepted: u64,
     /// Connections that were refused because of a limit.
     pub refused: u64,
+    /// Connections whose handshake of TLS failed.
+    pub handshakes_failed: u64,
     /// Requests received.
     pub requests: u64,
     /// EXECUTE requests among them.

@@ -154,7 +154,8 @@ impl Output {
                 From::Parts => self.parts.1 += count,
             }
         }
-        Poll::Ready(Ok(()))
+        // An encrypted stream may hold what it has taken.
+        Pin::new(stream).poll_flush(context)
     }
 
     /// Charges the bytes that the client does not read to the memory account. Not called for a client that reads its

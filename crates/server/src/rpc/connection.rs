@@ -18,8 +18,7 @@ use helenus_host::account::{Charge, Scope, Share, Waits};
 use helenus_rpc::{CallOptions, CallOutcome, RefusedKind, Session};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
 use parking_lot::Mutex;
-use tokio::io::Interest;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at};
 
@@ -27,6 +26,7 @@ use super::server::Shared;
 use super::watch::{LoopCounters, Watched};
 use crate::busy_poll::BusyPoll;
 use crate::native::{ConnectionShare, PartialFrame, Reservation};
+use crate::tls::ServerStream;
 
 /// Bytes of a read, and of an input buffer that is kept while a client is busy.
 const READ_BYTES: usize = 64 << 10;
@@ -81,7 +81,7 @@ impl From<ThriftError> for Ended {
 }
 
 struct Connection<'a> {
-    stream: TcpStream,
+    stream: ServerStream,
     client: Option<SocketAddr>,
     shared: &'a Arc<Shared>,
     served: &'a LoopCounters,
@@ -104,12 +104,12 @@ struct Connection<'a> {
 
 /// Serves one client until it leaves, sends garbage, or the server stops.
 pub(super) async fn serve(
-    stream: TcpStream,
+    stream: ServerStream,
     share: ConnectionShare,
     (shared, served, busy_poll): (&Arc<Shared>, &LoopCounters, &BusyPoll),
     mut stopped: watch::Receiver<bool>,
 ) {
-    let client = stream.peer_addr().ok();
+    let client = stream.socket().peer_addr().ok();
     let session = Box::new(Session::of_client(client));
     let mut connection = Connection {
         stream,
@@ -340,7 +340,7 @@ impl Connection<'_> {
         let called = tokio::select! {
             biased;
             called = &mut called => called,
-            () = client_gone(&self.stream, &mut self.input) => {
+            () = client_gone(&mut self.stream, &mut self.input) => {
                 gone.store(true, Ordering::Relaxed);
                 // A call that has no thread yet is dropped.
                 called.abort();
@@ -399,7 +399,11 @@ impl Connection<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        // An encrypted stream may hold what it has taken.
+        match timeout(self.shared.limits.reader_grace, self.stream.flush()).await {
+            Ok(flushed) => Ok(flushed?),
+            Err(_takes_nothing) => Err(Ended::Gone),
+        }
     }
 
     /// Waits for the log. Answers whose writes are not logged become exceptions.
@@ -445,7 +449,7 @@ impl Connection<'_> {
 
 /// Returns when the client has gone. Up to one read of its further input goes to `input`; the system keeps the rest,
 /// and reports the end of the connection as long as it can buffer everything before it: 64 KiB and more.
-async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
+async fn client_gone(stream: &mut ServerStream, input: &mut Vec<u8>) {
     input.reserve_exact(READ_BYTES);
     while input.len() < input.capacity() {
         if stream.readable().await.is_err() {
@@ -461,10 +465,10 @@ async fn client_gone(stream: &TcpStream, input: &mut Vec<u8>) {
     loop {
         // Urgent bytes, which have no meaning here, wake this once. The readiness is cleared, but not the end of the
         // connection.
-        match stream.ready(Interest::PRIORITY).await {
+        match stream.socket().ready(Interest::PRIORITY).await {
             Ok(ready) if !ready.is_read_closed() => {
                 let forget = || Err::<(), _>(std::io::ErrorKind::WouldBlock.into());
-                let _ = stream.try_io(Interest::PRIORITY, forget);
+                let _ = stream.socket().try_io(Interest::PRIORITY, forget);
             }
             Ok(_) | Err(_) => return,
         }

@@ -3,10 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use helenus_rpc::Rpc;
+use helenus_tls::ServerTls;
 use helenus_wire::thrift;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, watch};
@@ -19,6 +21,7 @@ use crate::busy_poll::BusyPoll;
 use crate::connection_budget::{Admitted, ConnectionBudget};
 use crate::log::SlowStatements;
 use crate::native::{ConnectionShare, InFlightBytes, bind};
+use crate::tls::{Candidate, Handshakes, Secured, ServerStream};
 
 /// Accepted connections on their way to an event loop. A connection that finds this queue full is closed.
 const ACCEPTED_MAX: usize = 1024;
@@ -52,6 +55,8 @@ pub struct RpcLimits {
     pub keeps_alive: bool,
     /// `busy_poll_us`: how long an event loop polls for the next message before it sleeps.
     pub busy_poll: Duration,
+    /// `client_encryption_options`; `None`: connections are in the clear.
+    pub tls: Option<Arc<ServerTls>>,
 }
 
 /// What all connections share.
@@ -115,10 +120,15 @@ impl RpcServer {
                 .push(Serving { work: Some((runtime(&shared.limits)?, shared, arriving, served, stopped)) });
         }
         let served = ways.iter().map(|(_, served)| Arc::clone(served)).collect();
-        let accepting = AcceptThread {
-            work: Some((runtime(&shared.limits)?, listener, Arc::clone(&shared), ways, stopped)),
-        };
+        let handshakes = shared.limits.tls.as_ref().map(|tls| {
+            Handshakes::start(host, "rpc-handshakes", Arc::clone(tls), shared.limits.handshake_timeout)
+        });
+        let handshakes = handshakes.transpose().map_err(|source| ServerError::Runtime { source })?;
+        let (handshakes, handshake_thread) = handshakes.unzip();
+        let to = (Arc::clone(&shared), Arc::new(ways), handshakes);
+        let accepting = AcceptThread { work: Some((runtime(&shared.limits)?, listener, to, stopped)) };
         let mut threads = vec![host.tasks.start("rpc-accept", Box::new(accepting))];
+        threads.extend(handshake_thread);
         for (number, worker) in workers.into_iter().enumerate() {
             threads.push(host.tasks.start(&format!("rpc-{number}"), Box::new(worker)));
         }
@@ -168,6 +178,8 @@ fn runtime(limits: &RpcLimits) -> Result<tokio::runtime::Runtime, ServerError> {
 /// An accepted connection.
 pub(super) struct Accepted {
     stream: std::net::TcpStream,
+    /// The session, if it is encrypted.
+    secured: Option<Secured>,
     pub(super) share: ConnectionShare,
     load: OpenConnection,
 }
@@ -185,8 +197,40 @@ impl Drop for OpenConnection {
 }
 
 type LoopChannel = (mpsc::Sender<Accepted>, Arc<LoopCounters>);
-type Accept =
-    (tokio::runtime::Runtime, std::net::TcpListener, Arc<Shared>, Vec<LoopChannel>, watch::Receiver<bool>);
+type Ways = Arc<Vec<LoopChannel>>;
+type Accept = (
+    tokio::runtime::Runtime,
+    std::net::TcpListener,
+    (Arc<Shared>, Ways, Option<Handshakes>),
+    watch::Receiver<bool>,
+);
+
+/// An accepted connection that waits for its handshake.
+struct WithoutSession {
+    client: SocketAddr,
+    shared: Arc<Shared>,
+    ways: Ways,
+    share: ConnectionShare,
+    admitted: Admitted,
+}
+
+impl Candidate for WithoutSession {
+    fn client(&self) -> SocketAddr {
+        self.client
+    }
+
+    fn is_given_up(&self, _waker: &Waker) -> bool {
+        false
+    }
+
+    fn take(self: Box<Self>, stream: std::net::TcpStream, secured: Option<Secured>) {
+        place(&self.ways, (stream, secured), self.share, self.admitted);
+    }
+
+    fn refused(&self, reason: &str) {
+        self.shared.watch.not_secured(self.client, reason);
+    }
+}
 
 struct AcceptThread {
     work: Option<Accept>,
@@ -194,8 +238,8 @@ struct AcceptThread {
 
 impl Worker for AcceptThread {
     fn step(&mut self) -> Next {
-        if let Some((runtime, listener, shared, ways, stopped)) = self.work.take() {
-            runtime.block_on(accept(listener, &shared, ways, stopped));
+        if let Some((runtime, listener, to, stopped)) = self.work.take() {
+            runtime.block_on(accept(listener, to, stopped));
         }
         Next::Done
     }
@@ -203,8 +247,7 @@ impl Worker for AcceptThread {
 
 async fn accept(
     listener: std::net::TcpListener,
-    shared: &Shared,
-    ways: Vec<LoopChannel>,
+    (shared, ways, handshakes): (Arc<Shared>, Ways, Option<Handshakes>),
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
@@ -214,7 +257,7 @@ async fn accept(
             _ = stopped.changed() => return,
         };
         match accepted {
-            Ok((stream, client)) => take(shared, &ways, stream, client),
+            Ok((stream, client)) => take((&shared, &ways, handshakes.as_ref()), stream, client),
             Err(error) => {
                 shared.watch.not_accepted(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -225,7 +268,11 @@ async fn accept(
 
 /// Checks the limits on connections and gives a connection to an event loop. The protocol has no message for a refusal:
 /// a refused connection is closed and logged.
-fn take(shared: &Shared, ways: &[LoopChannel], stream: TcpStream, client: SocketAddr) {
+fn take(
+    (shared, ways, handshakes): (&Arc<Shared>, &Ways, Option<&Handshakes>),
+    stream: TcpStream,
+    client: SocketAddr,
+) {
     let address: IpAddr = client.ip().to_canonical();
     let admitted = match shared.limits.budget.enter(address) {
         Ok(admitted) => admitted,
@@ -239,6 +286,18 @@ fn take(shared: &Shared, ways: &[LoopChannel], stream: TcpStream, client: Socket
         return;
     }
     let Ok(stream) = stream.into_std() else { return };
+    let Some(handshakes) = handshakes else { return place(ways, (stream, None), share, admitted) };
+    let (shared, ways) = (Arc::clone(shared), Arc::clone(ways));
+    handshakes.begin(stream, Box::new(WithoutSession { client, shared, ways, share, admitted }));
+}
+
+/// Gives a connection to the event loop that has the fewest.
+fn place(
+    ways: &[LoopChannel],
+    (stream, secured): (std::net::TcpStream, Option<Secured>),
+    share: ConnectionShare,
+    admitted: Admitted,
+) {
     let Some((way, served)) =
         ways.iter().min_by_key(|(_, served)| served.connections.load(Ordering::Relaxed))
     else {
@@ -247,7 +306,7 @@ fn take(shared: &Shared, ways: &[LoopChannel], stream: TcpStream, client: Socket
     served.connections.fetch_add(1, Ordering::Relaxed);
     let load = OpenConnection { served: Arc::clone(served), _admitted: admitted };
     // If the event loop's queue is full, the connection is closed.
-    let _taken = way.try_send(Accepted { stream, share, load });
+    let _taken = way.try_send(Accepted { stream, secured, share, load });
 }
 
 type Serve = (
@@ -284,8 +343,9 @@ async fn keep(
     loop {
         tokio::select! {
             arrival = arriving.recv() => {
-                let Some(Accepted { stream, share, load }) = arrival else { break };
+                let Some(Accepted { stream, secured, share, load }) = arrival else { break };
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
+                let stream = ServerStream::new(stream, secured);
                 let (shared, served, busy_poll) = (Arc::clone(&shared), Arc::clone(&served), Arc::clone(&busy_poll));
                 let stopped = stopped.clone();
                 connections.spawn(async move {

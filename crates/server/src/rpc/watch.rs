@@ -100,6 +100,14 @@ impl CallWatch {
         }
     }
 
+    /// Logs a connection whose handshake of TLS failed.
+    #[cold]
+    pub fn not_secured(&self, client: SocketAddr, reason: &str) {
+        if let Some(slow) = &self.slow {
+            slow.not_secured(client, reason);
+        }
+    }
+
     /// Logs that the system failed to accept a connection.
     #[cold]
     pub fn not_accepted(&self, error: &std::io::Error) {

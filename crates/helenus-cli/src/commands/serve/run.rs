@@ -8,6 +8,7 @@ use super::messages::{
     report_default_password, report_open_to_all, report_opened, report_without_effect, start_log,
 };
 use super::shutdown::ShutdownSignals;
+use super::tls::{TlsFiles, load_tls};
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
@@ -28,7 +29,8 @@ use helenus_server::http::{HttpServer, HttpState, Watched};
 use helenus_server::log::{EngineJournal, Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
-use helenus_server::rpc::RpcServer;
+use helenus_server::rpc::{RpcLimits, RpcServer};
+use helenus_tls::ServerTls;
 use parking_lot::Mutex;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -112,6 +114,8 @@ fn serve(
     let adopted = matches.get_one::<String>("adopt").map(Path::new);
     let adoption = adopted.map(|directory| adopt_directory(real, directory, log)).transpose()?;
     report_without_effect(log, settings);
+    let tls = load_tls(real, config, log)?;
+    let _tls_files = tls.as_ref().map(|tls| TlsFiles::watch(real, tls, log));
     let host = match config.storage {
         Storage::Memory => helenus_host::memory::host(),
         Storage::Directory(_) => real.clone(),
@@ -120,7 +124,7 @@ fn serve(
     let (policies, mut told) = FailurePolicies::new(config.disk_failure, config.commit_failure, log);
     let progress = Arc::new(OpenProgress::default());
     let state = HttpState::new(log, &slow, &policies, &progress);
-    let http = start_http(&host, config, &state)?;
+    let http = start_http(&host, (config, tls.as_ref()), &state)?;
     let journal = JournalSlot::of(Arc::new(EngineJournal::new(log, &policies)));
     let database = open(&host, config, (log, progress, journal))?;
     let ending = ShutdownSignals::new()?;
@@ -132,14 +136,16 @@ fn serve(
     describe_node(&local, config, config.listen);
     begin_logins(real, &local, config, log)?;
     let backend: Arc<dyn Backend> = local.clone();
-    let limits = config.limits.clone();
+    let mut limits = config.limits.clone();
+    limits.tls.clone_from(&tls);
+    limits.encrypted_address = config.listen_encrypted;
     let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
     let native = Arc::new(native);
     local.virtual_tables().register(native.clients_table());
     local.virtual_tables().register(settings_table(settings, config));
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
-    let rpc = start_rpc(&host, &local, config, &slow)?.map(Arc::new);
+    let rpc = start_rpc(&host, &local, (config, tls.clone()), &slow)?.map(Arc::new);
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
     let http_address = http.as_ref().map(HttpServer::address);
     let doors = RunningServer {
@@ -226,9 +232,19 @@ fn read_password(host: &Host, file: &Path) -> Result<String> {
 }
 
 /// Starts the HTTP server, if it is configured.
-fn start_http(host: &Host, config: &ServerConfig, state: &Arc<HttpState>) -> Result<Option<HttpServer>> {
+fn start_http(
+    host: &Host,
+    (config, tls): (&ServerConfig, Option<&Arc<ServerTls>>),
+    state: &Arc<HttpState>,
+) -> Result<Option<HttpServer>> {
     let Some(address) = config.http else { return Ok(None) };
-    Ok(Some(HttpServer::start(host, address, config.http_limits.clone(), Arc::clone(state))?))
+    let mut limits = config.http_limits.clone();
+    if let Some(policy) = config.http_tls {
+        let tls = tls
+            .ok_or_else(|| anyhow!("http_tls: there is no certificate; give --tls-cert, or leave it out"))?;
+        limits.tls = Some((Arc::clone(tls), policy));
+    }
+    Ok(Some(HttpServer::start(host, address, limits, Arc::clone(state))?))
 }
 
 /// Checks a copy of a Cassandra node's directory and prepares it for opening.
@@ -372,7 +388,7 @@ fn outward_address() -> IpAddr {
 fn start_rpc(
     host: &Host,
     local: &Arc<LocalBackend>,
-    config: &ServerConfig,
+    (config, tls): (&ServerConfig, Option<Arc<ServerTls>>),
     slow: &Arc<SlowStatements>,
 ) -> Result<Option<RpcServer>> {
     let Some(listen) = config.rpc else { return Ok(None) };
@@ -384,7 +400,8 @@ fn start_rpc(
         address: config.broadcast_address.unwrap_or(own),
     };
     let rpc = Rpc::new(Arc::clone(local), node);
-    Ok(Some(RpcServer::start(host, rpc, listen, config.rpc_limits.clone(), Some(Arc::clone(slow)))?))
+    let limits = RpcLimits { tls, ..config.rpc_limits.clone() };
+    Ok(Some(RpcServer::start(host, rpc, listen, limits, Some(Arc::clone(slow)))?))
 }
 
 fn start_admin(

@@ -1,0 +1,94 @@
+//! `helenus cert`: makes an authority, and certificates of a server and a client that it signs, for a test.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use helenus_host::Host;
+use helenus_tls::{Authority, CertificateRequest, MadeCertificate};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "Examples:
+  helenus cert                                   in ./certs, for localhost and the addresses of the loopback
+  helenus cert certs --host db.example --host 10.0.0.7 --days 30
+  helenus serve --tls-cert certs/server.pem --tls-client-ca certs/ca.pem
+  helenus shell --cafile certs/ca.pem --cert certs/client.pem
+  openssl s_client -connect 127.0.0.1:9042 -CAfile certs/ca.pem -cert certs/client.pem
+
+ca.pem is what both sides trust. server.pem and client.pem have a private key and its certificate, as Cassandra's
+PEMBasedSslContextFactory reads them; .key and .crt have them apart. Whoever has ca.key can make more of them: for a
+network of others, use the authority of your own.";
+
+/// Hosts that a server's certificate is for, unless others are given.
+const OWN_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Options of the command.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES)]
+pub struct CertCommand {
+    /// The folder for the files, which is created
+    #[arg(value_name = "DIR", default_value = "certs")]
+    directory: PathBuf,
+    /// A name or address of the server, besides localhost, 127.0.0.1 and ::1
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// The name in the client's certificate
+    #[arg(long, value_name = "NAME", default_value = "client")]
+    client: String,
+    /// A URI in the client's certificate, such as a SPIFFE identity
+    #[arg(long, value_name = "URI")]
+    client_uri: Vec<String>,
+    /// How long the certificates are valid
+    #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(i64).range(1..=36_500))]
+    days: i64,
+}
+
+/// Makes the certificates.
+pub fn run(host: &Host, command: &CertCommand) -> Result<()> {
+    let directory = &command.directory;
+    let authority = Authority::new("Helenus test authority", host.clock.wall_us() / 1_000_000, command.days)?;
+    let mut hosts: Vec<String> = OWN_HOSTS.map(str::to_owned).to_vec();
+    hosts.extend(command.hosts.iter().filter(|host| !OWN_HOSTS.contains(&host.as_str())).cloned());
+    let name = command.hosts.first().cloned().unwrap_or_else(|| "localhost".to_owned());
+    let server = CertificateRequest { name, hosts, uris: Vec::new(), is_for_server: true };
+    let client = CertificateRequest {
+        name: command.client.clone(),
+        hosts: Vec::new(),
+        uris: command.client_uri.clone(),
+        is_for_server: false,
+    };
+    let mut files = vec![
+        ("ca.pem".to_owned(), authority.own().certificate.clone()),
+        ("ca.key".to_owned(), authority.own().key.clone()),
+    ];
+    files.extend(forms("server", &authority.sign(&server)?));
+    files.extend(forms("client", &authority.sign(&client)?));
+    if let Some((name, _)) = files.iter().find(|(name, _)| host.disk.exists(&directory.join(name))) {
+        bail!("{} is there already; give another folder, or remove it", directory.join(name).display());
+    }
+    host.disk.create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    for (name, text) in &files {
+        let path = directory.join(name);
+        write(host, &path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+    println!("{}: {}", directory.display(), names.join(", "));
+    let at = |name: &str| directory.join(name).display().to_string();
+    println!("helenus serve --tls-cert {} --tls-client-ca {}", at("server.pem"), at("ca.pem"));
+    println!("helenus shell --cafile {} --cert {}", at("ca.pem"), at("client.pem"));
+    Ok(())
+}
+
+fn forms(name: &str, made: &MadeCertificate) -> [(String, String); 3] {
+    [
+        (format!("{name}.pem"), format!("{}{}", made.key, made.certificate)),
+        (format!("{name}.crt"), made.certificate.clone()),
+        (format!("{name}.key"), made.key.clone()),
+    ]
+}
+
+/// Writes a new file that only its owner may read.
+fn write(host: &Host, path: &Path, text: &str) -> Result<()> {
+    let file = host.disk.create(path)?;
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.sync()?;
+    Ok(())
+}

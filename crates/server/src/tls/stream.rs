@@ -1,0 +1,301 @@
+//! A server's end of a connection, in the clear or encrypted.
+//!
+//! What is written is encrypted at once, at most one buffer ahead of the socket: `poll_write` takes more only when the
+//! socket has taken what was encrypted before. So a caller that sees all of its bytes taken still has to flush.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use helenus_tls::rustls::ServerConnection;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// The most bytes that are encrypted before the socket has taken them: four records.
+const AHEAD_BYTES: usize = 64 << 10;
+
+/// The most encrypted bytes of one read of the socket.
+const INPUT_BYTES: usize = 32 << 10;
+
+thread_local! {
+    /// The buffer of such a read, of the event loop of this thread. A connection keeps only what it cannot use yet.
+    static INPUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The session of a connection whose handshake is done.
+pub(crate) struct Secured(pub Box<ServerConnection>);
+
+/// A connection.
+pub(crate) enum ServerStream {
+    /// In the clear.
+    Clear(TcpStream),
+    /// Encrypted.
+    Tls(TlsStream),
+}
+
+impl ServerStream {
+    /// A connection whose handshake, if it has one, is done.
+    pub fn new(socket: TcpStream, secured: Option<Secured>) -> ServerStream {
+        match secured {
+            None => ServerStream::Clear(socket),
+            Some(Secured(mut session)) => {
+                session.set_buffer_limit(Some(AHEAD_BYTES));
+                ServerStream::Tls(TlsStream {
+                    socket,
+                    session,
+                    kept: Vec::new(),
+                    has_input: true,
+                    has_ended: false,
+                })
+            }
+        }
+    }
+}
+
+/// The calls of tokio's `TcpStream` that the RPC server uses.
+impl ServerStream {
+    /// The socket, to be watched for its end.
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            ServerStream::Clear(socket) => socket,
+            ServerStream::Tls(stream) => &stream.socket,
+        }
+    }
+
+    /// Appends what has arrived, at most the spare capacity of `into`; 0 at the end, `WouldBlock` if there is nothing.
+    pub fn try_read_buf(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        let stream = match self {
+            ServerStream::Clear(socket) => return socket.try_read_buf(into),
+            ServerStream::Tls(stream) => stream,
+        };
+        let start = into.len();
+        into.resize(into.capacity(), 0);
+        let mut buffer = ReadBuf::new(into.get_mut(start..).unwrap_or_default());
+        // `readable` wakes the caller, so this needs no waker.
+        let read = stream.poll_fill(&mut Context::from_waker(Waker::noop()), &mut buffer);
+        let count = buffer.filled().len();
+        into.truncate(start + count);
+        match read {
+            Poll::Ready(read) => read.map(|()| count),
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Waits until a read may find something.
+    pub async fn readable(&self) -> io::Result<()> {
+        match self {
+            ServerStream::Tls(stream) if stream.has_input => Ok(()),
+            _ => self.socket().readable().await,
+        }
+    }
+
+    /// Writes what the client takes now; `WouldBlock` if it takes nothing.
+    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stream = match self {
+            ServerStream::Clear(socket) => return socket.try_write(bytes),
+            ServerStream::Tls(stream) => stream,
+        };
+        match Pin::new(stream).poll_write(&mut Context::from_waker(Waker::noop()), bytes) {
+            Poll::Ready(written) => written,
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Waits until a write may be taken.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.socket().writable().await
+    }
+}
+
+/// An encrypted connection.
+pub(crate) struct TlsStream {
+    socket: TcpStream,
+    session: Box<ServerConnection>,
+    /// Encrypted input that has no room yet, because the reader's buffer was full.
+    kept: Vec<u8>,
+    /// Decrypted input may wait in the session. Set until a read finds none.
+    has_input: bool,
+    /// The client sends no more.
+    has_ended: bool,
+}
+
+/// The socket for rustls, whose writes must return `WouldBlock` where tokio's return `Pending`.
+struct Writes<'a, 'b>(&'a mut TcpStream, &'a mut Context<'b>);
+
+impl Write for Writes<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match Pin::new(&mut *self.0).poll_write(self.1, bytes) {
+            Poll::Ready(written) => written,
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TlsStream {
+    /// Moves what is decrypted into the buffer. Returns whether the client has ended the connection.
+    fn take_decrypted(&mut self, into: &mut ReadBuf<'_>) -> io::Result<bool> {
+        while into.remaining() > 0 {
+            match self.session.reader().read(into.initialize_unfilled()) {
+                Ok(0) => return Ok(true),
+                Ok(count) => {
+                    into.advance(count);
+                    self.has_input = true;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.has_input = false;
+                    return Ok(false);
+                }
+                // An end without close_notify cuts no message, because messages have lengths.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Decrypts bytes as far as the session has room for what is in them. Returns the number of bytes used.
+    fn decrypt(&mut self, mut bytes: &[u8], context: &mut Context<'_>) -> io::Result<usize> {
+        let used = self.session.read_tls(&mut bytes)?;
+        if let Err(error) = self.session.process_new_packets() {
+            // The alert that says why. The connection ends whether it gets through or not.
+            let _told = self.poll_send(context);
+            return Err(io::Error::new(ErrorKind::InvalidData, error));
+        }
+        Ok(used)
+    }
+
+    /// Fills the buffer from what has been received: first what was kept, then what the socket has.
+    fn poll_fill(&mut self, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        loop {
+            if self.take_decrypted(into)? || self.has_ended || into.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            if !self.kept.is_empty() {
+                let kept = std::mem::take(&mut self.kept);
+                let used = self.decrypt(&kept, context)?;
+                self.kept.extend_from_slice(kept.get(used..).unwrap_or_default());
+                continue;
+            }
+            if into.filled().len() > before {
+                return Poll::Ready(Ok(()));
+            }
+            let mut input = INPUT.take();
+            input.resize(INPUT_BYTES, 0);
+            let received = self.poll_receive(context, &mut input);
+            INPUT.set(input);
+            ready!(received)?;
+        }
+    }
+
+    /// Reads the socket once and decrypts what has come; keeps the rest.
+    fn poll_receive(&mut self, context: &mut Context<'_>, input: &mut [u8]) -> Poll<io::Result<()>> {
+        let mut buffer = ReadBuf::new(input);
+        ready!(Pin::new(&mut self.socket).poll_read(context, &mut buffer))?;
+        let mut rest = buffer.filled();
+        if rest.is_empty() {
+            self.has_ended = true;
+        }
+        // One call takes a part; the rest is taken as long as nothing decrypted waits.
+        while !rest.is_empty() {
+            let used = self.decrypt(rest, context)?;
+            rest = rest.get(used..).unwrap_or_default();
+            if used == 0
+                || self.session.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
+            {
+                self.kept.extend_from_slice(rest);
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what is encrypted.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut Writes(&mut self.socket, context)) {
+                Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for TlsStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.poll_fill(context, buffer)
+    }
+}
+
+impl AsyncWrite for TlsStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_send(context))?;
+        let count = self.session.writer().write(bytes)?;
+        match self.poll_send(context) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(count)),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_send(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.session.send_close_notify();
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}
+
+impl AsyncRead for ServerStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ServerStream::Clear(socket) => Pin::new(socket).poll_read(context, buffer),
+            ServerStream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for ServerStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            ServerStream::Clear(socket) => Pin::new(socket).poll_write(context, bytes),
+            ServerStream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ServerStream::Clear(_) => Poll::Ready(Ok(())),
+            ServerStream::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ServerStream::Clear(socket) => Pin::new(socket).poll_shutdown(context),
+            ServerStream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

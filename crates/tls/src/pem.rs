@@ -1,0 +1,134 @@
+//! Reads PEM as Cassandra's `PEMReader` does: text around the blocks is ignored, and any label that ends in
+//! `CERTIFICATE` or `PRIVATE KEY` counts.
+
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
+};
+
+/// A block: what stands between a line of BEGIN and its line of END.
+#[derive(Debug)]
+struct Block<'a> {
+    label: &'a str,
+    base64: &'a str,
+}
+
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+const DASHES: &str = "-----";
+
+fn blocks(text: &str) -> impl Iterator<Item = Block<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (_, after) = rest.split_once(BEGIN)?;
+        let (label, after) = after.split_once(DASHES)?;
+        let (base64, after) = after.split_once(END)?;
+        rest = after;
+        Some(Block { label: label.trim(), base64 })
+    })
+}
+
+/// All certificates of a text, in its order.
+///
+/// # Errors
+/// A block is not Base64.
+pub fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let blocks = blocks(text).filter(|block| block.label.ends_with("CERTIFICATE"));
+    blocks.map(|block| decode(block).map(CertificateDer::from)).collect()
+}
+
+/// The first private key of a text; `None` if it has none.
+///
+/// # Errors
+/// The block is not Base64, or it is encrypted and the password does not open it.
+pub fn private_key(text: &str, password: Option<&str>) -> Result<Option<PrivateKeyDer<'static>>, String> {
+    let Some(block) = blocks(text).find(|block| block.label.ends_with("PRIVATE KEY")) else {
+        return Ok(None);
+    };
+    let label = block.label;
+    if block.base64.contains(':') {
+        return Err(
+            "its private key is encrypted in OpenSSL's own form; write it as PKCS#8: openssl pkcs8 -topk8"
+                .to_owned(),
+        );
+    }
+    let der = decode(block)?;
+    Ok(Some(match label {
+        "ENCRYPTED PRIVATE KEY" => return decrypt(&der, password).map(Some),
+        "RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(PrivatePkcs1KeyDer::from(der)),
+        "EC PRIVATE KEY" => PrivateKeyDer::Sec1(PrivateSec1KeyDer::from(der)),
+        _ => PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(der)),
+    }))
+}
+
+fn decrypt(_der: &[u8], _password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
+    Err("its private key is encrypted, which is not built yet; write it without a password: openssl pkcs8 -topk8 -nocrypt".to_owned())
+}
+
+fn decode(block: Block<'_>) -> Result<Vec<u8>, String> {
+    base64(block.base64).ok_or_else(|| format!("the block {} is not Base64", block.label))
+}
+
+/// Decodes Base64, without whitespace.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count, mut padding) = (0_u32, 0_u32, 0_u32);
+    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' => {
+                padding += 1;
+                continue;
+            }
+            _ => return None,
+        };
+        if padding > 0 {
+            return None;
+        }
+        bits = bits << 6 | u32::from(value);
+        count += 1;
+        if count.is_multiple_of(4) {
+            bytes.extend_from_slice(bits.to_be_bytes().get(1..)?);
+            bits = 0;
+        }
+    }
+    match (count % 4, padding) {
+        (0, 0) => {}
+        (2, 0 | 2) => bytes.push((bits >> 4) as u8),
+        (3, 0 | 1) => bytes.extend_from_slice(&[(bits >> 10) as u8, (bits >> 2) as u8]),
+        _ => return None,
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_with_and_without_padding_and_nothing_else_is() {
+        for (text, bytes) in
+            [("TQ==", "M"), ("TWE=", "Ma"), ("TWFu", "Man"), ("TWFu\r\nTWE", "ManMa"), ("T Q", "M")]
+        {
+            assert_eq!(base64(text).as_deref(), Some(bytes.as_bytes()), "{text}");
+        }
+        for text in ["", "T", "TQ=", "TQ==TQ==", "T*==", "TWFu=", "\u{e4}", "===="] {
+            assert_eq!(base64(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_found_between_other_text_and_half_a_block_is_none() {
+        let text = "subject=x\n-----BEGIN TRUSTED CERTIFICATE-----\nTWFu\n-----END TRUSTED CERTIFICATE-----\n\
+                    -----BEGIN PRIVATE KEY-----\nTWE=\n-----END PRIVATE KEY-----\n-----BEGIN CERTIFICATE-----\nTWFu";
+        assert_eq!(certificates(text).unwrap().len(), 1);
+        assert_eq!(private_key(text, None).unwrap().unwrap().secret_der(), b"Ma");
+        assert!(private_key("-----BEGIN PRIVATE KEY-----", None).unwrap().is_none());
+        for text in ["", "-----BEGIN ", "-----BEGIN -----", "-----BEGIN CERTIFICATE----------END "] {
+            assert!(certificates(text).is_err() || certificates(text).unwrap().is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The TLS settings of a server's ports, and their replacement when files change.
+//!
+//! Connections keep the settings that they began with; a new connection gets the current ones.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::server::ServerSessionMemoryCache;
+use rustls::sign::CertifiedKey;
+
+use crate::options::ClientCertificates;
+use crate::source::{Files, KeyMaterial, key_material, trusted};
+use crate::trust::TrustStore;
+use crate::x509::{date_text, validity};
+use crate::{EncryptionOptions, Factory, TlsError, protocols};
+
+/// Reads a file. Relative paths are those of the working directory.
+pub type ReadFile = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
+
+/// Sessions of clients that come back, kept so that their next handshake is shorter.
+const SESSIONS_KEPT: usize = 1024;
+
+/// Whether a port takes TLS, or talks in the clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// The first byte of each connection decides.
+    Optional,
+    /// TLS alone.
+    Required,
+}
+
+/// The settings of a server's ports.
+pub struct ServerTls {
+    options: EncryptionOptions,
+    read: ReadFile,
+    policy: Policy,
+    current: ArcSwap<Current>,
+}
+
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerTls").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+struct Current {
+    config: Arc<ServerConfig>,
+    /// The bytes of the files.
+    contents: Vec<Vec<u8>>,
+    /// When the server's certificate ends, in seconds since 1970.
+    until: i64,
+    dropped: Vec<String>,
+}
+
+/// What a look at the files has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reloaded {
+    /// No file has changed.
+    Unchanged,
+    /// New connections use the new files.
+    Replaced,
+}
+
+impl ServerTls {
+    /// Reads all that the options name. `now_s`: seconds since 1970. `None` if the options ask for no TLS.
+    ///
+    /// # Errors
+    /// A file cannot be read or used. The text names it.
+    pub fn load(
+        options: &EncryptionOptions,
+        read: ReadFile,
+        now_s: i64,
+    ) -> Result<Option<ServerTls>, TlsError> {
+        let Some(policy) = policy(options, &read) else { return Ok(None) };
+        let current = ArcSwap::from_pointee(build(options, &read, now_s)?);
+        Ok(Some(ServerTls { options: options.clone(), read, policy, current }))
+    }
+
+    /// Whether connections in the clear are served too.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Whether a client's certificate must be for the address that it connects from.
+    pub fn verifies_endpoints(&self) -> bool {
+        self.options.require_endpoint_verification && self.asks_certificates() != ClientCertificates::NotAsked
+    }
+
+    /// Whether clients are asked for a certificate.
+    pub fn asks_certificates(&self) -> ClientCertificates {
+        self.options.client_certificates
+    }
+
+    /// The settings of a new connection.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.load().config)
+    }
+
+    /// Names of protocols and cipher suites that the options name and that are not supported.
+    pub fn dropped(&self) -> Vec<String> {
+        self.current.load().dropped.clone()
+    }
+
+    /// The last day of the server's certificate.
+    pub fn valid_until(&self) -> String {
+        date_text(self.current.load().until)
+    }
+
+    /// Reads the files again. If one has changed, new connections use what it has now. `force`: even if none has.
+    ///
+    /// # Errors
+    /// A file cannot be read or used; the settings stay as they are.
+    pub fn reload(&self, now_s: i64, force: bool) -> Result<Reloaded, TlsError> {
+        let mut files = Files::new(&self.read);
+        let changed = match self.read_all(&mut files) {
+            Ok(()) => files.contents != self.current.load().contents,
+            // The error is found again below.
+            Err(_) => true,
+        };
+        if !changed && !force {
+            return Ok(Reloaded::Unchanged);
+        }
+        self.current.store(Arc::new(build(&self.options, &self.read, now_s)?));
+        Ok(Reloaded::Replaced)
+    }
+
+    fn read_all(&self, files: &mut Files<'_>) -> Result<(), TlsError> {
+        key_material(&self.options, files)?;
+        if self.options.client_certificates != ClientCertificates::NotAsked {
+            trusted(&self.options, files)?;
+        }
+        Ok(())
+    }
+}
+
+/// `EncryptionOptions.applyConfig`: TLS that is not enabled is optional where there is a key.
+fn policy(options: &EncryptionOptions, read: &ReadFile) -> Option<Policy> {
+    let has_key = || match &options.factory {
+        Factory::Pem(parameters) if parameters.private_key.is_some() => true,
+        _ => options.keystore.as_deref().is_some_and(|file| read(file.as_ref()).is_ok()),
+    };
+    let is_optional = options.optional.unwrap_or_else(|| !options.enabled && has_key());
+    match (is_optional, options.enabled) {
+        (true, _) => Some(Policy::Optional),
+        (false, true) => Some(Policy::Required),
+        (false, false) => None,
+    }
+}
+
+fn build(options: &EncryptionOptions, read: &ReadFile, now_s: i64) -> Result<Current, TlsError> {
+    let unusable = |reason: String| TlsError::unusable("client_encryption_options", reason);
+    let mut dropped = Vec::new();
+    let (provider, versions) = protocols::choose(options, &mut dropped).map_err(unusable)?;
+    let provider = Arc::new(provider);
+    let mut files = Files::new(read);
+    let material = key_material(options, &mut files)?;
+    let until = check_validity(&material, now_s)?;
+    let key = certified(material, &provider)?;
+    let builder =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions);
+    let builder = builder.map_err(|error| unusable(error.to_string()))?;
+    let builder = match options.client_certificates {
+        ClientCertificates::NotAsked => builder.with_no_client_auth(),
+        asked => {
+            let (place, certificates) = trusted(options, &mut files)?;
+            let verifier = TrustStore::new(certificates)
+                .and_then(|store| store.client_verifier(&provider, asked == ClientCertificates::Required))
+                .map_err(|reason| TlsError::unusable(&place, reason))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)));
+    config.session_storage = ServerSessionMemoryCache::new(SESSIONS_KEPT);
+    Ok(Current { config: Arc::new(config), contents: files.contents, until, dropped })
+}
+
+/// Refuses a certificate that is not valid now: every client would refuse it. Returns when it ends.
+fn check_validity(material: &KeyMaterial, now_s: i64) -> Result<i64, TlsError> {
+    let damaged = || TlsError::unusable(&material.place, "its certificate is damaged");
+    let own = material.chain.first().ok_or_else(damaged)?;
+    let (from, until) = validity(own).ok_or_else(damaged)?;
+    let reason = if now_s > until {
+        format!("its certificate expired on {}; renew it", date_text(until))
+    } else if now_s < from {
+        format!("its certificate is valid from {} on; check the clock of this machine", date_text(from))
+    } else {
+        return Ok(until);
+    };
+    Err(TlsError::unusable(&material.place, reason))
+}
+
+/// Joins the key and its certificates.
+pub fn certified(material: KeyMaterial, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let KeyMaterial { place, key, chain } = material;
+    let loaded = provider.key_provider.load_private_key(key);
+    let key = loaded.map_err(|error| {
+        let reason = format!("its private key cannot be used ({error}); RSA of 2048 bits and more, ECDSA and Ed25519 are supported");
+        TlsError::unusable(&place, reason)
+    })?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(certified),
+        Err(rustls::Error::InconsistentKeys(_)) => Err(TlsError::unusable(
+            &place,
+            "the private key is not that of the first certificate; put the server's own certificate first, then its issuers'",
+        )),
+        Err(error) => Err(TlsError::unusable(&place, format!("its certificate is damaged: {error}"))),
+    }
+}
