@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, version};
 
-use crate::server::{ReadFile, certified};
-use crate::source::KeyMaterial;
+use crate::server::certified;
+use crate::source::{KeyMaterial, ReadFile};
 use crate::trust::{AnyServer, TrustStore};
 use crate::{TlsError, pem, protocols};
 

@@ -23,5 +23,6 @@ pub use error::TlsError;
 pub use options::{ClientCertificates, EncryptionOptions, Factory, PemParameters};
 pub use protocols::session_names;
 pub use rustls;
-pub use server::{Policy, ReadFile, Reloaded, ServerTls};
+pub use server::{Policy, Reloaded, ServerTls};
+pub use source::ReadFile;
 pub use x509::is_for_address;

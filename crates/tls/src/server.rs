@@ -2,8 +2,6 @@
 //!
 //! Connections keep the settings that they began with; a new connection gets the current ones.
 
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -13,13 +11,10 @@ use rustls::server::ServerSessionMemoryCache;
 use rustls::sign::CertifiedKey;
 
 use crate::options::ClientCertificates;
-use crate::source::{Files, KeyMaterial, key_material, trusted};
+use crate::source::{Files, KeyMaterial, ReadFile, key_material, trusted};
 use crate::trust::TrustStore;
 use crate::x509::{date_text, validity};
 use crate::{EncryptionOptions, Factory, TlsError, protocols};
-
-/// Reads a file. Relative paths are those of the working directory.
-pub type ReadFile = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
 
 /// Sessions of clients that come back, kept so that their next handshake is shorter.
 const SESSIONS_KEPT: usize = 1024;

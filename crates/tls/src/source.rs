@@ -1,10 +1,16 @@
 //! Reads the key, the certificates and the trusted certificates that options name.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::options::PemParameters;
-use crate::server::ReadFile;
 use crate::{EncryptionOptions, Factory, TlsError, pem};
+
+/// Reads a file. Relative paths are those of the working directory.
+pub type ReadFile = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
 
 /// A private key, and the certificates that prove it, its own first.
 pub struct KeyMaterial {
