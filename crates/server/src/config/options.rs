@@ -143,7 +143,7 @@ options! {
         "Port for clients; --listen overrides it.";
     "client_encryption_options", None, Kind::Encryption, "{enabled: false}", [],
         "TLS for clients, in Cassandra's words: enabled, optional, keystore, truststore, require_client_auth, protocols and cipher \
-         suites, keys and certificates from PEM or from stores of Java. The RPC interface uses it too.";
+         suites, keys and certificates from PEM. The RPC interface uses it too.";
     "native_transport_port_ssl", None, Kind::Integer { min: 0, max: 65535 }, "native_transport_port", [],
         "Another port for TLS; then native_transport_port talks in the clear alone. One port can do both: optional: true in \
          client_encryption_options.";
