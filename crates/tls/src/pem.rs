@@ -19,11 +19,16 @@ const DASHES: &str = "-----";
 fn blocks(text: &str) -> impl Iterator<Item = Block<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let (_, after) = rest.split_once(BEGIN)?;
-        let (label, after) = after.split_once(DASHES)?;
-        let (base64, after) = after.split_once(END)?;
-        rest = after;
-        Some(Block { label: label.trim(), base64 })
+        loop {
+            let (_, after) = rest.split_once(BEGIN)?;
+            let (label, after) = after.split_once(DASHES)?;
+            let (base64, after) = after.split_once(END)?;
+            let (end, after) = after.split_once(DASHES)?;
+            rest = after;
+            if end == label {
+                return Some(Block { label: label.trim(), base64 });
+            }
+        }
     })
 }
 
