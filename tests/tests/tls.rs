@@ -211,7 +211,7 @@ fn a_start_without_what_was_asked_for_is_refused() {
     let certificates = Certificates::make();
     let data = certificates.at("data");
     let serve =
-        |args: &[&str]| refused(&[&["serve", "--listen", "127.0.0.1:0", "--data", &data], args].concat());
+        |args: &[&str]| refused(&[&["serve", "--listen", "127.0.0.1:0", "--data", &data][..], args].concat());
     let error = serve(&["--tls-cert", &certificates.at("server.crt")]);
     assert!(error.contains("server.crt: it has no private key"), "{error}");
     let error =
