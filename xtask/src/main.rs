@@ -7,8 +7,10 @@ mod applications;
 mod check;
 mod deep;
 mod dist;
+mod image;
 mod run;
 mod setup;
+mod static_binary;
 mod tidy;
 
 use std::env;
@@ -22,6 +24,7 @@ cargo xtask tidy         only the rules of the house: see xtask/src/tidy/mod.rs
 cargo xtask setup        installs the drivers and Cassandra's tools that the end-to-end tests use
 cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `cargo test`
 cargo xtask dist         target/dist/helenus, the binary to give away: built by what it was seen to do, some 10 minutes
+cargo xtask image [--arm64] [--test]   target/image/layout, the container image that stands in for cassandra:5; tests need podman
 cargo xtask analysis     a table of every type as Parquet and Arrow, read by pyarrow and DuckDB
 cargo xtask applications [NAME..]   suites of drivers and applications, each against a fresh server; --list names them
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["e2e", rest @ ..] => check::end_to_end(rest),
         ["dist"] => dist::run(),
+        ["image", rest @ ..] => image::run(rest),
         ["analysis"] => analysis::run(),
         ["applications", rest @ ..] => applications::run(rest),
         ["conformance", rest @ ..] => check::conformance(rest),

@@ -8,6 +8,7 @@ use clap::{Args, Command, FromArgMatches};
 use commands::backup::{self, BackupCommand};
 use commands::cert::{self, CertCommand};
 use commands::cli::{self, CliOptions};
+use commands::container;
 use commands::export::{self, ExportCommand};
 use commands::import::{self, ImportCommand};
 use commands::profile::{self, ProfileOptions};
@@ -79,6 +80,9 @@ fn command_line() -> Command {
 
 fn main() -> ExitCode {
     helenus_host::keep_freed_memory_ms(FREED_MEMORY_KEPT_MS);
+    if let Some(name) = container::Name::of(std::env::args_os().next().as_deref()) {
+        return exit_code(container::run(name), name.text());
+    }
     let matches = command_line().get_matches();
     if matches.subcommand_name().is_some_and(|name| KEEPS_DATA.contains(&name)) {
         helenus_host::real::keep_files_private();
@@ -128,12 +132,17 @@ fn main() -> ExitCode {
         },
         _ => return ExitCode::from(2),
     };
+    exit_code(done, "helenus")
+}
+
+/// Reports the error of the program called `name`.
+fn exit_code(done: anyhow::Result<()>, name: &str) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has closed the pipe, as in `helenus admin tablestats | head`: no message is wanted.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("helenus: {}", text_of(&error));
+            eprintln!("{name}: {}", text_of(&error));
             let wrong_use = error.downcast_ref::<helenus_server::config::ConfigError>().is_some()
                 || error.downcast_ref::<stress::FileError>().is_some();
             ExitCode::from(if wrong_use { 2 } else { 1 })

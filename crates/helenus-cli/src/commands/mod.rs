@@ -7,6 +7,7 @@ pub mod backup;
 pub mod cert;
 pub mod cli;
 mod client;
+pub mod container;
 pub mod export;
 mod held_files;
 pub mod import;

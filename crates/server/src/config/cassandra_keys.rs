@@ -140,6 +140,15 @@ const OLD_NAMES: &str = "\
     index_summary_resize_interval_in_minutes gc_log_threshold_in_ms gc_warn_threshold_in_ms \
     truncate_request_timeout_in_ms enable_transient_replication validation_preview_purge_head_start_in_sec";
 
+/// Keys of Cassandra 3.11 to 4.1 that 5.0 no longer has (`Config` of 3.11.19, 4.0.18 and 4.1.10). Files of these versions
+/// are mounted into containers.
+const REMOVED: &str = "\
+    commitlog_periodic_queue_size commitlog_sync_batch_window_in_ms concurrent_replicates encryption_options \
+    index_interval native_transport_max_negotiable_protocol_version request_scheduler request_scheduler_id \
+    request_scheduler_options rpc_listen_backlog rpc_max_threads rpc_min_threads rpc_recv_buff_size_in_bytes \
+    rpc_send_buff_size_in_bytes rpc_server_type streaming_socket_timeout_in_ms \
+    thrift_prepared_statements_cache_size_mb";
+
 /// A key that may only have harmless values. A server that ignored any other value would be less safe, or more
 /// accessible, than its owner believes.
 pub struct Guarded {
@@ -187,7 +196,7 @@ pub enum NoEffect {
 /// Why a key of Cassandra has no effect here, if it is such a key.
 pub fn without_effect(key: &str) -> Option<NoEffect> {
     let is_in = |keys: &str| keys.split_whitespace().any(|known| known == key);
-    if is_in(NOT_APPLICABLE) || is_in(OLD_NAMES) {
+    if is_in(NOT_APPLICABLE) || is_in(OLD_NAMES) || is_in(REMOVED) {
         Some(NoEffect::NotApplicable)
     } else {
         is_in(NOT_BUILT).then_some(NoEffect::NotBuilt)
@@ -196,7 +205,7 @@ pub fn without_effect(key: &str) -> Option<NoEffect> {
 
 /// All names without effect, for suggestions and the page of options.
 pub fn names_without_effect() -> impl Iterator<Item = (&'static str, NoEffect)> {
-    let nothing = NOT_APPLICABLE.split_whitespace().chain(OLD_NAMES.split_whitespace());
+    let nothing = [NOT_APPLICABLE, OLD_NAMES, REMOVED].into_iter().flat_map(str::split_whitespace);
     let not_built = NOT_BUILT.split_whitespace().map(|key| (key, NoEffect::NotBuilt));
     nothing.map(|key| (key, NoEffect::NotApplicable)).chain(not_built)
 }

@@ -20,7 +20,7 @@ pub use cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect};
 pub use guardrails::judges_statements;
 pub use options::{OPTIONS, OptionSpec};
 pub use page::options_page;
-pub use server_config::{LogConfig, ServerConfig, Storage, SyncChoice, Timeouts};
+pub use server_config::{LogConfig, LogForm, ServerConfig, Storage, SyncChoice, Timeouts};
 pub use settings::{ConfigError, Settings};
 pub use settings_table::{setting_text, settings_table};
 pub use value::{Kind, Value, size_text};

@@ -81,8 +81,9 @@ options! {
         "Threads that check logins.";
     "log_level", Some("log-level"), Kind::Choice(&["error", "warn", "info", "debug", "off"]), "info", [],
         "How much is logged, on standard error. debug: errors that clients made, flushes of system tables too.";
-    "log_format", Some("log-format"), Kind::Choice(&["text", "json"]), "text", [],
-        "text: a line for people. json: an object a line, also for what the start prints on standard output.";
+    "log_format", Some("log-format"), Kind::Choice(&["text", "json", "cassandra"]), "text", [],
+        "text: a line for people. json: an object a line, also for what the start prints on standard output. \
+         cassandra: the lines of Cassandra's log, with the two that tools wait for: Starting listening for CQL clients, Startup complete.";
     "log_values", Some("log-values"), Kind::Boolean, "false", [],
         "Show values in the statements that are logged. Without it a ? stands for each.";
     "slow_query_log_timeout", Some("slow-query-log-timeout"), Kind::Duration { min_ms: 0 }, "500ms",

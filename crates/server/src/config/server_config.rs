@@ -73,13 +73,24 @@ pub struct Timeouts {
     pub range: Duration,
 }
 
+/// The form of log lines, and of the messages at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogForm {
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// The lines of Cassandra's default log pattern, with its two messages that tools wait for.
+    Cassandra,
+}
+
 /// What is logged, and in which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogConfig {
     /// The least severe level that is logged; `None` logs nothing.
     pub level: Option<Level>,
-    /// Whether lines are JSON.
-    pub is_json: bool,
+    /// The form of lines.
+    pub form: LogForm,
     /// Whether values in statements are shown.
     pub shows_values: bool,
     /// The time from which a statement is logged as slow; `None` logs none.
@@ -332,7 +343,11 @@ impl<'a> Read<'a> {
         let slow = self.duration("slow_query_log_timeout").unwrap_or(Duration::from_millis(500));
         LogConfig {
             level: Level::of_name(self.text("log_level").unwrap_or("info")),
-            is_json: self.text("log_format") == Some("json"),
+            form: match self.text("log_format") {
+                Some("json") => LogForm::Json,
+                Some("cassandra") => LogForm::Cassandra,
+                _ => LogForm::Text,
+            },
             shows_values: self.boolean("log_values").unwrap_or(false),
             slow: (!slow.is_zero()).then_some(slow),
         }

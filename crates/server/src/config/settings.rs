@@ -112,6 +112,24 @@ impl Settings {
         Ok(())
     }
 
+    /// Sets a value from `KEY=VALUE`, with precedence over the file.
+    ///
+    /// # Errors
+    /// No such key, or the option does not take the value.
+    pub fn set_key(&mut self, text: &str) -> Result<(), ConfigError> {
+        let Some((key, value)) = text.split_once('=') else {
+            let (name, value) = ("--set".to_owned(), text.to_owned());
+            return Err(ConfigError::WrongValue { name, value, allowed: "KEY=VALUE".to_owned() });
+        };
+        let Some(option) = option(key) else {
+            let (file, key) = ("--set".to_owned(), key.to_owned());
+            return Err(ConfigError::UnknownKey { file, nearest: nearest(&key), key });
+        };
+        let value = parse(option, key.to_owned(), value)?;
+        self.from_flags.insert(option.key, value);
+        Ok(())
+    }
+
     /// Reads all keys of a file's text. `file` is its name for errors.
     ///
     /// # Errors

@@ -69,6 +69,9 @@ pub enum Format {
     },
     /// One JSON object a line.
     Json,
+    /// The form of Cassandra's default logback pattern, for tools that read its log:
+    /// `%-5level [%thread] %date{ISO8601} %F:%L - %msg%n`. The event stands in place of the source's line.
+    Cassandra,
 }
 
 /// An entry for the log.
@@ -107,6 +110,11 @@ pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) ->
             let message = on_one_line(message.trim_end(), TEXT_BYTES_MAX);
             format!("{time} {level} {event}: {message}\n")
         }
+        Format::Cassandra => {
+            let date = time.trim_end_matches('Z').replace('T', " ").replace('.', ",");
+            let message = on_one_line(message.trim_end(), TEXT_BYTES_MAX);
+            format!("{} [main] {date} {event} - {message}\n", level.plain())
+        }
         Format::Json => {
             let mut object = Map::new();
             let head =
@@ -144,6 +152,16 @@ mod tests {
         let entry = Entry::new("flushed", "k.t: 3 MiB\nin 7 ms").with("bytes", 3);
         let text = line(Format::Text { coloured: false }, NOON_US, Level::Info, &entry);
         assert_eq!(text, "2025-01-01T12:00:00.005Z INFO  flushed: k.t: 3 MiB in 7 ms\n");
+    }
+
+    #[test]
+    fn a_line_in_cassandras_form_has_its_level_thread_and_date() {
+        let entry = Entry::new("CassandraDaemon.java:744", "Startup complete");
+        let text = line(Format::Cassandra, NOON_US, Level::Info, &entry);
+        assert_eq!(
+            text,
+            "INFO  [main] 2025-01-01 12:00:00,005 CassandraDaemon.java:744 - Startup complete\n"
+        );
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Log {
                 let message = on_one_line(&entry.message, TEXT_BYTES_MAX);
                 format!("{:<11} {message}\n", entry.event)
             }
-            Format::Json => line(self.format, self.clock.wall_us(), Level::Info, entry),
+            Format::Json | Format::Cassandra => line(self.format, self.clock.wall_us(), Level::Info, entry),
         };
         // Errors are ignored: standard output was closed.
         let mut out = std::io::stdout().lock();

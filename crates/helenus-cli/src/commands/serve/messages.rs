@@ -6,7 +6,7 @@ use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
 use helenus_server::admin::AdminServer;
-use helenus_server::config::{NoEffect, ServerConfig, Settings, Storage, size_text};
+use helenus_server::config::{LogForm, NoEffect, ServerConfig, Settings, Storage, size_text};
 use helenus_server::log::{Entry, Format, Level, Log};
 use helenus_server::native::NativeServer;
 use std::io::IsTerminal;
@@ -21,9 +21,10 @@ pub(super) fn announce(log: &Log, word: &'static str, text: String) {
 
 /// Starts the log and the panic hook that writes to it. No other code in the process sets a panic hook.
 pub(super) fn start_log(host: &Host, config: &ServerConfig) -> Arc<Log> {
-    let format = match config.log.is_json {
-        true => Format::Json,
-        false => Format::Text { coloured: std::io::stderr().is_terminal() },
+    let format = match config.log.form {
+        LogForm::Json => Format::Json,
+        LogForm::Cassandra => Format::Cassandra,
+        LogForm::Text => Format::Text { coloured: std::io::stderr().is_terminal() },
     };
     let log = Log::start(host, format, config.log.level);
     let panics = Arc::clone(&log);
@@ -65,7 +66,20 @@ pub(super) fn report_without_effect(log: &Log, settings: &Settings) {
             .map(|(key, _)| key.as_str())
             .collect();
         if !keys.is_empty() {
-            announce(log, "ignored", format!("keys that {text}: {}", keys.join(", ")));
+            announce(log, "ignored", format!("keys that {text}: {}", first_names(&keys)));
+            log.write(Level::Debug, &Entry::new("ignored", format!("keys that {text}: {}", keys.join(", "))));
+        }
+    }
+}
+
+/// The names, or the first few and the number of the others: a stock `cassandra.yaml` has a hundred.
+fn first_names(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    match names {
+        few if few.len() <= SHOWN => few.join(", "),
+        many => {
+            let (first, others) = many.split_at(SHOWN - 2);
+            format!("{} and {} more; --log-level debug names all", first.join(", "), others.len())
         }
     }
 }
@@ -214,9 +228,20 @@ pub(super) fn announce_addresses(
         "connect",
         format!("helenus shell {host} {port}, or cqlsh {host} {port}", port = address.port()),
     );
+    if config.log.form == LogForm::Cassandra {
+        announce_as_cassandra(log, address);
+        return;
+    }
     // This must be the last line: programs that wait for it may rely on the others.
     let entry = Entry::new("listening", format!("{address}  (CQL native protocol v3, v4, v5)"));
     log.print_status(&entry.with("address", address.to_string()));
+}
+
+/// The two messages of a Cassandra node by which tools know that it answers, with the places that print them in 5.0.9.
+fn announce_as_cassandra(log: &Log, address: SocketAddr) {
+    let listening = format!("Starting listening for CQL clients on /{address} (unencrypted)...");
+    announce(log, "PipelineConfigurator.java:148", listening);
+    announce(log, "CassandraDaemon.java:744", "Startup complete".to_owned());
 }
 
 /// Reports each second that the database is still being opened.

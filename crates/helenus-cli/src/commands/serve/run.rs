@@ -3,6 +3,7 @@
 
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
+use super::init;
 use super::messages::{
     Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
     report_default_password, report_open_to_all, report_opened, report_without_effect, start_log,
@@ -23,7 +24,9 @@ use helenus_host::Host;
 use helenus_host::account::{self, split};
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
-use helenus_server::config::{Kind, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table};
+use helenus_server::config::{
+    Kind, LogForm, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table,
+};
 use helenus_server::connection_budget::DescriptorPlan;
 use helenus_server::http::{HttpServer, HttpState, Watched};
 use helenus_server::log::{EngineJournal, Entry, Level, Log, SlowStatements};
@@ -41,6 +44,7 @@ const EXAMPLES: &str = "Examples:
   helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042 --password-file FILE
   helenus serve --memory --listen 127.0.0.1:0      for tests: nothing on disk, a free port
   helenus serve --config cassandra.yaml            Cassandra's own key names
+  helenus serve --init schema/                     run schema/*.cql first, on an empty database
   helenus serve --adopt COPY                       on a copy of a Cassandra node's directory; drain the node first
   helenus serve --password-file FILE               clients log in, at first as cassandra with the password in FILE
   helenus serve --http 127.0.0.1:9180              /metrics, /health and /ready for whoever watches servers
@@ -78,7 +82,21 @@ pub fn command() -> Command {
         .value_name("DIR")
         .conflicts_with_all(["data", "memory"])
         .help("Start on a copy of a Cassandra node's directory, which becomes one of Helenus's");
-    Command::new("serve").about("Start a server").after_help(EXAMPLES).args(flags).arg(config).arg(adopt)
+    let set = Arg::new("set")
+        .long("set")
+        .value_name("KEY=VALUE")
+        .action(ArgAction::Append)
+        .help("Set any key of the configuration file; wins over the file");
+    let init = Arg::new("init")
+        .long("init")
+        .value_name("DIR")
+        .conflicts_with("adopt")
+        .help("If the database has no keyspaces, run the .cql and .sh files of DIR in the order of their names, before clients are let in");
+    Command::new("serve")
+        .about("Start a server")
+        .after_help(EXAMPLES)
+        .args(flags)
+        .args([config, adopt, set, init])
 }
 
 /// Runs the server until a signal ends it.
@@ -96,7 +114,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let log = start_log(&real, &config);
     let served = serve(&real, matches, (&settings, &config), &log);
     if let Err(error) = &served
-        && config.log.is_json
+        && config.log.form == LogForm::Json
     {
         // For programs that read only the JSON log. People get the same error on stderr.
         log.write(Level::Error, &Entry::new("failed", format!("{error:#}")));
@@ -137,6 +155,9 @@ fn serve(
     begin_logins(real, &local, config, log)?;
     let backend: Arc<dyn Backend> = local.clone();
     let mut limits = config.limits.clone();
+    if let Some(directory) = matches.get_one::<String>("init") {
+        init::run(&host, &local, limits.clone(), Path::new(directory), log)?;
+    }
     limits.tls.clone_from(&tls);
     limits.encrypted_address = config.listen_encrypted;
     let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
@@ -276,6 +297,9 @@ pub(super) fn settings(host: &Host, matches: &ArgMatches) -> Result<Settings> {
             settings.set_flag(option.key, text)?;
         }
     }
+    for text in matches.get_many::<String>("set").into_iter().flatten() {
+        settings.set_key(text)?;
+    }
     Ok(settings)
 }
 
@@ -375,7 +399,7 @@ fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAdd
 
 /// The address from which this machine would send to the Internet: the source address of a UDP socket that is connected
 /// but sends nothing. The loopback address if there is no route.
-fn outward_address() -> IpAddr {
+pub fn outward_address() -> IpAddr {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
     let local = socket.and_then(|socket| {
         socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // TEST-NET-1: reserved

@@ -1,0 +1,15 @@
+//! Other names of the binary, by which it stands in for a Cassandra node in a container: `cassandra`, `cqlsh` and
+//! `nodetool`.
+//!
+//! `names` chooses by the name under which the process was called. `node` is `cassandra`: it turns the environment of
+//! Cassandra's official image (`environment`) into a command line of `helenus serve`. `cqlsh` is the shell with cqlsh's
+//! options, `nodetool` is `helenus admin` with nodetool's. `place` says where configuration and data are.
+
+mod cqlsh;
+mod environment;
+mod names;
+mod node;
+mod nodetool;
+mod place;
+
+pub use names::{Name, run};

@@ -1,0 +1,82 @@
+//! Where a node in a container has its configuration and its data, and single keys of its configuration files.
+//!
+//! The whole of `cassandra.yaml` is read by `helenus_server::config`. The few keys that decide how the server is called
+//! are found here by their line, because they stand at the left margin in every file that Cassandra reads.
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// The folder of `cassandra.yaml` and `cassandra-rackdc.properties`: `CASSANDRA_CONF`, as in the official image.
+pub fn configuration(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    variable("CASSANDRA_CONF").map_or_else(|| PathBuf::from("/etc/cassandra"), PathBuf::from)
+}
+
+/// The text of `cassandra.yaml`.
+///
+/// # Errors
+/// It cannot be read.
+pub fn yaml(folder: &Path) -> Result<String> {
+    let file = folder.join("cassandra.yaml");
+    std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// The directory of the database: that of `data_file_directories`, else `/var/lib/cassandra`.
+pub fn data(yaml: &str) -> PathBuf {
+    let usual = PathBuf::from("/var/lib/cassandra");
+    let Some(first) = first_data_directory(yaml) else { return usual };
+    Path::new(first).parent().map_or(usual, Path::to_owned)
+}
+
+/// The first of `data_file_directories`, in either form of a YAML list.
+fn first_data_directory(yaml: &str) -> Option<&str> {
+    if let Some(list) = top_level(yaml, "data_file_directories").filter(|value| !value.is_empty()) {
+        return list.trim_matches(['[', ']', ' ']).split(',').next().map(plain).filter(|one| !one.is_empty());
+    }
+    let mut lines = yaml.lines().skip_while(|line| !line.starts_with("data_file_directories:")).skip(1);
+    let item = lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'))?;
+    item.trim().strip_prefix("- ").map(plain)
+}
+
+/// The value of a key at the left margin; empty if the value stands on the next lines.
+pub fn top_level<'a>(yaml: &'a str, key: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(key)?.strip_prefix(':');
+    yaml.lines().find_map(value).map(plain)
+}
+
+/// The value of a key in a file of Java properties.
+pub fn property<'a>(properties: &'a str, key: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.trim().strip_prefix(key)?.trim_start().strip_prefix('=').map(str::trim);
+    properties.lines().find_map(value).filter(|value| !value.is_empty())
+}
+
+/// A scalar without its comment and quotes.
+fn plain(value: &str) -> &str {
+    let value = value.split(" #").next().unwrap_or_default().trim();
+    let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    quoted.unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_the_parent_of_the_first_data_directory() {
+        assert_eq!(data("# data_file_directories:\n#  - /x/data\n"), Path::new("/var/lib/cassandra"));
+        assert_eq!(data("data_file_directories:\n    # one\n    - /mnt/a/data\n"), Path::new("/mnt/a"));
+        assert_eq!(data("data_file_directories: ['/mnt/b/data']\n"), Path::new("/mnt/b"));
+        assert_eq!(data("data_file_directories:\n"), Path::new("/var/lib/cassandra"));
+    }
+
+    #[test]
+    fn keys_are_found_with_and_without_quotes_and_comments() {
+        let yaml =
+            "cluster_name: 'Test Cluster' # ours\n  endpoint_snitch: no\nendpoint_snitch: SimpleSnitch\n";
+        assert_eq!(top_level(yaml, "endpoint_snitch"), Some("SimpleSnitch"));
+        assert_eq!(top_level(yaml, "cluster_name"), Some("Test Cluster"));
+        assert_eq!(top_level(yaml, "cluster"), None);
+        assert_eq!(property("# dc=no\ndc= eu\nrack =r2\n", "dc"), Some("eu"));
+        assert_eq!(property("dc=eu\nrack =r2\n", "rack"), Some("r2"));
+        assert_eq!(property("dc=\n", "dc"), None);
+    }
+}
