@@ -4,6 +4,7 @@
 //! are found here by their line, because they stand at the left margin in every file that Cassandra reads.
 
 use anyhow::{Context, Result};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The folder of `cassandra.yaml` and `cassandra-rackdc.properties`: `CASSANDRA_CONF`, as in the official image.
@@ -21,7 +22,18 @@ pub fn yaml(folder: &Path) -> Result<String> {
 }
 
 /// The directory of the database: that of `data_file_directories`, else `/var/lib/cassandra`.
+///
+/// A volume may belong to another user than the server, as in OpenShift, which chooses the user and lets its group write.
+/// The server takes no such folder for its own, because others may put files into it; it gets a folder in there.
 pub fn data(yaml: &str) -> PathBuf {
+    let named = named_directory(yaml);
+    let inside = named.join("helenus");
+    let us = rustix::process::geteuid().as_raw();
+    let is_others = std::fs::metadata(&named).is_ok_and(|found| found.uid() != us && us != 0);
+    if inside.is_dir() || is_others { inside } else { named }
+}
+
+fn named_directory(yaml: &str) -> PathBuf {
     let usual = PathBuf::from("/var/lib/cassandra");
     let Some(first) = first_data_directory(yaml) else { return usual };
     Path::new(first).parent().map_or(usual, Path::to_owned)
@@ -62,10 +74,16 @@ mod tests {
 
     #[test]
     fn the_directory_is_the_parent_of_the_first_data_directory() {
-        assert_eq!(data("# data_file_directories:\n#  - /x/data\n"), Path::new("/var/lib/cassandra"));
-        assert_eq!(data("data_file_directories:\n    # one\n    - /mnt/a/data\n"), Path::new("/mnt/a"));
-        assert_eq!(data("data_file_directories: ['/mnt/b/data']\n"), Path::new("/mnt/b"));
-        assert_eq!(data("data_file_directories:\n"), Path::new("/var/lib/cassandra"));
+        assert_eq!(
+            named_directory("# data_file_directories:\n#  - /x/data\n"),
+            Path::new("/var/lib/cassandra")
+        );
+        assert_eq!(
+            named_directory("data_file_directories:\n    # one\n    - /mnt/a/data\n"),
+            Path::new("/mnt/a")
+        );
+        assert_eq!(named_directory("data_file_directories: ['/mnt/b/data']\n"), Path::new("/mnt/b"));
+        assert_eq!(named_directory("data_file_directories:\n"), Path::new("/var/lib/cassandra"));
     }
 
     #[test]
