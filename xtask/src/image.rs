@@ -44,7 +44,7 @@ pub fn run(args: &[&str]) -> Result<(), String> {
 }
 
 /// Runs a command whose output is wanted as it comes.
-fn shown(title: &str, command: &mut Command) -> Result<(), String> {
+pub fn shown(title: &str, command: &mut Command) -> Result<(), String> {
     let status = command.current_dir(root()).status().map_err(|error| format!("{title}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{title}: {status}")) }
 }
