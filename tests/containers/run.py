@@ -169,7 +169,7 @@ def image_tests(podman, work):
         assert podman.run("exec", "it", "sh", "-c", "nodetool statusbinary") == "running"
 
     def what_it_cannot_do_it_says_at_its_start():
-        podman.start("--env", "CASSANDRA_USERNAME=me", "--env", "CASSANDRA_PASSWORD=secret", ready="logins are not built yet")
+        podman.start("--env", "CASSANDRA_USERNAME=me", "--env", "CASSANDRA_PASSWORD=secret", ready="HELENUS_PASSWORD_FILE")
         podman.start("--env", "HELENUS_NO_SUCH=1")
         podman.start("--env", "CASSANDRA_SEEDS=other", ready="joins no cluster")
 

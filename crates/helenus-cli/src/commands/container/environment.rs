@@ -38,7 +38,7 @@ impl Surroundings<'_> {
     /// The options that the environment means.
     ///
     /// # Errors
-    /// A variable asks for protection that this server does not have.
+    /// A variable asks for a login in a way that this server does not have.
     pub fn options(&self) -> Result<Options> {
         self.refuse_logins()?;
         let mut options = Options::default();
@@ -52,6 +52,9 @@ impl Surroundings<'_> {
         if let Some(switch) = self.get("CASSANDRA_START_RPC") {
             set("start_rpc", switch);
         }
+        // As in the official image, whoever reaches the container is served, and the default password is one.
+        set("insecure_no_login", "true".to_owned());
+        set("allow_default_password", "true".to_owned());
         self.place_names(&mut options);
         if let Some(seeds) = self.get("CASSANDRA_SEEDS") {
             options.notes.push(format!(
@@ -95,7 +98,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Refuses a name and password for logins, which are not built yet. The pair `cassandra` is let through: some test
+    /// Refuses a name and password, which a user expects to be asked for. The pair `cassandra` is let through: some test
     /// tools always set it, and Cassandra's image takes any login.
     fn refuse_logins(&self) -> Result<()> {
         let [name, password] = ["CASSANDRA_USERNAME", "CASSANDRA_PASSWORD"].map(|name| self.get(name));
@@ -104,8 +107,9 @@ impl Surroundings<'_> {
             return Ok(());
         }
         bail!(
-            "CASSANDRA_USERNAME and CASSANDRA_PASSWORD: logins are not built yet, so anyone could connect; remove both to go on \
-             without logins"
+            "CASSANDRA_USERNAME and CASSANDRA_PASSWORD have no effect; for logins set HELENUS_AUTHENTICATOR=PasswordAuthenticator \
+             and HELENUS_PASSWORD_FILE=FILE, whose first line is the password of cassandra; or remove both to go on without \
+             logins"
         )
     }
 }
@@ -171,6 +175,6 @@ mod tests {
         };
         assert!(with("cassandra", "cassandra").is_ok());
         assert!(with("cassandra", "secret").is_err());
-        assert!(with("me", "cassandra").unwrap_err().to_string().contains("logins"));
+        assert!(with("me", "cassandra").unwrap_err().to_string().contains("HELENUS_PASSWORD_FILE"));
     }
 }
