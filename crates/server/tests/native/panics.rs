@@ -214,6 +214,7 @@ fn a_panic_costs_one_call_of_the_old_interface() {
         reader_grace: long,
         keeps_alive: false,
         busy_poll: Duration::ZERO,
+        tls: None,
     };
     let server = RpcServer::start(&host, Rpc::new(backend.clone(), node), any_port(), limits, None);
     let server = server.expect("a free port");
