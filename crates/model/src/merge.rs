@@ -113,7 +113,7 @@ impl<S> Merge<S> {
 
     /// Bytes of memory that buffers for merged rows hold.
     pub fn buffer_bytes(&self) -> usize {
-        self.row.data.capacity() + self.spare.data.capacity() + self.marker.data.capacity()
+        self.row.memory_bytes() + self.spare.memory_bytes() + self.marker.data.capacity()
     }
 
     /// The source, if it is the only one and no deletion hides its rows. The caller may advance it to its next row,

@@ -52,6 +52,15 @@ impl RowBuf {
         self.data.clear();
     }
 
+    /// Bytes of memory that its vectors take, whether or not they are filled.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let cells = self.cells.capacity() * size_of::<Cell>();
+        let deletions = self.complex_deletions.capacity() * size_of::<(ColumnId, DeletionTime)>();
+        let clustering = self.clustering.capacity() * size_of::<Span>();
+        self.key.capacity() + self.data.capacity() + cells + deletions + clustering
+    }
+
     /// Clears everything except key, clustering and data.
     pub fn clear_body(&mut self) {
         self.liveness = Liveness::NONE;

@@ -30,6 +30,9 @@ const LARGE_ROW_BYTES: usize = 64 << 10;
 /// From this number of cells on, the same.
 const MANY_CELLS: usize = 4096;
 
+/// The most bytes of a row's buffers that are kept for the next cursor.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// A cursor over part of one partition, as of one sequence number.
 pub struct MemtableCursor {
     /// Keeps the arena that every pointer below leads into.
@@ -119,7 +122,10 @@ impl MemtableCursor {
     }
 
     /// Returns the buffers for the next cursor.
-    pub fn into_memory(self) -> Box<CursorMemory> {
+    pub fn into_memory(mut self) -> Box<CursorMemory> {
+        if self.memory.row.memory_bytes() > KEPT_BYTES_MAX {
+            self.memory.row = RowBuf::default();
+        }
         self.memory
     }
 

@@ -119,6 +119,9 @@ impl Source<ReadContext> for AnySource {
     }
 }
 
+/// The most bytes of a static row's buffers that are kept for the next partition.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// The opened sources of a partition, with its deletion and static row.
 pub(super) struct PartitionSources {
     pub(super) sources: Vec<AnySource>,
@@ -149,6 +152,9 @@ impl PartitionSources {
         self.sources.clear();
         self.begun.clear();
         self.deletion = DeletionTime::LIVE;
+        if self.static_row.memory_bytes() > KEPT_BYTES_MAX {
+            self.static_row = RowBuf::default();
+        }
         self.static_row.clear();
     }
 

@@ -255,7 +255,7 @@ impl Cursor {
     /// Releases the current block, and buffers that are larger than a usual row.
     pub(crate) fn release(&mut self) {
         self.window.release();
-        if self.row.data.capacity() + self.row.key.capacity() > RELEASED_BYTES_MAX {
+        if self.row.memory_bytes() > RELEASED_BYTES_MAX {
             self.row = RowBuf::default();
         }
         if self.marker.data.capacity() + self.marker.key.capacity() > RELEASED_BYTES_MAX {
