@@ -10,7 +10,6 @@ const EXAMPLES: &str = "Examples:
   helenus cert                                   in ./certs, for localhost and the addresses of the loopback
   helenus cert certs --host db.example --host 10.0.0.7 --days 30
   helenus serve --tls-cert certs/server.pem --tls-client-ca certs/ca.pem
-  helenus shell --cafile certs/ca.pem --cert certs/client.pem
   openssl s_client -connect 127.0.0.1:9042 -CAfile certs/ca.pem -cert certs/client.pem
 
 ca.pem is what both sides trust. server.pem and client.pem have a private key and its certificate, as Cassandra's
@@ -73,7 +72,7 @@ pub fn run(host: &Host, command: &CertCommand) -> Result<()> {
     println!("{}: {}", directory.display(), names.join(", "));
     let at = |name: &str| directory.join(name).display().to_string();
     println!("helenus serve --tls-cert {} --tls-client-ca {}", at("server.pem"), at("ca.pem"));
-    println!("helenus shell --cafile {} --cert {}", at("ca.pem"), at("client.pem"));
+    println!("openssl s_client -connect 127.0.0.1:9042 -CAfile {} -cert {}", at("ca.pem"), at("client.pem"));
     Ok(())
 }
 
