@@ -110,6 +110,12 @@ impl Kind {
                 _ => None,
             },
             Kind::Choice(words) => {
+                // YAML reads `off` and `on` as truth values.
+                let text = match text {
+                    "false" => "off",
+                    "true" => "on",
+                    text => text,
+                };
                 let word = words.iter().find(|word| word.eq_ignore_ascii_case(text))?;
                 Some(Value::Text((*word).to_owned()))
             }
@@ -229,6 +235,8 @@ mod tests {
         assert_eq!(Kind::Integer { min: 0, max: 65535 }.parse("70000"), None);
         assert_eq!(Kind::Duration { min_ms: 10 }.parse("9ms"), None);
         assert_eq!(Kind::Choice(&["batch", "group"]).parse("GROUP"), Some(Value::Text("group".into())));
+        assert_eq!(Kind::Choice(&["off", "on"]).parse("false"), Some(Value::Text("off".into())));
+        assert_eq!(Kind::Choice(&["batch"]).parse("false"), None);
         assert_eq!(Kind::DirectoryNamed("data").parse("/x/data"), Some(Value::Text("/x/data".into())));
         assert_eq!(Kind::DirectoryNamed("data").parse("/x/files"), None);
     }
