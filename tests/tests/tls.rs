@@ -164,7 +164,7 @@ fn one_port_serves_both_where_tls_is_optional() {
         Raw::ready(server.address(), version).run("SELECT key FROM system.local");
     }
     let mut old = Raw::connect(server.address(), 4);
-    old.send(&[1, 0, 0, 1, 0, 0, 0, 0]);
+    old.send(&[1, 0, 0, 1, 0, 0, 0, 0, 0]);
     assert_eq!(old.receive().expect("an answer").opcode, ERROR);
 }
 

@@ -446,7 +446,7 @@ impl<'a> Read<'a> {
     fn listen_encrypted(&self) -> Result<Option<SocketAddr>, ConfigError> {
         let listen = self.listen()?;
         let port = self.integer("native_transport_port_ssl").and_then(|port| u16::try_from(port).ok());
-        let port = port.filter(|port| *port != listen.port() && !self.settings.has_flag("listen"));
+        let port = port.filter(|port| *port != listen.port());
         Ok(port.map(|port| SocketAddr::new(listen.ip(), port)))
     }
 
