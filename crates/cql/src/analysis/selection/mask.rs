@@ -95,7 +95,7 @@ fn arguments_of(table: &Table, mask: &ColumnMask, scope: &Scope<'_>) -> Result<V
 }
 
 /// A value of a type as an argument of a function.
-struct OfType<'t>(&'t CqlType);
+pub(crate) struct OfType<'t>(pub(crate) &'t CqlType);
 
 impl Argument for OfType<'_> {
     fn test(&self, receiver: &Receiver, _scope: &Scope<'_>) -> Assignment {

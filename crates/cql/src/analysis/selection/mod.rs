@@ -14,6 +14,7 @@ mod statics;
 mod typing;
 
 pub(crate) use group::GroupBy;
+pub(crate) use mask::OfType;
 pub(crate) use result::result_columns;
 pub(crate) use selected::{RowValue, Selected, Selection, TermUse, TimePath};
 pub(crate) use source::{Shape, Source};

@@ -4,13 +4,14 @@
 //! as in Cassandra with AllowAllAuthorizer.
 
 use super::create_table::invalid;
-use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, assignable, term_text};
+use crate::analysis::selection::OfType;
+use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, term_text};
 use crate::budget::UNBOUNDED;
 use crate::error::Result;
 use crate::functions::{Argument, CallSite, Found, lookup};
 use crate::syntax::ast::{FunctionName, Ident, Mask, Pos, Term as Syntax};
 use helenus_model::schema::{ColumnMask, MaskArgument, Schema};
-use helenus_model::types::{Assignment, CqlType, to_cql_literal};
+use helenus_model::types::{CqlType, to_cql_literal};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -110,21 +111,4 @@ fn shown(name: &FunctionName<'_>, arguments: &[Syntax<'_>]) -> String {
     let arguments: Vec<String> = arguments.iter().map(term_text).collect();
     let keyspace = name.keyspace.as_ref().map(|keyspace| format!("{}.", keyspace.as_str()));
     format!("{}{}({})", keyspace.unwrap_or_default(), name.name.as_str(), arguments.join(", "))
-}
-
-/// The column's value as an argument of the function.
-struct OfType<'t>(&'t CqlType);
-
-impl Argument for OfType<'_> {
-    fn test(&self, receiver: &Receiver, _scope: &Scope<'_>) -> Assignment {
-        assignable(&receiver.ty, self.0)
-    }
-
-    fn compatible_type(&self, _keyspace: &str, _scope: &Scope<'_>) -> Option<CqlType> {
-        Some(self.0.clone())
-    }
-
-    fn text(&self) -> String {
-        self.0.to_string()
-    }
 }
