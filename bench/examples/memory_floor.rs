@@ -4,9 +4,9 @@
 //!     cargo run --profile optimized -p bench --example memory_floor
 //!
 //! A slice of 100 rows of the wide tables is about 5,000 bytes. Blocks of 16 KiB, each by itself in memory (`Arc<[u8]>`), or of
-//! the block cache's pool, in huge pages; nothing done but summing, or so much work a row as decoding it is.
+//! the buffer pool, in huge pages; nothing done but summing, or so much work a row as decoding it is.
 
-use helenus_host::{Block, BlockPool};
+use helenus_sstable::buffer::{Block, FramePool};
 use std::hint::black_box;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const WORK: [usize; 2] = [0, 16];
 fn main() {
     println!("| blocks of | MiB | work a row | one place, us | random places, us | more, us |");
     println!("|---|---|---|---|---|---|");
-    let pool = BlockPool::new();
+    let pool = FramePool::new();
     for mib in [1, 50, 500] {
         let count = (mib << 20) / BLOCK;
         let alone: Vec<Arc<[u8]>> = (0..count).map(|_| Arc::from(vec![1; BLOCK])).collect();

@@ -1,6 +1,5 @@
 //! What the storage of tables and the background work need of their database, which is above them.
 
-use crate::cache::SharedCache;
 use crate::commitlog::CommitLog;
 use crate::journal::JournalSlot;
 use crate::memtable::MemoryAccount;
@@ -10,11 +9,11 @@ use crate::totals::Totals;
 use crate::workers::Workers;
 use crate::write_gate::WriteGate;
 use helenus_host::Host;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::names::{SsTableId, SsTableIds};
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
 /// The environment of a database's tables.
@@ -29,7 +28,7 @@ pub(crate) struct Env {
     /// Entered by a write from its log record until it is in the memtable; closed to relate a log position to a
     /// memtable.
     pub(crate) gate: WriteGate,
-    pub(crate) cache: Arc<SharedCache>,
+    pub(crate) buffers: BufferPool,
     pub(crate) memory: MemoryAccount,
     pub(crate) timestamps: CacheLine<Timestamps>,
     /// Counters since the start.
@@ -37,7 +36,6 @@ pub(crate) struct Env {
     /// The compaction workers, to wake when a table has got SSTables.
     pub(crate) compactors: Workers,
     pub(crate) ids: Mutex<SsTableIds>,
-    pub(crate) file_numbers: AtomicU64,
 }
 
 impl Env {
@@ -62,10 +60,5 @@ impl Env {
     /// A new time UUID.
     pub(crate) fn next_uuid(&self) -> Uuid {
         self.next_sstable_id().to_uuid().unwrap_or_default()
-    }
-
-    /// A number that no other file of this process has.
-    pub(crate) fn next_file_number(&self) -> u64 {
-        self.file_numbers.fetch_add(1, Ordering::Relaxed)
     }
 }

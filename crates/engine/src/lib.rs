@@ -5,7 +5,6 @@
 //!
 //! What stands below `database` takes an `env::Env`, or all tables with it (`table::Storage`), and never the database.
 
-mod cache;
 mod check_mutation;
 mod checked_name;
 mod clock_watch;

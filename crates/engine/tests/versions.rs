@@ -11,7 +11,8 @@ use helenus_model::partitions::KeyRange;
 use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::Source;
-use helenus_sstable::block::{NoCache, ReadContext};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::table::{OpenOptions, SsTable};
@@ -42,7 +43,7 @@ fn data_files(host: &Host) -> Vec<Descriptor> {
 fn replace(host: &Host, schema: &Arc<Table>, version: Version) {
     let folder = folder(host);
     let [own] = data_files(host)[..] else { panic!("one SSTable was written") };
-    let options = OpenOptions { schema: schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+    let options = OpenOptions { schema: schema.clone(), buffers: BufferPool::none() };
     let table = SsTable::open(&*host.disk, &folder, own, options).unwrap();
     let encoding = table.statistics().header.encoding;
     let options = WriterOptions::of_table(schema.clone(), 1, encoding).for_version(version);

@@ -9,7 +9,7 @@
 pub mod account;
 #[cfg(feature = "allocator")]
 mod allocator;
-mod block_pool;
+
 mod disk;
 mod error;
 mod huge_pages;
@@ -24,7 +24,7 @@ mod time;
 
 #[cfg(feature = "allocator")]
 pub use allocator::{keep_freed_memory_ms, release_freed_memory};
-pub use block_pool::{Block, BlockHint, BlockMut, BlockPool};
+
 pub use disk::{Disk, File};
 pub use error::{LockHeld, PathError, lock_holder, raw_os_error};
 pub use huge_pages::{HUGE_PAGE_BYTES, remap_as_huge_pages};

@@ -17,34 +17,21 @@ use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::token::KeyHash;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
-use helenus_sstable::block::{Block, BlockCache, ReadContext};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::{OpenOptions, SpareReaders, SsTable};
 use helenus_sstable::writer::{SsTableWriter, WriterOptions};
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Seconds that this thread has run on a processor, so that other work on the machine does not count.
 fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
-}
-
-/// A cache that keeps everything.
-#[derive(Default)]
-struct Everything(Mutex<HashMap<(u64, u64), Block>>);
-
-impl BlockCache for Everything {
-    fn get(&self, file: u64, block: u64) -> Option<Block> {
-        self.0.lock().unwrap().get(&(file, block)).cloned()
-    }
-    fn put(&self, file: u64, block: u64, bytes: Block) {
-        self.0.lock().unwrap().insert((file, block), bytes);
-    }
 }
 
 fn table() -> Table {
@@ -120,11 +107,7 @@ fn main() {
     let start = cpu_s();
     let descriptor = write(&host, folder, &schema, rows);
     println!("write          {:>8.2} M rows/s", rows as f64 / (cpu_s() - start) / 1e6);
-    let options = OpenOptions {
-        schema: schema.clone(),
-        cache: Arc::new(Everything::default()),
-        file_numbers: [1, 2, 3],
-    };
+    let options = OpenOptions { schema: schema.clone(), buffers: BufferPool::new(4 << 30) };
     let table = SsTable::open(&*host.disk, folder, descriptor, options).unwrap();
     for what in ["scan, cold", "scan, cached", "scan, cached"] {
         let mut cx = render::cx();

@@ -1,52 +1,16 @@
-//! Reads the blocks of one file of an SSTable through the block cache, and counts them in the read's `ReadContext`.
+//! Reads the blocks of one file of an SSTable through the buffer pool, and counts them in the read's `ReadContext`.
 //!
 //! Index files are read in pages of 4 KiB, Data.db in compression chunks or in blocks of 16 KiB. `BlockFile::block`
-//! looks in the cache; if the block is not there, it reads the file and checks the block's CRC where the file has one.
+//! looks in the pool; if the block is not there, it reads the file and checks the block's CRC where the file has one.
 //! It returns `WouldBlock` if the block must come from the disk and the read may not wait.
 
-use crate::block_hints::BlockHints;
+use crate::buffer::{Block, BufferPool, FileBlocks};
 use crate::error::{Error, Result};
 use crate::read_ahead::ReadAhead;
 use crate::stopwatch::{Stage, Stopwatch};
-use helenus_host::{BlockMut, BlockPool, File};
+use helenus_host::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-pub use helenus_host::Block;
-
-/// A cache for the blocks of many files. The engine implements it, with a bound.
-pub trait BlockCache: Send + Sync {
-    /// The block, if it is cached. `file` is a number unique in the process, `block` counts from 0.
-    fn get(&self, file: u64, block: u64) -> Option<Block>;
-    /// Caches a block, and drops others if necessary. Scans do not call it.
-    fn put(&self, file: u64, block: u64, bytes: Block);
-    /// Memory for a block of this many bytes, with unspecified content.
-    fn room(&self, bytes: usize) -> BlockMut {
-        BlockMut::unpooled(bytes)
-    }
-    /// The pool from which `room` takes memory, if cached blocks may also be found by hints (`block_hints`). Such hits
-    /// are counted by `Block::take_found`, not by `get`.
-    fn pool(&self) -> Option<&BlockPool> {
-        None
-    }
-    /// Drops the blocks of files that are no longer read.
-    fn forget(&self, _files: &[u64]) {}
-    /// Reserves memory, in bytes, for a table's other caches; `false` if there is none left.
-    fn reserve(&self, _beside: ReservedFor, _bytes: u64) -> bool {
-        false
-    }
-    /// Releases memory that was reserved.
-    fn release(&self, _beside: ReservedFor, _bytes: u64) {}
-}
-
-/// The caches of a table besides the block cache. Each has its own bound, so that none displaces another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReservedFor {
-    /// The key cache: positions of partitions.
-    Places,
-    /// The row index cache.
-    RowIndexes,
-}
 
 /// What one read may do, and counters of what it has touched. They are plain counters, whose cost cannot be measured;
 /// the clock is read only if there is a stopwatch.
@@ -54,7 +18,7 @@ pub enum ReservedFor {
 pub struct ReadContext {
     /// Whether the read may wait for the disk.
     pub may_block: bool,
-    /// Whether blocks that are read go into the cache (false for scans and compaction).
+    /// Whether blocks that are read are kept in the buffer pool (false for scans and compaction).
     pub fill_cache: bool,
     /// Counters for EXPLAIN ANALYZE, tracing and metrics.
     pub touched: Touched,
@@ -89,15 +53,15 @@ pub struct Touched {
     pub keys_cached: u64,
     /// Index blocks of wide partitions found in the row index cache, without a walk through the trie.
     pub index_blocks_cached: u64,
-    /// Pages of index components found in the cache.
+    /// Pages of index components found in the buffer pool.
     pub index_pages_cached: u64,
     /// Pages of index components read from a file.
     pub index_pages_read: u64,
-    /// Blocks of Data.db found in the cache.
+    /// Blocks of Data.db found in the buffer pool.
     pub blocks_cached: u64,
     /// Blocks of Data.db read from a file.
     pub blocks_read: u64,
-    /// Bytes of the blocks of Data.db that were used, after decompression, from the cache or a file.
+    /// Bytes of the blocks of Data.db that were used, after decompression, from memory or a file.
     pub block_bytes: u64,
     /// Blocks of Data.db decompressed.
     pub blocks_decompressed: u64,
@@ -143,32 +107,29 @@ pub const PAGE_BYTES: usize = 4096;
 pub struct BlockFile {
     file: Arc<dyn File>,
     path: PathBuf,
-    number: u64,
     size: u64,
     block_bytes: usize,
     checksums: Option<PageChecksums>,
-    cache: Arc<dyn BlockCache>,
-    hints: BlockHints,
+    blocks: FileBlocks,
 }
 
 impl BlockFile {
-    /// Wraps an open file. `number` is unique in the process. `block_bytes` must be a multiple of `PAGE_BYTES` if there
-    /// are checksums.
+    /// Wraps an open file. `block_bytes` must be a multiple of `PAGE_BYTES` if there are checksums.
     pub fn new(
         file: Arc<dyn File>,
         path: &Path,
-        (number, block_bytes): (u64, usize),
+        block_bytes: usize,
         checksums: Option<PageChecksums>,
-        cache: Arc<dyn BlockCache>,
+        buffers: BufferPool,
     ) -> Result<BlockFile> {
         let size = file.size().map_err(|source| Error::Io { file: path.to_owned(), source })?;
-        let hints = BlockHints::new(cache.pool().cloned(), number, size.div_ceil(block_bytes.max(1) as u64));
-        Ok(BlockFile { file, path: path.to_owned(), number, size, block_bytes, checksums, cache, hints })
+        let blocks = FileBlocks::new(buffers, size.div_ceil(block_bytes.max(1) as u64));
+        Ok(BlockFile { file, path: path.to_owned(), size, block_bytes, checksums, blocks })
     }
 
     /// The same file with `count` blocks of another size than `block_bytes`.
     pub(crate) fn with_blocks(self, count: u64) -> BlockFile {
-        BlockFile { hints: self.hints.for_blocks(count), ..self }
+        BlockFile { blocks: self.blocks.with_count(count), ..self }
     }
 
     /// The component's path, for errors.
@@ -179,11 +140,6 @@ impl BlockFile {
     /// Length of the component in bytes.
     pub fn size(&self) -> u64 {
         self.size
-    }
-
-    /// The number that identifies the file in the cache.
-    pub fn number(&self) -> u64 {
-        self.number
     }
 
     /// Size of a block in bytes.
@@ -198,7 +154,7 @@ impl BlockFile {
 
     /// The index page with this number. (`compression` reads Data.db, with its own counters.)
     pub fn block(&self, number: u64, cx: &mut ReadContext) -> Result<Block> {
-        if let Some(block) = self.kept(number, usize::MAX) {
+        if let Some(block) = self.find(number, usize::MAX) {
             cx.touched.index_pages_cached += 1;
             return Ok(block);
         }
@@ -211,7 +167,7 @@ impl BlockFile {
         cx.touched.index_pages_read += 1;
         self.check_pages(offset, &block)?;
         if cx.fill_cache {
-            self.keep(number, block.clone());
+            self.put(number, block.clone());
         }
         Ok(block)
     }
@@ -219,33 +175,23 @@ impl BlockFile {
     /// The block with this number, if it is in memory. `from` is the byte at which the caller will begin to read it
     /// (`usize::MAX` if unknown).
     #[inline]
-    pub(crate) fn kept(&self, number: u64, from: usize) -> Option<Block> {
-        // The first read after `keep` asks the cache, which so counts it and gives a hint for the reads after it.
-        self.hints.find(number, from).or_else(|| self.kept_by_cache(number))
+    pub(crate) fn find(&self, number: u64, from: usize) -> Option<Block> {
+        self.blocks.find(number, from)
     }
 
-    /// As `kept`, but without hints: the block of a hint may have been replaced by a longer front, and be kept alive by
-    /// other readers.
-    pub(crate) fn kept_by_cache(&self, number: u64) -> Option<Block> {
-        let block = self.cache.get(self.number, number)?;
-        self.hints.set_hint(number, &block);
-        Some(block)
+    /// Keeps a block in memory, which must not change any more.
+    pub(crate) fn put(&self, number: u64, block: Block) {
+        self.blocks.put(number, block);
     }
 
-    /// Caches a block, which must not change any more.
-    pub(crate) fn keep(&self, number: u64, block: Block) {
-        self.hints.set_name(number, &block);
-        self.cache.put(self.number, number, block);
-    }
-
-    /// Reads bytes without the cache, for chunks that are cached after decompression.
+    /// Reads bytes past the buffer pool, for chunks that are kept after decompression.
     pub fn read(&self, offset: u64, len: usize, cx: &mut ReadContext) -> Result<Block> {
-        let mut block = self.cache.room(len);
+        let mut block = self.buffers().room(len);
         self.read_into(offset, &mut block, cx)?;
         Ok(block.share())
     }
 
-    /// Fills `bytes` from `offset`, without the cache and without page checks.
+    /// Fills `bytes` from `offset`, past the buffer pool and without page checks.
     pub fn read_into(&self, offset: u64, bytes: &mut [u8], cx: &mut ReadContext) -> Result<()> {
         let io = |source| Error::Io { file: self.path.clone(), source };
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.size) {
@@ -255,7 +201,7 @@ impl BlockFile {
         }
         let before = cx.enter(Stage::Disk);
         if let Some(ahead) = &mut cx.ahead {
-            ahead.read((&*self.file, self.number, self.size), offset, bytes).map_err(io)?;
+            ahead.read((&self.file, self.size), offset, bytes).map_err(io)?;
         } else if cx.may_block {
             self.file.read_exact_at(bytes, offset).map_err(io)?;
         } else if !self.file.try_read_exact_at(bytes, offset).map_err(io)? {
@@ -266,9 +212,9 @@ impl BlockFile {
         Ok(())
     }
 
-    /// The cache of this file's blocks.
-    pub fn cache(&self) -> &Arc<dyn BlockCache> {
-        &self.cache
+    /// The pool of this file's blocks.
+    pub fn buffers(&self) -> &BufferPool {
+        self.blocks.pool()
     }
 
     fn check_pages(&self, offset: u64, block: &[u8]) -> Result<()> {
@@ -284,14 +230,4 @@ impl BlockFile {
         }
         Ok(())
     }
-}
-
-/// A cache that keeps nothing.
-pub struct NoCache;
-
-impl BlockCache for NoCache {
-    fn get(&self, _file: u64, _block: u64) -> Option<Block> {
-        None
-    }
-    fn put(&self, _file: u64, _block: u64, _bytes: Block) {}
 }

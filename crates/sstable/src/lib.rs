@@ -1,7 +1,8 @@
 //! Reads and writes Cassandra's SSTables. It can be used alone, as a library for the file formats.
 
 pub mod block;
-mod block_hints;
+pub mod buffer;
+
 pub mod checksum;
 pub mod component;
 pub mod compression;
@@ -18,7 +19,7 @@ pub mod names;
 pub mod page_checksums;
 pub mod partitioner;
 pub mod read_ahead;
-pub mod recent_blocks;
+
 pub mod scrub;
 pub mod sequential_writer;
 pub mod statistics;

@@ -6,6 +6,7 @@
 
 use helenus_host::{DIRECT_PAGE_BYTES, File, PageBuffer};
 use std::io;
+use std::sync::Arc;
 
 /// Size of a piece in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -19,7 +20,7 @@ pub struct ReadAhead {
 }
 
 struct Piece {
-    file: u64,
+    file: Arc<dyn File>,
     start: u64,
     bytes: PageBuffer,
 }
@@ -31,19 +32,19 @@ impl std::fmt::Debug for ReadAhead {
 }
 
 impl ReadAhead {
-    /// Fills `out` from `offset` of the file with this number and size. The range must be within the file.
+    /// Fills `out` from `offset` of the file, which has this size. The range must be within the file.
     pub(crate) fn read(
         &mut self,
-        (file, number, size): (&dyn File, u64, u64),
+        (file, size): (&Arc<dyn File>, u64),
         mut offset: u64,
         mut out: &mut [u8],
     ) -> io::Result<()> {
-        let Some(piece) = self.piece(number, size) else { return file.read_exact_at(out, offset) };
+        let Some(piece) = self.piece(file, size) else { return file.read_exact_at(out, offset) };
         while !out.is_empty() {
             let at = offset.checked_sub(piece.start).and_then(|at| usize::try_from(at).ok());
             let here = at.and_then(|at| piece.bytes.bytes().get(at..)).unwrap_or(&[]);
             if here.is_empty() {
-                piece.load(file, size, offset)?;
+                piece.load(size, offset)?;
                 continue;
             }
             let len = here.len().min(out.len());
@@ -55,13 +56,13 @@ impl ReadAhead {
         Ok(())
     }
 
-    fn piece(&mut self, file: u64, size: u64) -> Option<&mut Piece> {
-        let found = self.pieces.iter().position(|piece| piece.file == file);
+    fn piece(&mut self, file: &Arc<dyn File>, size: u64) -> Option<&mut Piece> {
+        let found = self.pieces.iter().position(|piece| Arc::ptr_eq(&piece.file, file));
         let index = match found {
             Some(index) => index,
             None if self.pieces.len() < FILES_MAX => {
                 let bytes = usize::try_from(size).map_or(PIECE_BYTES, |size| size.min(PIECE_BYTES));
-                self.pieces.push(Piece { file, start: 0, bytes: PageBuffer::new(bytes) });
+                self.pieces.push(Piece { file: file.clone(), start: 0, bytes: PageBuffer::new(bytes) });
                 self.pieces.len() - 1
             }
             None => return None,
@@ -72,10 +73,10 @@ impl ReadAhead {
 
 impl Piece {
     /// Reads the piece that begins with the page of `offset`, which must be before the file's end.
-    fn load(&mut self, file: &dyn File, size: u64, offset: u64) -> io::Result<()> {
+    fn load(&mut self, size: u64, offset: u64) -> io::Result<()> {
         self.start = offset - offset % DIRECT_PAGE_BYTES as u64;
         self.bytes.set_len(usize::try_from(size - self.start).unwrap_or(usize::MAX));
-        let read = file.read_direct_at(self.bytes.bytes_mut(), self.start);
+        let read = self.file.read_direct_at(self.bytes.bytes_mut(), self.start);
         if read.is_err() {
             self.bytes.clear();
         }
@@ -98,7 +99,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(seed, len)| {
-                let file = MemoryFile::empty();
+                let file: Arc<dyn File> = MemoryFile::empty();
                 file.write_all_at(&content(*len, seed), 0).unwrap();
                 file
             })
@@ -110,24 +111,26 @@ mod tests {
             let bytes = content(sizes[which], which);
             let start = (round * 1_733) % bytes.len();
             let mut out = vec![0; (round * 97 % 20_000).min(bytes.len() - start)];
-            let file = (&*files[which] as &dyn File, which as u64, bytes.len() as u64);
-            ahead.read(file, start as u64, &mut out).unwrap();
+            ahead.read((&files[which], bytes.len() as u64), start as u64, &mut out).unwrap();
             assert_eq!(out, bytes[start..start + out.len()]);
         }
     }
 
     #[test]
     fn more_files_than_it_has_pieces_for_are_read_too_and_a_file_that_is_shorter_is_an_error() {
-        let file = MemoryFile::empty();
-        file.write_all_at(&[7; 100], 0).unwrap();
+        let file = || -> Arc<dyn File> {
+            let file = MemoryFile::empty();
+            file.write_all_at(&[7; 100], 0).unwrap();
+            file
+        };
         let mut ahead = ReadAhead::default();
-        for number in 0..2 * FILES_MAX as u64 {
+        for _ in 0..2 * FILES_MAX as u64 {
             let mut out = [0; 10];
-            ahead.read((&*file, number, 100), 90, &mut out).unwrap();
+            ahead.read((&file(), 100), 90, &mut out).unwrap();
             assert_eq!(out, [7; 10]);
         }
-        let mut fresh = ReadAhead::default();
-        assert!(fresh.read((&*file, 1, 200), 0, &mut [0; 150]).is_err());
-        assert!(fresh.read((&*file, 1, 200), 0, &mut [0; 50]).is_err(), "nothing of a failed piece is taken");
+        let (mut fresh, file) = (ReadAhead::default(), file());
+        assert!(fresh.read((&file, 200), 0, &mut [0; 150]).is_err());
+        assert!(fresh.read((&file, 200), 0, &mut [0; 50]).is_err(), "nothing of a failed piece is taken");
     }
 }

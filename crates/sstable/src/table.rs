@@ -6,7 +6,6 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod index;
-mod key_cache;
 mod opener;
 mod partition_reader;
 mod parts;
@@ -15,7 +14,8 @@ mod verify;
 mod verify_blocks;
 mod without_schema;
 
-use crate::block::{BlockCache, ReadContext};
+use crate::block::ReadContext;
+use crate::buffer::{BufferPool, KeyCache};
 use crate::component::Component;
 use crate::compression::{DataBlocks, WHOLE};
 use crate::data::{KeyRange, RowLayout};
@@ -36,7 +36,6 @@ pub use without_schema::{Compression, compression_of, read_statistics, read_whol
 
 pub(crate) use index::{BlocksMemory, Index, wide};
 pub use index::{PartitionPosition, RowIndex};
-use key_cache::KeyCache;
 pub use partition_reader::{PartitionReader, SpareReaders};
 pub(crate) use parts::Parts;
 pub use scan::Scan;
@@ -46,11 +45,8 @@ pub use verify::Verified;
 pub struct OpenOptions {
     /// The schema with which rows are read.
     pub schema: Arc<Table>,
-    /// The block cache.
-    pub cache: Arc<dyn BlockCache>,
-    /// The file numbers that identify blocks in the cache, which must be unique in the process: of Data.db, of
-    /// Partitions.db or Index.db, and of Rows.db.
-    pub file_numbers: [u64; 3],
+    /// The buffer pool, which keeps blocks of the table's files while it is open.
+    pub buffers: BufferPool,
 }
 
 /// An open table.
@@ -91,9 +87,8 @@ impl SsTable {
         any: bool,
     ) -> Result<Arc<SsTable>> {
         let version = descriptor.version;
-        let mut opener = Opener::new(disk, folder, descriptor, &options.cache)?;
+        let mut opener = Opener::new(disk, folder, descriptor, &options.buffers)?;
         let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
-        let [data_number, partitions_number, rows_number] = options.file_numbers;
 
         let (statistics_path, bytes) = opener.whole(Component::Statistics)?;
         let statistics = Statistics::read(&bytes, version, &statistics_path)?;
@@ -108,10 +103,8 @@ impl SsTable {
         } else {
             Filter::always_present()
         };
-        let index_numbers = [partitions_number, rows_number];
-        let index =
-            Index::open(&mut opener, (version, &statistics.stats, partitioner), index_numbers, &mut cx)?;
-        let data = opener.data(data_number)?;
+        let index = Index::open(&mut opener, (version, &statistics.stats, partitioner), &mut cx)?;
+        let data = opener.data()?;
         let size_on_disk = opener.size_on_disk;
 
         let [first_token, last_token] = index.keys().map(|key| KeyHash::of(key).token);
@@ -122,7 +115,7 @@ impl SsTable {
             decorated
         });
         let clusterings = ordered_range(&options.schema, &statistics.stats);
-        let places = KeyCache::new(index.key_count(), options.cache);
+        let key_cache = KeyCache::new(index.key_count(), options.buffers.budget());
         Ok(Arc::new(SsTable {
             descriptor,
             partitioner,
@@ -137,7 +130,7 @@ impl SsTable {
             tokens,
             clusterings,
             size_on_disk,
-            key_cache: places,
+            key_cache,
         }))
     }
 
@@ -309,16 +302,6 @@ impl SsTable {
             }
         }
         Ok(true)
-    }
-}
-
-impl Drop for SsTable {
-    /// Drops the blocks of its files from the cache, because their numbers are never used again.
-    fn drop(&mut self) {
-        let data = self.data.file();
-        let files: Vec<u64> =
-            [data.number()].into_iter().chain(self.index.files().map(|file| file.number())).collect();
-        data.cache().forget(&files);
     }
 }
 

@@ -5,9 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use helenus_host::{BlockMut, BlockPool, Host, memory};
+use helenus_host::{Host, memory};
 use helenus_model::schema::CompressionParams;
-use helenus_sstable::block::{Block, BlockCache, BlockFile, NoCache, ReadContext};
+use helenus_sstable::block::{BlockFile, ReadContext};
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::compression::{
     BlockCrcs, CompressedBlocks, CompressionInfo, Compressor, DataBlocks, DataWriter, PlainBlocks, WHOLE,
@@ -20,9 +21,8 @@ use helenus_sstable::statistics::{Cardinality, Statistics};
 use helenus_sstable::toc::Toc;
 use helenus_sstable::version::Version;
 use helenus_sstable::{Error, digest};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 macro_rules! fixture {
     ($table:literal, $component:literal) => {
@@ -76,18 +76,18 @@ fn waiting() -> ReadContext {
     ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() }
 }
 
-fn file_of(host: &Host, name: &str, bytes: &[u8], cache: Arc<dyn BlockCache>) -> BlockFile {
+fn file_of(host: &Host, name: &str, bytes: &[u8], buffers: BufferPool) -> BlockFile {
     let path = Path::new("/").join(name);
     let file = host.disk.create(&path).unwrap();
     file.write_all_at(bytes, 0).unwrap();
-    BlockFile::new(file, &path, (1, 4096), None, cache).unwrap()
+    BlockFile::new(file, &path, 4096, None, buffers).unwrap()
 }
 
-fn open_compressed(data: &[u8], info: &[u8], cache: Arc<dyn BlockCache>) -> DataBlocks {
+fn open_compressed(data: &[u8], info: &[u8], buffers: BufferPool) -> DataBlocks {
     let host = memory::host();
-    let info = file_of(&host, "info", info, Arc::new(NoCache));
+    let info = file_of(&host, "info", info, BufferPool::none());
     let info = CompressionInfo::read(&info, data.len() as u64, Version::Da).unwrap();
-    DataBlocks::Compressed(CompressedBlocks::new(file_of(&host, "data", data, cache), info))
+    DataBlocks::Compressed(CompressedBlocks::new(file_of(&host, "data", data, buffers), info))
 }
 
 fn read_all(blocks: &DataBlocks) -> Result<Vec<u8>, Error> {
@@ -137,7 +137,7 @@ fn params(class: Option<&str>, chunk_bytes: u32, max_compressed_bytes: u32) -> C
 #[test]
 fn every_compressor_of_cassandra_is_read_and_its_info_written_back() {
     for fixture in COMPRESSED {
-        let blocks = open_compressed(fixture.data, fixture.info, Arc::new(NoCache));
+        let blocks = open_compressed(fixture.data, fixture.info, BufferPool::none());
         let data = read_all(&blocks).unwrap();
         assert_eq!(data.len() as u64, blocks.data_length());
         if fixture.table != "wide" {
@@ -175,7 +175,7 @@ fn an_uncompressed_file_is_checked_against_crc_db_of_any_block_length() {
     let length = PLAIN_DATA.len() as u64;
     let theirs = BlockCrcs::parse(fixture!("plain", "CRC.db"), length, Path::new("crc")).unwrap();
     assert_eq!(theirs.to_bytes(), fixture!("plain", "CRC.db"));
-    let file = file_of(&host, "theirs", PLAIN_DATA, Arc::new(NoCache));
+    let file = file_of(&host, "theirs", PLAIN_DATA, BufferPool::none());
     let blocks = DataBlocks::Plain(PlainBlocks::new(file, Some(theirs)));
     assert_eq!(blocks.block_bytes(), 65536);
     assert_eq!(read_all(&blocks).unwrap(), PLAIN_DATA);
@@ -186,7 +186,7 @@ fn an_uncompressed_file_is_checked_against_crc_db_of_any_block_length() {
     assert_eq!((file.crcs.block_bytes, file.crcs.crcs.len()), (16384, 4));
     let open = |name: &str, bytes: &[u8]| {
         let file_crcs = BlockCrcs::parse(&file.crcs.to_bytes(), 50_000, Path::new("crc")).unwrap();
-        DataBlocks::Plain(PlainBlocks::new(file_of(&host, name, bytes, Arc::new(NoCache)), Some(file_crcs)))
+        DataBlocks::Plain(PlainBlocks::new(file_of(&host, name, bytes, BufferPool::none()), Some(file_crcs)))
     };
     assert_eq!(read_all(&open("ours", &bytes)).unwrap(), data);
     bytes[40_000] ^= 1;
@@ -211,7 +211,7 @@ fn what_is_written_is_read_back_with_and_without_a_limit_on_compressed_length() 
                 let (bytes, written) = write_data(data, &params(Some(class), 4096, max));
                 let WrittenData::Compressed(file) = written else { unreachable!() };
                 assert_eq!(file.info.stored_length, bytes.len() as u64);
-                let blocks = open_compressed(&bytes, &info_bytes(&file.info), Arc::new(NoCache));
+                let blocks = open_compressed(&bytes, &info_bytes(&file.info), BufferPool::none());
                 assert!(read_all(&blocks).unwrap() == data, "{class} {max} {len}");
             }
         }
@@ -221,7 +221,7 @@ fn what_is_written_is_read_back_with_and_without_a_limit_on_compressed_length() 
 #[test]
 fn a_flipped_bit_anywhere_in_the_data_is_found() {
     for fixture in COMPRESSED.iter().take(5) {
-        let DataBlocks::Compressed(blocks) = open_compressed(fixture.data, fixture.info, Arc::new(NoCache))
+        let DataBlocks::Compressed(blocks) = open_compressed(fixture.data, fixture.info, BufferPool::none())
         else {
             unreachable!()
         };
@@ -230,7 +230,7 @@ fn a_flipped_bit_anywhere_in_the_data_is_found() {
         for at in (0..last.offset as usize + last.stored_bytes + 4).step_by(13) {
             let mut data = fixture.data.to_vec();
             data[at] ^= 1 << (at % 8);
-            let error = read_all(&open_compressed(&data, fixture.info, Arc::new(NoCache))).unwrap_err();
+            let error = read_all(&open_compressed(&data, fixture.info, BufferPool::none())).unwrap_err();
             assert!(matches!(error, Error::Corrupt { .. }), "{} {at}: {error}", fixture.table);
         }
     }
@@ -245,37 +245,25 @@ fn a_damaged_compression_info_is_an_error_and_never_a_panic() {
                 let mut bytes = fixture.info.to_vec();
                 bytes[at] ^= flip;
                 let name = format!("{}-{at}-{flip}", fixture.table);
-                let file = file_of(&host, &name, &bytes, Arc::new(NoCache));
+                let file = file_of(&host, &name, &bytes, BufferPool::none());
                 if let Ok(info) = CompressionInfo::read(&file, fixture.data.len() as u64, Version::Da) {
-                    let data = file_of(&host, &format!("{name}-d"), fixture.data, Arc::new(NoCache));
+                    let data = file_of(&host, &format!("{name}-d"), fixture.data, BufferPool::none());
                     let _ = read_all(&DataBlocks::Compressed(CompressedBlocks::new(data, info)));
                 }
             }
         }
-        let cut = file_of(&host, fixture.table, &fixture.info[..fixture.info.len() - 1], Arc::new(NoCache));
+        let cut = file_of(&host, fixture.table, &fixture.info[..fixture.info.len() - 1], BufferPool::none());
         assert!(CompressionInfo::read(&cut, fixture.data.len() as u64, Version::Da).is_err());
     }
 }
 
-#[derive(Default)]
-struct KeepAll(Mutex<HashMap<(u64, u64), Block>>);
-
-impl BlockCache for KeepAll {
-    fn get(&self, file: u64, block: u64) -> Option<Block> {
-        self.0.lock().unwrap().get(&(file, block)).cloned()
-    }
-    fn put(&self, file: u64, block: u64, bytes: Block) {
-        self.0.lock().unwrap().insert((file, block), bytes);
-    }
-}
-
 #[test]
-fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
-    let cache = Arc::new(KeepAll::default());
-    let blocks = open_compressed(COMPRESSED[3].data, COMPRESSED[3].info, cache.clone());
+fn the_pool_holds_decompressed_chunks_and_scans_do_not_fill_it() {
+    let buffers = BufferPool::offline();
+    let blocks = open_compressed(COMPRESSED[3].data, COMPRESSED[3].info, buffers.clone());
     let mut scan = ReadContext { fill_cache: false, ..waiting() };
     blocks.block(1, WHOLE, &mut scan).unwrap();
-    assert!(cache.0.lock().unwrap().is_empty());
+    assert_eq!(buffers.blocks(), 0);
     let mut cx = waiting();
     let first = blocks.block(1, WHOLE, &mut cx).unwrap();
     let second = blocks.block(1, WHOLE, &mut cx).unwrap();
@@ -289,10 +277,10 @@ fn the_cache_holds_decompressed_chunks_and_scans_do_not_fill_it() {
 
 #[test]
 fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do() {
-    let cache = Arc::new(KeepAll::default());
+    let buffers = BufferPool::offline();
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
-    let blocks = open_compressed(lz4.data, lz4.info, cache.clone());
-    let whole = open_compressed(lz4.data, lz4.info, Arc::new(NoCache));
+    let blocks = open_compressed(lz4.data, lz4.info, buffers.clone());
+    let whole = open_compressed(lz4.data, lz4.info, BufferPool::none());
     let whole = whole.block(0, WHOLE, &mut waiting()).unwrap();
     let mut cx = waiting();
     let bytes = |wanted: usize, cx: &mut ReadContext| {
@@ -307,29 +295,10 @@ fn a_chunk_is_decompressed_as_far_as_it_is_wanted_and_whole_when_that_did_not_do
     assert_eq!((cx.touched.blocks_read, cx.touched.blocks_cached), (2, 2));
 }
 
-/// A cache that keeps everything, and whose blocks are also found by hints.
-#[derive(Default)]
-struct KeepAllInPool(KeepAll, BlockPool);
-
-impl BlockCache for KeepAllInPool {
-    fn get(&self, file: u64, block: u64) -> Option<Block> {
-        self.0.get(file, block)
-    }
-    fn put(&self, file: u64, block: u64, bytes: Block) {
-        self.0.put(file, block, bytes);
-    }
-    fn room(&self, bytes: usize) -> BlockMut {
-        self.1.take(bytes)
-    }
-    fn pool(&self) -> Option<&BlockPool> {
-        Some(&self.1)
-    }
-}
-
 #[test]
 fn a_front_that_others_hold_does_not_hide_the_whole_chunk() {
     let lz4 = COMPRESSED.iter().find(|fixture| fixture.table == "lz4").unwrap();
-    let blocks = open_compressed(lz4.data, lz4.info, Arc::new(KeepAllInPool::default()));
+    let blocks = open_compressed(lz4.data, lz4.info, BufferPool::offline());
     let mut cx = waiting();
     let mut block = |wanted: usize| {
         let block = blocks.block(0, 0..wanted, &mut cx).unwrap();
@@ -367,7 +336,7 @@ fn chunks_that_were_compressed_in_pieces_are_read_as_any_others() {
     let data = include_bytes!("fixtures/pieces/Data.db");
     let info = include_bytes!("fixtures/pieces/CompressionInfo.db");
     let rows = rows_in_pieces();
-    let blocks = open_compressed(data, info, Arc::new(NoCache));
+    let blocks = open_compressed(data, info, BufferPool::none());
     assert_eq!(read_all(&blocks).unwrap(), rows);
     for (number, chunk) in rows.chunks(blocks.block_bytes()).enumerate() {
         for wanted in (1..=chunk.len()).step_by(500) {

@@ -204,8 +204,8 @@ fn foreign(page_checksums: bool) -> Vec<Foreign> {
 
 impl Foreign {
     fn open(&self, host: &Host) -> helenus_sstable::Result<Arc<SsTable>> {
-        let cache = Arc::new(helenus_sstable::block::NoCache);
-        let options = OpenOptions { schema: self.schema.clone(), cache, file_numbers: [1, 2, 3] };
+        let options =
+            OpenOptions { schema: self.schema.clone(), buffers: helenus_sstable::buffer::BufferPool::none() };
         SsTable::open(&*host.disk, Path::new(FOLDER), self.descriptor, options)
     }
 }

@@ -14,7 +14,7 @@ use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, ColumnKind, DroppedColumn, Table, TableId};
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::Unfiltered;
-use helenus_sstable::block::NoCache;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::{OpenOptions, SsTable, Verified};
@@ -83,7 +83,7 @@ fn write(host: &Host, version: Version) -> (Arc<Table>, Descriptor) {
 }
 
 fn verify(host: &Host, schema: Table, descriptor: Descriptor) -> Verified {
-    let options = OpenOptions { schema: Arc::new(schema), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+    let options = OpenOptions { schema: Arc::new(schema), buffers: BufferPool::none() };
     let table = SsTable::open(&*host.disk, Path::new(FOLDER), descriptor, options).unwrap();
     let (lines, end) = sample::scanned(&table);
     end.unwrap();

@@ -79,8 +79,7 @@ fn an_unknown_column_is_refused() {
     schema.regulars.retain(|column| &*column.name != "b");
     let options = helenus_sstable::table::OpenOptions {
         schema: std::sync::Arc::new(schema),
-        cache: std::sync::Arc::new(helenus_sstable::block::NoCache),
-        file_numbers: [1, 2, 3],
+        buffers: helenus_sstable::buffer::BufferPool::none(),
     };
     let descriptor = render::only_table(&host, &folder);
     let refused = helenus_sstable::table::SsTable::open(&*host.disk, &folder, descriptor, options);

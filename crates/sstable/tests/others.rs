@@ -7,11 +7,11 @@
 mod render;
 
 use helenus_host::{Host, memory, real};
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::import::{SsTableFiles, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId, refusal};
 use helenus_sstable::partitioner::Partitioner;
-use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::scrub::{Scrubbed, Scrubbing, scrub};
 use helenus_sstable::table::SsTable;
 use helenus_sstable::version::Version;
@@ -27,8 +27,8 @@ fn open_alone(host: &Host, folder: &Path) -> helenus_sstable::Result<Arc<SsTable
 }
 
 fn open_one(host: &Host, folder: &Path, descriptor: Descriptor) -> helenus_sstable::Result<Arc<SsTable>> {
-    let cache = Arc::new(RecentBlocks::default());
-    SsTable::open_without_schema(&*host.disk, (folder, descriptor), ("ks", "t"), cache, [1, 2, 3])
+    let cache = BufferPool::offline();
+    SsTable::open_without_schema(&*host.disk, (folder, descriptor), ("ks", "t"), cache)
 }
 
 /// The lines of each partition, in the order of their keys' bytes.
@@ -130,8 +130,7 @@ fn a_table_of_another_partitioner_is_refused_where_rows_are_looked_up_with_the_w
     let folder = fixtures("others/random");
     let options = helenus_sstable::table::OpenOptions {
         schema: Arc::new(render::schema_in(&host, &folder)),
-        cache: Arc::new(RecentBlocks::default()),
-        file_numbers: [1, 2, 3],
+        buffers: BufferPool::offline(),
     };
     let descriptor = render::only_table(&host, &folder);
     let refused = SsTable::open(&*host.disk, &folder, descriptor, options).err().unwrap().to_string();

@@ -17,11 +17,10 @@ use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::token::KeyHash;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
-use helenus_sstable::block::{BlockCache, NoCache};
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::{Descriptor, SsTableId};
-use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::{OpenOptions, PartitionReader, SpareReaders, SsTable};
 use helenus_sstable::version::Version;
@@ -292,11 +291,11 @@ fn write(shape: &Shape) -> Written {
 
 impl Written {
     fn open(&self) -> Arc<SsTable> {
-        self.open_with(Arc::new(NoCache))
+        self.open_with(BufferPool::none())
     }
 
-    fn open_with(&self, cache: Arc<dyn BlockCache>) -> Arc<SsTable> {
-        let options = OpenOptions { schema: self.schema.clone(), cache, file_numbers: [1, 2, 3] };
+    fn open_with(&self, buffers: BufferPool) -> Arc<SsTable> {
+        let options = OpenOptions { schema: self.schema.clone(), buffers };
         SsTable::open(&*self.host.disk, Path::new(FOLDER), self.descriptor, options).unwrap()
     }
 }
@@ -537,7 +536,7 @@ proptest! {
         table.verify(&*written.host.disk, Path::new(FOLDER)).unwrap();
         check_selection(&written, &table, &mut dice);
         // With a cache, blocks that were decompressed in part are found again by reads that need more of them.
-        let cached = written.open_with(Arc::new(RecentBlocks::default()));
+        let cached = written.open_with(BufferPool::offline());
         check_selection(&written, &cached, &mut dice);
         for _ in 0..4 {
             check_scan(&written, &table, &mut dice);

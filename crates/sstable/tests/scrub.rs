@@ -9,9 +9,9 @@ use helenus_host::{Host, memory, real};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::partitions::{KeyRange, PartitionKey};
 use helenus_model::unfiltered::{Source, Unfiltered};
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, SsTableId};
-use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::scrub::{Loss, Lost, Scrubbed, Scrubbing, scrub};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::SsTable;
@@ -60,9 +60,9 @@ fn scrubbed_how(
 
 fn outputs(host: &Host, scrubbed: &Scrubbed) -> Vec<Arc<SsTable>> {
     let open = |descriptor: &Descriptor| {
-        let cache = Arc::new(RecentBlocks::default());
+        let cache = BufferPool::offline();
         let place = (Path::new("/out"), *descriptor);
-        let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
+        let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache).unwrap();
         table.verify(&*host.disk, Path::new("/out")).unwrap();
         table
     };
@@ -257,9 +257,9 @@ fn empty_values_that_cassandra_3_sorted_first_are_put_where_they_belong() {
         let to = Path::new(FOLDER).join(path.file_name().unwrap());
         host.disk.create(&to).unwrap().write_all_at(&std::fs::read(&path).unwrap(), 0).unwrap();
     }
-    let cache = Arc::new(RecentBlocks::default());
+    let cache = BufferPool::offline();
     let place = (Path::new(FOLDER), descriptor);
-    let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]).unwrap();
+    let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache).unwrap();
     let problem = table.verify(&*host.disk, Path::new(FOLDER)).unwrap_err().to_string();
     assert!(problem.contains("not in clustering order (helenus sstable scrub"), "{problem}");
     // Cassandra 5 reads the rows in the order of the file.

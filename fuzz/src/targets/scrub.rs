@@ -2,9 +2,9 @@
 
 use super::sstable::{SOUND, put};
 use helenus_host::memory;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, SsTableId};
-use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::scrub::{Scrubbing, scrub};
 use helenus_sstable::table::SsTable;
 use std::path::Path;
@@ -55,9 +55,9 @@ pub(super) fn run(input: &[u8]) {
         };
         let Ok(scrubbed) = scrub(&host.disk, (&sound.folder, sound.descriptor), how) else { continue };
         for descriptor in scrubbed.written {
-            let cache = Arc::new(RecentBlocks::default());
+            let cache = BufferPool::offline();
             let place = (Path::new(OUT), descriptor);
-            let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache, [1, 2, 3]);
+            let table = SsTable::open_without_schema(&*host.disk, place, ("ks", "t"), cache);
             let verified = table.and_then(|table| table.verify(&*host.disk, Path::new(OUT)));
             assert!(
                 verified.is_ok(),

@@ -9,7 +9,8 @@ use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::partitions::KeyRange;
 use helenus_model::schema::{CompressionParams, Table};
 use helenus_model::unfiltered::Source;
-use helenus_sstable::block::{NoCache, ReadContext};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::checksum::{Crc32, crc32};
 use helenus_sstable::component::Component;
 use helenus_sstable::compression::BlockCrcs;
@@ -141,8 +142,7 @@ impl Sound {
     }
 
     fn open(&self, host: &Host) -> helenus_sstable::Result<Arc<SsTable>> {
-        let options =
-            OpenOptions { schema: self.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+        let options = OpenOptions { schema: self.schema.clone(), buffers: BufferPool::none() };
         SsTable::open(&*host.disk, &self.folder, self.descriptor, options)
     }
 

@@ -9,7 +9,6 @@ use super::partition_locks::PartitionLocks;
 use super::replaying::Replayer;
 use super::shared::{Database, Shared};
 use super::timeouts::LiveTimeouts;
-use crate::cache::SharedCache;
 use crate::commitlog::{CommitLog, LogOptions, Replay, ReplayOptions, read_log};
 use crate::compaction::Compactions;
 use crate::env::Env;
@@ -39,12 +38,13 @@ use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Schema, Table, TableId};
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::names::SsTableIds;
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
@@ -103,13 +103,12 @@ impl Database {
             host_id,
             log,
             gate: WriteGate::default(),
-            cache: Arc::new(SharedCache::new(options.memory.cache)),
+            buffers: BufferPool::new(options.memory.cache),
             memory: MemoryAccount::keeping(options.memory.memtables),
             timestamps: CacheLine(timestamps),
             work: Totals::default(),
             compactors: Workers::default(),
             ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
-            file_numbers: AtomicU64::new(1),
             host,
         };
         let storage = Arc::new(Storage {

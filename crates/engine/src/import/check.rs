@@ -3,9 +3,9 @@
 use helenus_host::Disk;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, ParsedClass, parse_class_name};
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::import::{SsTableFiles, missing_components};
 use helenus_sstable::names::Descriptor;
-use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::statistics::{Header, HeaderColumn, MURMUR3_PARTITIONER, Statistics};
 use helenus_sstable::table::{OpenOptions, SsTable, other_partitioner, read_statistics};
 use helenus_sstable::version::Version;
@@ -40,11 +40,7 @@ pub(super) fn check_source(
     let mut problems: Vec<String> =
         check_statistics(&statistics, descriptor.version, table).into_iter().map(with_name).collect();
     if problems.is_empty() {
-        let options = OpenOptions {
-            schema: table.clone(),
-            cache: Arc::new(RecentBlocks::default()),
-            file_numbers: [1, 2, 3],
-        };
+        let options = OpenOptions { schema: table.clone(), buffers: BufferPool::offline() };
         let checked = SsTable::open(disk, folder, descriptor, options).and_then(|sstable| match whole {
             true => sstable.verify_telling(disk, folder, progress).map(|_| ()),
             false => Ok(()),

@@ -7,7 +7,7 @@ use crate::table::View;
 use helenus_host::Disk;
 use helenus_model::schema::{ColumnKind, DroppedColumn, Schema, Table};
 use helenus_model::types::CqlType;
-use helenus_sstable::block::NoCache;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::names::{Descriptor, parse_table_folder, refusal};
 use helenus_sstable::statistics::HeaderColumn;
 use helenus_sstable::table::{OpenOptions, SsTable, read_statistics};
@@ -98,8 +98,7 @@ impl Database {
         table: &Arc<Table>,
     ) -> crate::Result<View> {
         let open = |(folder, descriptor): &(PathBuf, Descriptor)| {
-            let file_numbers = [(); 3].map(|()| self.shared.next_file_number());
-            let options = OpenOptions { schema: table.clone(), cache: Arc::new(NoCache), file_numbers };
+            let options = OpenOptions { schema: table.clone(), buffers: BufferPool::none() };
             SsTable::open(disk, folder, *descriptor, options)
         };
         let opened: helenus_sstable::Result<Vec<_>> = sstables.iter().map(open).collect();

@@ -379,10 +379,6 @@ pub(super) fn open_sstable(
     folder: &Path,
     descriptor: Descriptor,
 ) -> Result<Arc<SsTable>> {
-    let options = OpenOptions {
-        schema: table.clone(),
-        cache: env.cache.clone(),
-        file_numbers: [env.next_file_number(), env.next_file_number(), env.next_file_number()],
-    };
+    let options = OpenOptions { schema: table.clone(), buffers: env.buffers.clone() };
     Ok(SsTable::open(&*env.host.disk, folder, descriptor, options)?)
 }

@@ -1,10 +1,11 @@
-//! Reads a chunk of Data.db: from the cache, or from the file with CRC check and decompression.
+//! Reads a chunk of Data.db: from the buffer pool, or from the file with CRC check and decompression.
 //!
-//! If a read states how far it goes, only that much of the chunk is decompressed and cached (see `partial`).
+//! If a read states how far it goes, only that much of the chunk is decompressed and kept (see `partial`).
 
 use super::info::{CHUNK_CRC_BYTES, CompressionInfo};
 use super::partial::PartialDecompression;
-use crate::block::{Block, BlockFile, ReadContext};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::Block;
 use crate::checksum::crc32;
 use crate::error::Result;
 use crate::stopwatch::Stage;
@@ -19,7 +20,7 @@ thread_local! {
     static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A compressed data file. The cache keeps decompressed chunks by file number and chunk number.
+/// A compressed data file. The buffer pool keeps decompressed chunks by their numbers.
 pub struct CompressedBlocks {
     file: BlockFile,
     info: CompressionInfo,
@@ -45,19 +46,14 @@ impl CompressedBlocks {
 
     /// See `DataBlocks::block`. `Corrupt` carries the chunk's offset in the file if its CRC or its length is wrong.
     pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
-        let has_all = |block: &Block| self.has(block.len(), number, wanted.end);
-        let mut kept = self.file.kept(number, wanted.start);
-        if kept.as_ref().is_some_and(|block| !has_all(block)) {
-            kept = self.file.kept_by_cache(number);
-        }
-        let bytes = match kept {
-            Some(block) if has_all(&block) => {
+        let bytes = match self.file.find(number, wanted.start) {
+            Some(block) if self.has(block.len(), number, wanted.end) => {
                 cx.touched.blocks_cached += 1;
                 cx.touched.block_bytes += block.len() as u64;
                 return Ok(block);
             }
             Some(short) => {
-                // A scan, which does not fill the cache, found the block here by chance.
+                // A scan, which keeps no blocks, found the block here by chance.
                 if cx.fill_cache {
                     self.partial.extent_too_short(short.len());
                 }
@@ -73,14 +69,14 @@ impl CompressedBlocks {
             block
         })?;
         if cx.fill_cache {
-            self.file.keep(number, block.clone());
+            self.file.put(number, block.clone());
         }
         Ok(block)
     }
 
-    /// See `DataBlocks::fell_short`. A cached block is counted when `block` finds it too short.
+    /// See `DataBlocks::fell_short`. A block that is kept is counted when `block` finds it too short.
     pub(super) fn fell_short(&self, number: u64, bytes: usize) {
-        if self.file.kept(number, usize::MAX).is_none() {
+        if self.file.find(number, usize::MAX).is_none() {
             self.partial.extent_too_short(bytes);
         }
     }
@@ -113,7 +109,7 @@ impl CompressedBlocks {
         let is_plain = self.info.is_stored_plain(chunk.stored_bytes);
         let has_front = !is_plain && self.info.compressor.decompresses_partially();
         let bytes = if has_front { self.partial.bytes(wanted, chunk.data_bytes) } else { chunk.data_bytes };
-        let mut block = self.file.cache().room(bytes);
+        let mut block = self.file.buffers().room(bytes);
         let out = &mut *block;
         if is_plain {
             let Some(plain) = content.get(..out.len()) else {

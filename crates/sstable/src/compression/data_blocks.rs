@@ -2,7 +2,8 @@
 
 use super::blocks::CompressedBlocks;
 use super::plain::PlainBlocks;
-use crate::block::{Block, BlockFile, ReadContext};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::Block;
 use crate::error::Result;
 use std::ops::Range;
 
@@ -34,7 +35,7 @@ impl DataBlocks {
         }
     }
 
-    /// The block with this number, from the cache or the file, at least up to the end of `wanted`, at whose start the
+    /// The block with this number, from the buffer pool or the file, at least up to the end of `wanted`, at whose start the
     /// caller begins to read it. Errors: `WouldBlock` if the read would wait and must not; `Corrupt` if a checksum or a
     /// length is wrong, or if there is no such block.
     pub fn block(&self, number: u64, wanted: Range<usize>, cx: &mut ReadContext) -> Result<Block> {
@@ -52,7 +53,7 @@ impl DataBlocks {
         }
     }
 
-    /// The file, for its path, number and errors. Errors about the content give positions in the uncompressed data.
+    /// The file, for its path and errors. Errors about the content give positions in the uncompressed data.
     pub fn file(&self) -> &BlockFile {
         match self {
             DataBlocks::Compressed(blocks) => blocks.file(),

@@ -214,7 +214,7 @@ impl CompressionInfo {
 /// Reads numbers and texts across the blocks of a file, one block at a time, without filling the cache.
 struct Input<'a> {
     file: &'a BlockFile,
-    block: Option<(u64, crate::block::Block)>,
+    block: Option<(u64, crate::buffer::Block)>,
     at: u64,
 }
 

@@ -3,7 +3,8 @@
 //! CRC.db (Cassandra's `ChecksumWriter`, big endian): block length (i32), then the CRC32 of every block. We write
 //! blocks of 16 KiB, and read blocks of the length that the file states.
 
-use crate::block::{Block, BlockFile, ReadContext};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::Block;
 use crate::checksum::{Crc32, crc32};
 use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
@@ -82,7 +83,7 @@ impl PlainBlocks {
     /// The block with this number. `from` is the byte at which the caller will begin to read it. Errors as for
     /// `DataBlocks::block`.
     pub fn block(&self, number: u64, from: usize, cx: &mut ReadContext) -> Result<Block> {
-        if let Some(block) = self.file.kept(number, from) {
+        if let Some(block) = self.file.find(number, from) {
             cx.touched.blocks_cached += 1;
             cx.touched.block_bytes += block.len() as u64;
             return Ok(block);
@@ -103,7 +104,7 @@ impl PlainBlocks {
         }
         cx.leave(before);
         if cx.fill_cache {
-            self.file.keep(number, block.clone());
+            self.file.put(number, block.clone());
         }
         Ok(block)
     }

@@ -3,7 +3,8 @@
 //! A row that lies in one block is decoded directly from the block, which the window keeps alive. Only the parts of a
 //! row that crosses into the next block are first copied together (joined).
 
-use crate::block::{Block, ReadContext};
+use crate::block::ReadContext;
+use crate::buffer::Block;
 use crate::compression::DataBlocks;
 use crate::error::Result;
 use helenus_host::account;

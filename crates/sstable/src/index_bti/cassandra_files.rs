@@ -4,7 +4,8 @@
 use super::{
     IndexPosition, PartitionIndex, PartitionIndexBuilder, PartitionIter, RowIndexEntry, RowIndexReader,
 };
-use crate::block::{Block, BlockCache, BlockFile, PAGE_BYTES, ReadContext};
+use crate::block::{BlockFile, PAGE_BYTES, ReadContext};
+use crate::buffer::BufferPool;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, FilterBuilder, hash_byte};
 use crate::sequential_writer::SequentialWriter;
@@ -13,9 +14,7 @@ use crate::version::Version;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
 use helenus_model::murmur3::murmur3_x64_128;
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 const DATA: &[u8] = include_bytes!("../../tests/fixtures/bti/da-1-bti-Data.db");
 const FILTER: &[u8] = include_bytes!("../../tests/fixtures/bti/da-1-bti-Filter.db");
@@ -210,27 +209,13 @@ fn no_flipped_or_missing_byte_panics_or_runs_forever() {
     assert_eq!(read_all(PARTITIONS.to_vec(), ROWS.to_vec()).unwrap(), 1502);
 }
 
-/// A cache that keeps every block.
-#[derive(Default)]
-struct Cache(Mutex<HashMap<u64, Block>>);
-
-impl BlockCache for Cache {
-    fn get(&self, _file: u64, block: u64) -> Option<Block> {
-        self.0.lock().unwrap().get(&block).cloned()
-    }
-    fn put(&self, _file: u64, block: u64, bytes: Block) {
-        self.0.lock().unwrap().insert(block, bytes);
-    }
-}
-
 #[test]
 fn a_step_that_had_to_wait_can_be_repeated() {
-    let cache = Arc::new(Cache::default());
     let file = MemoryFile::empty();
     let mut out = SequentialWriter::on(file.clone(), Path::new("p"), false);
     out.write(PARTITIONS).unwrap();
     out.finish().unwrap();
-    let file = BlockFile::new(file, Path::new("p"), (1, PAGE_BYTES), None, cache.clone()).unwrap();
+    let file = BlockFile::new(file, Path::new("p"), PAGE_BYTES, None, BufferPool::offline()).unwrap();
     let index = PartitionIndex::open(file, &mut blocking()).unwrap();
     let mut plain = self::index().iter_from(None, &mut blocking()).unwrap();
     let (mut waits, mut impatient) = (0, ReadContext::default());

@@ -2,7 +2,8 @@
 
 #![deny(clippy::indexing_slicing)]
 
-use crate::block::{Block, BlockFile, ReadContext};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::Block;
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::vint;

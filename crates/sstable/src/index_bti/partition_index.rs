@@ -11,7 +11,8 @@
 #![deny(clippy::indexing_slicing)]
 
 use super::PageCursor;
-use crate::block::{Block, BlockFile, ReadContext};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::Block;
 use crate::error::{Error, Result};
 use crate::sequential_writer::{Finished, SequentialWriter};
 use crate::trie::{Forward, TriePayload, TrieWriter, Walker, read_signed, signed_size, write_signed};

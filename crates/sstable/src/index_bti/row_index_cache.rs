@@ -2,14 +2,15 @@
 //!
 //! A partition that is read repeatedly is loaded step by step: each read that walks its trie copies a few separators
 //! into memory, until all of them are there. No read waits for the disk or for another read to do so. The memory is
-//! reserved from the block cache before it is used; without memory, reads use the trie. A loaded partition stays until
+//! reserved from the buffer pool's share for it before it is used; without memory, reads use the trie. A loaded partition stays until
 //! its table closes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use super::cached_row_index::{CachedRowIndex, CachedRowIndexBuilder, OPEN_BYTES, SEPARATOR_BYTES};
 use super::row_index::{RowIndexEntry, Separator, separator};
-use crate::block::{BlockCache, BlockFile, ReadContext, ReservedFor};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::{Budget, Reserved, Share};
 use crate::error::{Error, Result};
 use crate::trie::{Advanced, Keyed, Walker, last_key};
 use helenus_model::partitions::PartitionKey;
@@ -35,7 +36,7 @@ const VAIN_READS_MAX: u32 = 256;
 
 /// The row index cache of a table.
 pub(crate) struct RowIndexCache {
-    cache: Arc<dyn BlockCache>,
+    budget: Arc<Budget>,
     groups: OnceLock<Box<[Group; GROUPS]>>,
 }
 
@@ -76,43 +77,10 @@ struct Partial {
     memory: Reserved,
 }
 
-/// Memory that is reserved from the block cache, and released on drop.
-struct Reserved {
-    cache: Arc<dyn BlockCache>,
-    bytes: u64,
-}
-
-impl Reserved {
-    fn none(cache: &Arc<dyn BlockCache>) -> Reserved {
-        Reserved { cache: cache.clone(), bytes: 0 }
-    }
-
-    /// Reserves this many more bytes; false if the cache refuses.
-    fn grow(&mut self, bytes: u64) -> bool {
-        let is_there = self.cache.reserve(ReservedFor::RowIndexes, bytes);
-        self.bytes += if is_there { bytes } else { 0 };
-        is_there
-    }
-
-    /// Releases all but this many bytes.
-    fn keep(mut self, bytes: u64) -> Reserved {
-        let more = self.bytes.saturating_sub(bytes);
-        self.cache.release(ReservedFor::RowIndexes, more);
-        self.bytes -= more;
-        self
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.cache.release(ReservedFor::RowIndexes, self.bytes);
-    }
-}
-
 impl RowIndexCache {
     /// An empty row index cache.
-    pub(crate) fn new(cache: Arc<dyn BlockCache>) -> RowIndexCache {
-        RowIndexCache { cache, groups: OnceLock::new() }
+    pub(crate) fn new(budget: Arc<Budget>) -> RowIndexCache {
+        RowIndexCache { budget, groups: OnceLock::new() }
     }
 
     /// The number of a partition's slot and its entry in Rows.db, if its row index is in memory.
@@ -163,7 +131,7 @@ impl RowIndexCache {
         if this.reads < READS_MIN {
             return;
         }
-        if let Some(found) = this.carry_on(key, (rows, entry), &self.cache) {
+        if let Some(found) = this.carry_on(key, (rows, entry), &self.budget) {
             let _: std::result::Result<(), Loaded> = known.set(found);
             if let (Some(tag), Some(this)) = (group.tags.get(slot), learning.get_mut(slot)) {
                 tag.store(tag_of(key), Ordering::Release);
@@ -239,10 +207,10 @@ impl Loading {
         &mut self,
         key: &PartitionKey,
         (rows, entry): (&BlockFile, &RowIndexEntry),
-        cache: &Arc<dyn BlockCache>,
+        budget: &Arc<Budget>,
     ) -> Option<Loaded> {
         self.vain += 1;
-        let learned = self.step((rows, entry), cache);
+        let learned = self.step((rows, entry), budget);
         if self.vain > VAIN_READS_MAX {
             self.begin_again();
         }
@@ -277,7 +245,7 @@ impl Loading {
     fn step(
         &mut self,
         (rows, entry): (&BlockFile, &RowIndexEntry),
-        cache: &Arc<dyn BlockCache>,
+        budget: &Arc<Budget>,
     ) -> Result<Option<Box<Partial>>> {
         // A context of its own, so that the step is not counted as the read's. It neither waits nor fills the cache.
         let cx = &mut ReadContext::default();
@@ -285,7 +253,7 @@ impl Loading {
         let learned = match &mut self.learned {
             Some(learned) => learned,
             none => {
-                let mut memory = Reserved::none(cache);
+                let mut memory = Reserved::none(budget, Share::RowIndexes);
                 // Reserve memory for all separators, without open deletions: loading does not begin if they would not
                 // fit.
                 let whole = entry.block_count.saturating_add(1).saturating_mul(SEPARATOR_BYTES);
@@ -297,7 +265,7 @@ impl Loading {
                 none.insert(Box::new(Partial { keys: Keyed::default(), collected, memory }))
             }
         };
-        let reserved = learned.memory.bytes;
+        let reserved = learned.memory.bytes();
         if learned.collected.bytes() + STEP_BYTES > reserved && !learned.memory.grow(STEP_BYTES) {
             // Another attempt would fail here again, so the partition counts as one that cannot be loaded. No caller
             // sees the error.

@@ -56,24 +56,22 @@ pub struct PartitionPosition {
 }
 
 impl Index {
-    /// Opens the index components. `file_numbers` are those of Partitions.db or Index.db, and of Rows.db.
+    /// Opens the index components.
     pub(super) fn open(
         opener: &mut Opener<'_>,
         (version, stats, partitioner): (Version, &Stats, Partitioner),
-        file_numbers: [u64; 2],
         cx: &mut ReadContext,
     ) -> Result<Index> {
-        let [partitions_number, rows_number] = file_numbers;
         match version.format() {
             Format::Bti => {
-                let partitions = opener.paged(Component::Partitions, partitions_number)?;
+                let partitions = opener.paged(Component::Partitions)?;
                 let partitions = PartitionIndex::open(partitions, cx)?;
-                let rows = Arc::new(opener.paged(Component::Rows, rows_number)?);
-                let row_index_cache = RowIndexCache::new(rows.cache().clone());
+                let rows = Arc::new(opener.paged(Component::Rows)?);
+                let row_index_cache = RowIndexCache::new(rows.buffers().budget().clone());
                 Ok(Index::Bti { partitions, rows, row_index_cache })
             }
             Format::Big => {
-                let index = opener.paged(Component::Index, partitions_number)?;
+                let index = opener.paged(Component::Index)?;
                 let summary = if partitioner != Partitioner::Murmur3 {
                     Some(Summary::in_other_order(&index, cx)?)
                 } else if opener.exists(Component::Summary) {

@@ -1,6 +1,7 @@
 //! Opens the components of one table.
 
-use crate::block::{BlockCache, BlockFile, PAGE_BYTES, PageChecksums};
+use crate::block::{BlockFile, PAGE_BYTES, PageChecksums};
+use crate::buffer::BufferPool;
 use crate::component::Component;
 use crate::compression::{BlockCrcs, CompressedBlocks, CompressionInfo, DataBlocks, PlainBlocks};
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ pub(super) struct Opener<'a> {
     disk: &'a dyn Disk,
     folder: &'a Path,
     descriptor: Descriptor,
-    cache: &'a Arc<dyn BlockCache>,
+    buffers: &'a BufferPool,
     checksums: PageChecksumTable,
     /// Size in bytes of the components opened so far.
     pub(super) size_on_disk: u64,
@@ -26,10 +27,10 @@ impl<'a> Opener<'a> {
         disk: &'a dyn Disk,
         folder: &'a Path,
         descriptor: Descriptor,
-        cache: &'a Arc<dyn BlockCache>,
+        buffers: &'a BufferPool,
     ) -> Result<Opener<'a>> {
         let checksums = PageChecksumTable::default();
-        let mut opener = Opener { disk, folder, descriptor, cache, checksums, size_on_disk: 0 };
+        let mut opener = Opener { disk, folder, descriptor, buffers, checksums, size_on_disk: 0 };
         if opener.exists(Component::PageChecksums) {
             let (path, bytes) = opener.whole(Component::PageChecksums)?;
             opener.checksums = PageChecksumTable::parse(&bytes, &path)?;
@@ -42,10 +43,10 @@ impl<'a> Opener<'a> {
         disk: &'a dyn Disk,
         folder: &'a Path,
         descriptor: Descriptor,
-        cache: &'a Arc<dyn BlockCache>,
+        buffers: &'a BufferPool,
     ) -> Opener<'a> {
         let checksums = PageChecksumTable::default();
-        Opener { disk, folder, descriptor, cache, checksums, size_on_disk: 0 }
+        Opener { disk, folder, descriptor, buffers, checksums, size_on_disk: 0 }
     }
 
     pub(super) fn exists(&self, component: Component) -> bool {
@@ -69,16 +70,16 @@ impl<'a> Opener<'a> {
     }
 
     /// A component that is read in pages.
-    pub(super) fn paged(&mut self, component: Component, number: u64) -> Result<BlockFile> {
+    pub(super) fn paged(&mut self, component: Component) -> Result<BlockFile> {
         let (path, file, checksums) = self.file(component)?;
-        BlockFile::new(file, &path, (number, PAGE_BYTES), checksums, self.cache.clone())
+        BlockFile::new(file, &path, PAGE_BYTES, checksums, self.buffers.clone())
     }
 
     /// Data.db, with the component that describes its blocks.
-    pub(super) fn data(&mut self, number: u64) -> Result<DataBlocks> {
-        let data = self.paged(Component::Data, number)?;
+    pub(super) fn data(&mut self) -> Result<DataBlocks> {
+        let data = self.paged(Component::Data)?;
         if self.exists(Component::CompressionInfo) {
-            let info = self.paged(Component::CompressionInfo, number)?;
+            let info = self.paged(Component::CompressionInfo)?;
             let info = CompressionInfo::read(&info, data.size(), self.descriptor.version)?;
             return Ok(DataBlocks::Compressed(CompressedBlocks::new(data, info)));
         }
@@ -92,12 +93,12 @@ impl<'a> Opener<'a> {
     }
 
     /// A Data.db of which a part may be missing, and without CRC.db. Missing blocks are errors when they are read.
-    pub(super) fn data_as_it_is(&mut self, number: u64) -> Result<DataBlocks> {
-        let data = self.paged(Component::Data, number)?;
+    pub(super) fn data_as_it_is(&mut self) -> Result<DataBlocks> {
+        let data = self.paged(Component::Data)?;
         if !self.exists(Component::CompressionInfo) {
             return Ok(DataBlocks::Plain(PlainBlocks::new(data, None)));
         }
-        let info = self.paged(Component::CompressionInfo, number)?;
+        let info = self.paged(Component::CompressionInfo)?;
         let info = CompressionInfo::read(&info, u64::MAX, self.descriptor.version)?;
         Ok(DataBlocks::Compressed(CompressedBlocks::new(data, info)))
     }

@@ -4,7 +4,8 @@
 //! else may be missing or damaged.
 
 use super::Index;
-use crate::block::{BlockCache, ReadContext};
+use crate::block::ReadContext;
+use crate::buffer::BufferPool;
 use crate::component::Component;
 use crate::compression::DataBlocks;
 use crate::data::RowLayout;
@@ -12,16 +13,12 @@ use crate::error::{Error, Result};
 use crate::header_schema::table_of_header;
 use crate::names::Descriptor;
 use crate::partitioner::Partitioner;
-use crate::recent_blocks::RecentBlocks;
 use crate::statistics::Statistics;
 use crate::table::opener::Opener;
 use helenus_host::Disk;
 use helenus_model::schema::Table;
 use std::path::Path;
 use std::sync::Arc;
-
-/// File numbers for a cache that is not shared.
-const FILE_NUMBERS: [u64; 3] = [1, 2, 3];
 
 /// The parts that could be opened.
 pub(crate) struct Parts {
@@ -45,32 +42,26 @@ impl Parts {
         (folder, descriptor): (&Path, Descriptor),
         names: (&str, &str),
     ) -> Result<Parts> {
-        let cache: Arc<dyn BlockCache> = Arc::new(RecentBlocks::default());
+        let buffers = BufferPool::offline();
         let mut notes = Vec::new();
-        let mut opener = Opener::new(disk, folder, descriptor, &cache).or_else(|error| {
+        let mut opener = Opener::new(disk, folder, descriptor, &buffers).or_else(|error| {
             notes.push(error.to_string());
-            Ok::<_, Error>(Opener::unchecked(disk, folder, descriptor, &cache))
+            Ok::<_, Error>(Opener::unchecked(disk, folder, descriptor, &buffers))
         })?;
         let (path, bytes) = opener.whole(Component::Statistics)?;
         let statistics = Statistics::read(&bytes, descriptor.version, &path)?;
         let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &path)?);
         let layout = RowLayout::of_header(&statistics.header, &schema, (descriptor.version, &path))?;
-        let [data_number, first, second] = FILE_NUMBERS;
-        let data = match opener.data(data_number) {
+        let data = match opener.data() {
             Ok(data) => data,
             Err(error) => {
                 notes.push(error.to_string());
-                Opener::unchecked(disk, folder, descriptor, &cache).data_as_it_is(data_number)?
+                Opener::unchecked(disk, folder, descriptor, &buffers).data_as_it_is()?
             }
         };
         let mut cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let partitioner = Partitioner::of(&statistics.validation.partitioner);
-        let opened = Index::open(
-            &mut opener,
-            (descriptor.version, &statistics.stats, partitioner),
-            [first, second],
-            &mut cx,
-        );
+        let opened = Index::open(&mut opener, (descriptor.version, &statistics.stats, partitioner), &mut cx);
         let index = opened.map_err(|error| notes.push(error.to_string())).ok();
         Ok(Parts { schema, statistics, layout, data, index, notes })
     }

@@ -1,7 +1,7 @@
 //! Opens a table with the schema of its own files.
 
 use super::{OpenOptions, SsTable};
-use crate::block::BlockCache;
+use crate::buffer::BufferPool;
 use crate::component::Component;
 use crate::error::{Error, Result};
 use crate::header_schema::table_of_header;
@@ -18,13 +18,12 @@ impl SsTable {
         disk: &dyn Disk,
         (folder, descriptor): (&Path, Descriptor),
         names: (&str, &str),
-        cache: Arc<dyn BlockCache>,
-        file_numbers: [u64; 3],
+        buffers: BufferPool,
     ) -> Result<Arc<SsTable>> {
         let statistics = read_statistics(disk, folder, descriptor)?;
         let file = descriptor.path(folder, Component::Statistics);
         let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &file)?);
-        SsTable::open_in_order(disk, (folder, descriptor), OpenOptions { schema, cache, file_numbers }, true)
+        SsTable::open_in_order(disk, (folder, descriptor), OpenOptions { schema, buffers }, true)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A file in memory for this crate's unit tests.
 
-use crate::block::{BlockCache, BlockFile, NoCache, PAGE_BYTES, ReadContext};
+use crate::block::{BlockFile, PAGE_BYTES, ReadContext};
+use crate::buffer::BufferPool;
 use helenus_host::File;
 use std::io;
 use std::path::Path;
@@ -61,11 +62,11 @@ pub(crate) fn blocking() -> ReadContext {
 
 /// A component with these bytes, which is read in pages.
 pub(crate) fn block_file(bytes: Vec<u8>) -> BlockFile {
-    block_file_with(bytes, Arc::new(NoCache))
+    block_file_with(bytes, BufferPool::none())
 }
 
-/// The same with a block cache.
-pub(crate) fn block_file_with(bytes: Vec<u8>, cache: Arc<dyn BlockCache>) -> BlockFile {
+/// The same with a buffer pool.
+pub(crate) fn block_file_with(bytes: Vec<u8>, buffers: BufferPool) -> BlockFile {
     let file = Arc::new(MemoryFile(Mutex::new(bytes)));
-    BlockFile::new(file, Path::new("test.db"), (1, PAGE_BYTES), None, cache).unwrap()
+    BlockFile::new(file, Path::new("test.db"), PAGE_BYTES, None, buffers).unwrap()
 }

@@ -7,7 +7,8 @@
 #![deny(clippy::indexing_slicing)]
 
 use super::node::Node;
-use crate::block::{Block, BlockFile, ReadContext};
+use crate::block::{BlockFile, ReadContext};
+use crate::buffer::Block;
 use crate::error::{Error, Result};
 use std::ops::Deref;
 

@@ -10,7 +10,8 @@ use helenus_model::row::RowView;
 use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::types::{CqlType, ParsedClass, UserType, parse_class_name};
 use helenus_model::unfiltered::{Source, Unfiltered};
-use helenus_sstable::block::{NoCache, ReadContext};
+use helenus_sstable::block::ReadContext;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::Descriptor;
@@ -83,7 +84,7 @@ pub fn schema_in(host: &Host, folder: &Path) -> Table {
 
 /// Opens the only table in a folder.
 pub fn open(host: &Host, folder: &Path, schema: Table) -> Arc<SsTable> {
-    let options = OpenOptions { schema: Arc::new(schema), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+    let options = OpenOptions { schema: Arc::new(schema), buffers: BufferPool::none() };
     SsTable::open(&*host.disk, folder, only_table(host, folder), options).unwrap()
 }
 

@@ -14,7 +14,7 @@ use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, ColumnKind, Table, TableId};
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::{Source, Unfiltered};
-use helenus_sstable::block::NoCache;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::{OpenOptions, PartitionReader, SsTable};
@@ -140,8 +140,7 @@ pub fn marker(schema: &Table, row: i32) -> MarkerBuf {
 
 impl Sample {
     pub fn open(&self, host: &Host) -> Result<Arc<SsTable>> {
-        let options =
-            OpenOptions { schema: self.schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+        let options = OpenOptions { schema: self.schema.clone(), buffers: BufferPool::none() };
         SsTable::open(&*host.disk, Path::new(FOLDER), self.descriptor, options)
     }
 

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, anyhow, bail};
 use helenus_host::Disk;
 use helenus_sstable::Error;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, FOLDERS_ASIDE, Owner, is_of_the_system, owner_of_folder, refusal};
-use helenus_sstable::recent_blocks::RecentBlocks;
 use helenus_sstable::table::SsTable;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -42,13 +42,7 @@ impl Found {
     pub fn open(&self, disk: &dyn Disk) -> Result<Arc<SsTable>> {
         let (keyspace, table, _) = self.owner();
         let at = (&*self.folder, self.descriptor);
-        let opened = SsTable::open_without_schema(
-            disk,
-            at,
-            (&keyspace, &table),
-            Arc::new(RecentBlocks::default()),
-            [1, 2, 3],
-        );
+        let opened = SsTable::open_without_schema(disk, at, (&keyspace, &table), BufferPool::offline());
         opened.map_err(|error| self.unreadable(disk, error))
     }
 

@@ -1,6 +1,7 @@
 //! Tests with files in which elements contain wrong distances to the elements before.
 
-use crate::block::{NoCache, ReadContext};
+use crate::block::ReadContext;
+use crate::buffer::BufferPool;
 use crate::checksum::crc32;
 use crate::component::Component;
 use crate::compression::BlockCrcs;
@@ -68,7 +69,7 @@ fn written(host: &Host, schema: &Arc<Table>) {
 }
 
 fn opened(host: &Host, schema: &Arc<Table>) -> Arc<SsTable> {
-    let options = OpenOptions { schema: schema.clone(), cache: Arc::new(NoCache), file_numbers: [1, 2, 3] };
+    let options = OpenOptions { schema: schema.clone(), buffers: BufferPool::none() };
     let descriptor = Descriptor::new(SsTableId::Sequence(1));
     SsTable::open(&*host.disk, Path::new(FOLDER), descriptor, options).unwrap()
 }

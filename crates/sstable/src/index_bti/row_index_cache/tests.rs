@@ -4,48 +4,14 @@ use super::super::{
     CachedBlocks, IndexBlock, IndexPosition, PartitionEnd, RowIndexEntry, RowIndexReader, RowIndexWriter,
 };
 use super::*;
-use crate::block::Block;
+use crate::buffer::BufferPool;
 use crate::data::test_random::Random;
 use crate::sequential_writer::SequentialWriter;
 use crate::trie::test_file::{MemoryFile, block_file_with, blocking};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A cache that keeps every block, and grants memory up to a bound.
-struct Keeping {
-    blocks: Mutex<HashMap<u64, Block>>,
-    left: AtomicU64,
-    /// Number of reservations that were granted.
-    given: AtomicU64,
-}
-
-impl Keeping {
-    fn with(bytes: u64) -> Arc<Keeping> {
-        let (left, given) = (AtomicU64::new(bytes), AtomicU64::new(0));
-        Arc::new(Keeping { blocks: Mutex::default(), left, given })
-    }
-}
-
-impl BlockCache for Keeping {
-    fn get(&self, _file: u64, block: u64) -> Option<Block> {
-        self.blocks.lock().unwrap().get(&block).cloned()
-    }
-    fn put(&self, _file: u64, block: u64, bytes: Block) {
-        self.blocks.lock().unwrap().insert(block, bytes);
-    }
-    fn reserve(&self, _beside: ReservedFor, bytes: u64) -> bool {
-        let take = |left: u64| left.checked_sub(bytes);
-        let is_given = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
-        self.given.fetch_add(u64::from(is_given), Ordering::Relaxed);
-        is_given
-    }
-    fn release(&self, _beside: ReservedFor, bytes: u64) {
-        self.left.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
 
 /// A partition with a block for each pair of keys, which begins with the first and ends with the second.
 struct Wide {
@@ -93,22 +59,34 @@ fn written(partitions: &[Wide]) -> (Vec<u8>, Vec<u64>) {
     (file.bytes(), entries)
 }
 
-/// An open Rows.db whose pages are all in the cache.
+/// An open Rows.db whose pages are all in the buffer pool.
 struct Opened {
     rows: Arc<BlockFile>,
     row_index_cache: RowIndexCache,
-    cache: Arc<Keeping>,
+    budget: Arc<Budget>,
 }
 
 impl Opened {
     fn new(bytes: Vec<u8>, memory: u64) -> Opened {
-        let cache = Keeping::with(memory);
-        let rows = Arc::new(block_file_with(bytes, cache.clone()));
-        let cx = &mut ReadContext { fill_cache: true, ..blocking() };
-        for page in 0..rows.size().div_ceil(rows.block_bytes() as u64) {
-            rows.block(page, cx).unwrap();
-        }
-        Opened { rows, row_index_cache: RowIndexCache::new(cache.clone()), cache }
+        Opened::without_page(bytes, memory, u64::MAX)
+    }
+
+    /// One page is not in the buffer pool.
+    fn without_page(bytes: Vec<u8>, memory: u64, absent: u64) -> Opened {
+        let rows = Arc::new(block_file_with(bytes, BufferPool::new(64 << 20)));
+        let budget = Arc::new(Budget::with(0, memory));
+        let opened = Opened { rows, row_index_cache: RowIndexCache::new(budget.clone()), budget };
+        let pages = opened.rows.size().div_ceil(opened.rows.block_bytes() as u64);
+        (0..pages).filter(|page| *page != absent).for_each(|page| opened.read_page(page));
+        opened
+    }
+
+    fn read_page(&self, page: u64) {
+        self.rows.block(page, &mut ReadContext { fill_cache: true, ..blocking() }).unwrap();
+    }
+
+    fn left(&self) -> u64 {
+        self.budget.left(Share::RowIndexes)
     }
 
     fn entry(&self, at: u64) -> RowIndexEntry {
@@ -267,32 +245,33 @@ fn partitions_that_are_read_once_do_not_keep_out_one_that_is_read_again() {
 fn memory_is_asked_for_and_given_back() {
     let partitions = [Wide::new("a", names(600)), Wide::new("b", names(600))];
     let (bytes, entries) = written(&partitions);
-    // Enough to load one partition, and not enough to begin another.
-    let enough = 2 * STEP_BYTES + 1_000;
+    let enough = 4 * STEP_BYTES + 1_000;
     let opened = Opened::new(bytes, enough);
     let entries: Vec<RowIndexEntry> = entries.into_iter().map(|at| opened.entry(at)).collect();
     assert!(opened.learn(&partitions[0].key, &entries[0]).is_some());
+    assert_eq!(enough - opened.left(), 301 * SEPARATOR_BYTES);
     // The rest is enough for a step or two but not for all separators, so loading does not begin.
-    opened.cache.left.store(STEP_BYTES + 1_000, Ordering::Relaxed);
-    let given = opened.cache.given.load(Ordering::Relaxed);
-    assert!(opened.learn(&partitions[1].key, &entries[1]).is_none());
-    assert_eq!(opened.cache.given.load(Ordering::Relaxed), given);
-    assert_eq!(opened.cache.left.swap(enough - 301 * SEPARATOR_BYTES, Ordering::Relaxed), STEP_BYTES + 1_000);
-    let Opened { row_index_cache, cache, .. } = opened;
-    assert_eq!(enough - cache.left.load(Ordering::Relaxed), 301 * SEPARATOR_BYTES);
+    let mut others = Reserved::none(&opened.budget, Share::RowIndexes);
+    assert!(others.grow(opened.left() - STEP_BYTES - 1_000));
+    for _ in 0..2 * READS_MIN {
+        opened.record_read(&partitions[1].key, &entries[1]);
+        assert_eq!(opened.left(), STEP_BYTES + 1_000);
+    }
+    assert!(opened.row_index_cache.find(&partitions[1].key).is_none());
+    drop(others);
+    let Opened { row_index_cache, budget, .. } = opened;
     drop(row_index_cache);
-    assert_eq!(cache.left.load(Ordering::Relaxed), enough);
+    assert_eq!(budget.left(Share::RowIndexes), enough);
 }
 
 #[test]
 fn a_page_that_is_not_in_memory_is_not_waited_for() {
     let partitions = [Wide::new("a", names(20_000))];
     let (bytes, entries) = written(&partitions);
-    let opened = Opened::new(bytes, 1 << 20);
+    let opened = Opened::without_page(bytes, 1 << 20, 3);
     let entry = opened.entry(entries[0]);
-    let page = opened.cache.blocks.lock().unwrap().remove(&3).unwrap();
     assert!(opened.learn(&partitions[0].key, &entry).is_none());
-    opened.cache.put(0, 3, page);
+    opened.read_page(3);
     assert!(opened.learn(&partitions[0].key, &entry).is_some());
 }
 

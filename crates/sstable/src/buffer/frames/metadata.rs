@@ -1,7 +1,7 @@
-//! Metadata of each frame of the block pool, apart from its memory: number of holders, length and name of its block.
+//! Metadata of each frame, apart from its memory: number of holders, length and name of its block.
 //!
-//! Frames are numbered, and their metadata keeps its address while the pool lives. So a reader that remembers a number
-//! may check the frame at any time, whatever block is in it by then.
+//! Frames are numbered, and their metadata keeps its address while the pool lives. So a reader that knows a number may
+//! check the frame at any time, whatever block is in it by then.
 
 use super::Region;
 use std::num::NonZeroU32;
@@ -12,25 +12,27 @@ use std::sync::{Arc, OnceLock};
 const BLOCK_BITS: u32 = 11;
 /// Regions in the first piece of the table. Each further piece has twice as many.
 const FIRST_PIECE: usize = 64;
-/// The highest region number: two million regions, 4 TB of blocks.
-const NUMBERS_MAX: u32 = (1 << (u32::BITS - BLOCK_BITS)) - 1;
+/// Bits of a frame number. The top bit of an `u32` is free for other uses of a slot.
+const NUMBER_BITS: u32 = u32::BITS - 1;
+/// The highest region number: a million regions, 2 TB of blocks.
+const NUMBERS_MAX: u32 = (1 << (NUMBER_BITS - BLOCK_BITS)) - 1;
 /// Number of pieces that the table needs for these.
 const PIECES: usize = 16;
 
-/// The frame in which a block was last seen. By now it may hold another block, which `BlockPool::find` checks.
+/// The number of a frame of a pool, below 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockHint(NonZeroU32);
+pub struct FrameNumber(NonZeroU32);
 
-impl BlockHint {
-    /// The hint as a number, for callers that store many.
+impl FrameNumber {
+    /// The number itself, for callers that store many.
     pub fn get(self) -> NonZeroU32 {
         self.0
     }
 }
 
-impl From<NonZeroU32> for BlockHint {
-    fn from(number: NonZeroU32) -> BlockHint {
-        BlockHint(number)
+impl From<NonZeroU32> for FrameNumber {
+    fn from(number: NonZeroU32) -> FrameNumber {
+        FrameNumber(number)
     }
 }
 
@@ -67,12 +69,12 @@ impl FrameMeta {
     }
 
     /// Names the block. The caller is a holder, and the bytes do not change any more.
-    pub(super) fn set_tag(&self, name: u64) {
+    pub(super) fn set_name(&self, name: u64) {
         self.name.store(name, Ordering::Release);
     }
 
     /// Whether the block has this name, and therefore the bytes it had when it was named. The caller is a holder.
-    pub(super) fn has_tag(&self, name: u64) -> bool {
+    pub(super) fn has_name(&self, name: u64) -> bool {
         self.name.load(Ordering::Acquire) == name
     }
 
@@ -141,11 +143,11 @@ impl RegionFrames {
         self.memory.load(Ordering::Relaxed).wrapping_add(number * self.block_bytes)
     }
 
-    /// A hint to a block of the region; `None` if it cannot be found.
-    pub(super) fn hint(&self, block: usize) -> Option<BlockHint> {
+    /// The number of a frame of the region; `None` if it is in no table.
+    pub(super) fn frame_number(&self, block: usize) -> Option<FrameNumber> {
         let block = u32::try_from(block).ok().filter(|block| block >> BLOCK_BITS == 0)?;
         let number = NonZeroU32::new(self.number << BLOCK_BITS | block);
-        number.filter(|_| self.number > 0).map(BlockHint)
+        number.filter(|_| self.number > 0).map(FrameNumber)
     }
 }
 
@@ -163,7 +165,7 @@ impl Table {
         Table { pieces: [const { OnceLock::new() }; PIECES], taken: AtomicU32::new(0) }
     }
 
-    /// Frames for a new region. If the table is full they are in no table, and hints cannot find their blocks.
+    /// Frames for a new region. If the table is full they are in no table, and their blocks have no numbers.
     pub(super) fn add(&self, count: usize, block_bytes: usize) -> Arc<RegionFrames> {
         let next = |taken: u32| (taken < NUMBERS_MAX).then(|| taken + 1);
         let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
@@ -180,13 +182,13 @@ impl Table {
         frames
     }
 
-    /// The region's frames that a hint leads to, and the frame's index.
+    /// The region's frames of which one has this number, and its index.
     #[inline]
-    pub(super) fn find(&self, hint: BlockHint) -> Option<(&RegionFrames, usize)> {
-        let number = hint.0.get() >> BLOCK_BITS;
+    pub(super) fn find(&self, frame: FrameNumber) -> Option<(&RegionFrames, usize)> {
+        let number = frame.0.get() >> BLOCK_BITS;
         let (piece, at) = place(number);
         let frames = self.pieces.get(piece)?.get()?.get(at)?.get()?;
-        Some((frames, (hint.0.get() & ((1 << BLOCK_BITS) - 1)) as usize))
+        Some((frames, (frame.0.get() & ((1 << BLOCK_BITS) - 1)) as usize))
     }
 }
 
@@ -220,18 +222,18 @@ mod tests {
     }
 
     #[test]
-    fn hints_lead_to_seats_and_seats_in_no_table_have_none() {
+    fn numbers_lead_to_frames_and_frames_in_no_table_have_none() {
         let table = Table::new();
         let all: Vec<_> = (0..300).map(|_| table.add(128, 16 << 10)).collect();
         for frames in &all {
             for block in [0, 127] {
-                let (found, at) = table.find(frames.hint(block).unwrap()).unwrap();
+                let (found, at) = table.find(frames.frame_number(block).unwrap()).unwrap();
                 assert!(std::ptr::eq(found, &**frames) && at == block);
             }
         }
-        assert_eq!(RegionFrames::single(5).hint(0), None);
-        assert_eq!(all[0].hint(1 << BLOCK_BITS), None, "no such block");
+        assert_eq!(RegionFrames::single(5).frame_number(0), None);
+        assert_eq!(all[0].frame_number(1 << BLOCK_BITS), None, "no such block");
         let unknown = NonZeroU32::new(5_000 << BLOCK_BITS).unwrap();
-        assert!(table.find(BlockHint::from(unknown)).is_none());
+        assert!(table.find(FrameNumber::from(unknown)).is_none());
     }
 }

@@ -7,7 +7,7 @@
 
 #![deny(clippy::indexing_slicing)]
 
-use crate::block::{BlockCache, ReservedFor};
+use super::budget::{Budget, Reserved, Share};
 use helenus_model::token::KeyHash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,23 +20,29 @@ const SLOTS_MAX: u64 = 1 << 22;
 
 type Page = Box<[AtomicU64; PAGE_SLOTS]>;
 
-/// The key cache of one table. Its memory is reserved from the block cache when the first key is put.
+/// The pages of a key cache, none if there was no memory for them.
+struct Pages {
+    all: Box<[OnceLock<Page>]>,
+    _memory: Reserved,
+}
+
+/// The key cache of one table. Its memory is taken from the share of key caches when the first key is put.
 pub(crate) struct KeyCache {
     key_count: u64,
-    cache: Arc<dyn BlockCache>,
-    pages: OnceLock<Box<[OnceLock<Page>]>>,
+    budget: Arc<Budget>,
+    pages: OnceLock<Pages>,
 }
 
 impl KeyCache {
     /// An empty key cache for a table with this many keys.
-    pub(super) fn new(key_count: u64, cache: Arc<dyn BlockCache>) -> KeyCache {
-        KeyCache { key_count, cache, pages: OnceLock::new() }
+    pub(crate) fn new(key_count: u64, budget: &Arc<Budget>) -> KeyCache {
+        KeyCache { key_count, budget: budget.clone(), pages: OnceLock::new() }
     }
 
     /// The position at which the partition of this key may be.
     #[inline]
     pub(crate) fn get(&self, hash: &KeyHash) -> Option<u64> {
-        let slot = page_of(self.pages.get()?, hash)?.get()?.get(slot_of(hash))?;
+        let slot = page_of(&self.pages.get()?.all, hash)?.get()?.get(slot_of(hash))?;
         let kept = slot.load(Ordering::Relaxed);
         (kept >> POSITION_BITS == tag_of(hash)).then_some(())?;
         // A position is stored plus one, so that 0 is an empty slot.
@@ -47,7 +53,7 @@ impl KeyCache {
     pub(crate) fn put(&self, hash: &KeyHash, position: u64) {
         let Some(kept) = position.checked_add(1).filter(|kept| *kept < 1 << POSITION_BITS) else { return };
         let pages = self.pages.get_or_init(|| self.reserve());
-        let Some(page) = page_of(pages, hash) else { return };
+        let Some(page) = page_of(&pages.all, hash) else { return };
         let page = page.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PAGE_SLOTS]));
         if let Some(slot) = page.get(slot_of(hash)) {
             slot.store(tag_of(hash) << POSITION_BITS | kept, Ordering::Relaxed);
@@ -55,25 +61,16 @@ impl KeyCache {
     }
 
     /// Pages for all keys if there is memory for them, otherwise none.
-    fn reserve(&self) -> Box<[OnceLock<Page>]> {
+    fn reserve(&self) -> Pages {
+        let mut memory = Reserved::none(&self.budget, Share::Keys);
         // A damaged file may state any number of keys.
         if self.key_count > SLOTS_MAX {
-            return Box::default();
+            return Pages { all: Box::default(), _memory: memory };
         }
         let slots = self.key_count.max(PAGE_SLOTS as u64).next_power_of_two();
         let pages = slots as usize / PAGE_SLOTS;
-        if !self.cache.reserve(ReservedFor::Places, bytes_of(pages)) {
-            return Box::default();
-        }
-        (0..pages).map(|_| OnceLock::new()).collect()
-    }
-}
-
-impl Drop for KeyCache {
-    fn drop(&mut self) {
-        if let Some(pages) = self.pages.get() {
-            self.cache.release(ReservedFor::Places, bytes_of(pages.len()));
-        }
+        let count = if memory.grow(bytes_of(pages)) { pages } else { 0 };
+        Pages { all: (0..count).map(|_| OnceLock::new()).collect(), _memory: memory }
     }
 }
 
@@ -100,22 +97,9 @@ fn tag_of(hash: &KeyHash) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{Block, NoCache};
 
-    /// A cache that grants memory up to a bound.
-    struct Bounded(AtomicU64);
-
-    impl BlockCache for Bounded {
-        fn get(&self, _file: u64, _block: u64) -> Option<Block> {
-            None
-        }
-        fn put(&self, _file: u64, _block: u64, _bytes: Block) {}
-        fn reserve(&self, _beside: ReservedFor, bytes: u64) -> bool {
-            self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
-        }
-        fn release(&self, _beside: ReservedFor, bytes: u64) {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
-        }
+    fn budget(bytes: u64) -> Arc<Budget> {
+        Arc::new(Budget::with(bytes, 0))
     }
 
     fn hash(key: u32) -> KeyHash {
@@ -124,7 +108,7 @@ mod tests {
 
     #[test]
     fn each_key_is_remembered_or_forgotten_and_never_takes_another_place() {
-        let places = KeyCache::new(10_000, Arc::new(Bounded(AtomicU64::new(1 << 20))));
+        let places = KeyCache::new(10_000, &budget(1 << 20));
         for key in 0..10_000 {
             places.put(&hash(key), u64::from(key) * 100);
         }
@@ -137,25 +121,25 @@ mod tests {
 
     #[test]
     fn memory_is_asked_for_once_and_given_back() {
-        let cache = Arc::new(Bounded(AtomicU64::new(300_000)));
-        let (first, second) = (KeyCache::new(20_000, cache.clone()), KeyCache::new(20_000, cache.clone()));
+        let budget = budget(300_000);
+        let (first, second) = (KeyCache::new(20_000, &budget), KeyCache::new(20_000, &budget));
         first.put(&hash(1), 0);
         second.put(&hash(1), 0);
         assert_eq!((first.get(&hash(1)), second.get(&hash(1))), (Some(0), None));
         drop((first, second));
-        assert_eq!(cache.0.load(Ordering::Relaxed), 300_000);
+        assert_eq!(budget.left(Share::Keys), 300_000);
     }
 
     #[test]
     fn positions_that_do_not_fit_and_tables_without_memory_are_left_out() {
-        let places = KeyCache::new(10, Arc::new(Bounded(AtomicU64::new(1 << 20))));
+        let places = KeyCache::new(10, &budget(1 << 20));
         places.put(&hash(1), u64::MAX);
         places.put(&hash(2), (1 << POSITION_BITS) - 1);
         places.put(&hash(3), (1 << POSITION_BITS) - 2);
         let found = [1, 2, 3].map(|key| places.get(&hash(key)));
         assert_eq!(found, [None, None, Some((1 << POSITION_BITS) - 2)]);
-        let many = KeyCache::new(u64::MAX, Arc::new(Bounded(AtomicU64::new(u64::MAX))));
-        for without in [KeyCache::new(10, Arc::new(NoCache)), many] {
+        let many = KeyCache::new(u64::MAX, &budget(u64::MAX));
+        for without in [KeyCache::new(10, &budget(0)), many] {
             without.put(&hash(1), 5);
             assert_eq!(without.get(&hash(1)), None);
         }

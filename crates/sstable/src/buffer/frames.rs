@@ -2,23 +2,23 @@
 //!
 //! Random reads of many blocks suffer a TLB miss per block if pages are small, and a cache miss for the block's
 //! reference count if that precedes the block's bytes. Here a region of blocks is one huge page, and the counts of all
-//! its blocks lie together (`frames`), so close that they stay in the processor's caches.
+//! its blocks lie together (`metadata`), so close that they stay in the processor's caches.
 //!
-//! A reader may keep a hint of four bytes to a block that it has read, and later ask the pool whether that block is
-//! still there.
+//! Frames are numbered. Whoever knows a frame's number and the name of the block that it expects there may pin the
+//! block (`FramePool::find`), without a lock, or learn that another block is there by now.
 //!
 //! A region has blocks of one size. It is freed when none of its blocks is held and the size has another such region.
 
 #![expect(unsafe_code, reason = "blocks are shared without a lock; each block of code says why it is sound")]
 
-mod frames;
+mod metadata;
 
-pub use frames::BlockHint;
+pub use metadata::FrameNumber;
 
-use crate::account::uncounted;
-use crate::huge_pages::{HUGE_PAGE_BYTES, remap_as_huge_pages};
-use crate::prefetch::prefetch_lines;
-use frames::{FrameMeta, RegionFrames, Table};
+use helenus_host::account::uncounted;
+use helenus_host::prefetch_lines;
+use helenus_host::{HUGE_PAGE_BYTES, remap_as_huge_pages};
+use metadata::{FrameMeta, RegionFrames, Table};
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -27,9 +27,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
 
-/// Sizes of blocks, KiB. A block gets the smallest size that fits: from 2 KiB on, at most one and a half times its
-/// bytes.
-const SIZES_KIB: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/// Sizes of blocks, KiB. A block gets the smallest size that fits: from 2 KiB to 64 KiB, at most one and a half times its
+/// bytes. Above 64 KiB there are only the powers of two that compression chunks have.
+const SIZES_KIB: [usize; 20] =
+    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
 /// Size of the first region of each block size: a process that reads little uses little.
 const FIRST_REGION_BYTES: usize = 64 << 10;
 /// Alignment of blocks: a cache line.
@@ -41,7 +42,7 @@ const HOLDERS_MAX: u32 = i32::MAX as u32;
 
 /// Allocates blocks, which may outlive the pool. Cloning shares it.
 #[derive(Clone)]
-pub struct BlockPool(Arc<Pool>);
+pub struct FramePool(Arc<Pool>);
 
 struct Pool {
     sizes: [Arc<Size>; SIZES_KIB.len()],
@@ -82,18 +83,19 @@ unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
-impl BlockPool {
+impl FramePool {
     /// A pool without memory.
-    pub fn new() -> BlockPool {
+    pub fn new() -> FramePool {
         let table = Arc::new(Table::new());
         let size = |kib: usize| {
             let (open, spare) = (Mutex::default(), Mutex::default());
             Arc::new(Size { bytes: kib << 10, open, table: table.clone(), spare })
         };
-        BlockPool(Arc::new(Pool { sizes: SIZES_KIB.map(size), table: table.clone() }))
+        FramePool(Arc::new(Pool { sizes: SIZES_KIB.map(size), table: table.clone() }))
     }
 
-    /// Memory for a block of `bytes`, with undefined content. A block above 64 KiB gets its own allocation.
+    /// Memory for a block of `bytes`, with undefined content. A block above 16 MiB gets its own allocation, and has no
+    /// number by which it can be found.
     pub fn take(&self, bytes: usize) -> BlockMut {
         match self.0.sizes.iter().find(|size| size.bytes >= bytes) {
             Some(size) if bytes > 0 => size.take(bytes),
@@ -101,11 +103,11 @@ impl BlockPool {
         }
     }
 
-    /// The block of this name (not 0) at the position of the hint, if it is still held; adds a holder. The caller will
+    /// The block of this name (not 0) in the frame with this number, if it is still held; adds a holder. The caller will
     /// read it from byte `from` on; `usize::MAX` if that is not known.
     #[inline]
-    pub fn find(&self, hint: BlockHint, name: u64, from: usize) -> Option<Block> {
-        let (frames, number) = self.0.table.find(hint)?;
+    pub fn find(&self, number: FrameNumber, name: u64, from: usize) -> Option<Block> {
+        let (frames, number) = self.0.table.find(number)?;
         let frame = frames.all.get(number)?;
         if from < frames.block_bytes {
             // Prefetch whatever block is there now: waiting for the code below would delay all reads of the block.
@@ -125,7 +127,7 @@ impl BlockPool {
             }
         };
         // Until this check it may be any block, or one that is being filled.
-        if name == 0 || !frame.has_tag(name) {
+        if name == 0 || !frame.has_name(name) {
             return None;
         }
         frame.mark_found();
@@ -133,9 +135,9 @@ impl BlockPool {
     }
 }
 
-impl Default for BlockPool {
-    fn default() -> BlockPool {
-        BlockPool::new()
+impl Default for FramePool {
+    fn default() -> FramePool {
+        FramePool::new()
     }
 }
 
@@ -154,7 +156,7 @@ impl Size {
                 return Region::hand_out(region, number, bytes);
             }
         }
-        let region_bytes = if open.has_begun { HUGE_PAGE_BYTES } else { FIRST_REGION_BYTES };
+        let region_bytes = if open.has_begun { HUGE_PAGE_BYTES } else { FIRST_REGION_BYTES }.max(self.bytes);
         open.has_begun = true;
         // Unlocked, so that others need not wait while the memory is cleared.
         drop(open);
@@ -197,7 +199,8 @@ impl Size {
 impl Region {
     /// A region with a block for each of the frames, which belong to no other region (any more).
     fn new(bytes: usize, frames: Arc<RegionFrames>, size: Weak<Size>) -> Arc<Region> {
-        let align = if bytes == HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { ALIGN };
+        let is_huge = bytes >= HUGE_PAGE_BYTES && bytes.is_multiple_of(HUGE_PAGE_BYTES);
+        let align = if is_huge { HUGE_PAGE_BYTES } else { ALIGN };
         let Ok(layout) = Layout::from_size_align(bytes, align) else {
             // More than half of the address space: no allocator has that much.
             handle_alloc_error(Layout::new::<u8>())
@@ -205,7 +208,7 @@ impl Region {
         // SAFETY: `bytes` is not 0: a region has space for a block, and empty blocks get a region of one byte.
         let memory = uncounted(|| unsafe { alloc_zeroed(layout) });
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
-        if bytes == HUGE_PAGE_BYTES {
+        if is_huge {
             // SAFETY: nobody has a piece of it yet, and it holds zeroes before and afterwards.
             unsafe { remap_as_huge_pages(memory.as_ptr(), bytes) };
         }
@@ -232,7 +235,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if self.layout.size() == HUGE_PAGE_BYTES
+        // Those of a small first region would not fit the regions after it.
+        if self.layout.size() >= HUGE_PAGE_BYTES
             && let Some(size) = self.size.upgrade()
         {
             size.spare.lock().push(self.frames.clone());
@@ -263,21 +267,21 @@ impl Block {
         self.region().frames.block_bytes
     }
 
-    /// Gives the block a name, not 0, by which it can be found through a hint. If several blocks of a pool have the
+    /// Gives the block a name, not 0, by which `FramePool::find` recognises it. If several blocks of a pool have the
     /// same name at one time, they have the same bytes, or one is a prefix of another.
-    pub fn set_tag(&self, name: u64) {
-        self.frame().set_tag(name);
+    pub fn set_name(&self, name: u64) {
+        self.frame().set_name(name);
     }
 
-    /// A hint for `BlockPool::find`; `None` for a block that cannot be found.
-    pub fn hint(&self) -> Option<BlockHint> {
+    /// The number of its frame; `None` for a block from no pool.
+    pub fn frame_number(&self) -> Option<FrameNumber> {
         let region = self.region();
-        region
-            .frames
-            .hint((self.address.addr().get() - region.memory.addr().get()) / region.frames.block_bytes)
+        region.frames.frame_number(
+            (self.address.addr().get() - region.memory.addr().get()) / region.frames.block_bytes,
+        )
     }
 
-    /// Whether the block was found through a hint since the last call.
+    /// Whether `FramePool::find` found the block since the last call.
     pub fn take_found(&self) -> bool {
         self.frame().take_found()
     }
@@ -394,7 +398,7 @@ impl DerefMut for BlockMut {
 mod tests {
     use super::*;
 
-    fn filled(pool: &BlockPool, bytes: usize, with: u8) -> Block {
+    fn filled(pool: &FramePool, bytes: usize, with: u8) -> Block {
         let mut block = pool.take(bytes);
         block.fill(with);
         block.share()
@@ -405,15 +409,15 @@ mod tests {
         block.iter().step_by(if cfg!(miri) { 997 } else { 1 }).all(|other| *other == byte)
     }
 
-    fn open_regions(pool: &BlockPool, bytes: usize) -> usize {
+    fn open_regions(pool: &FramePool, bytes: usize) -> usize {
         let size = pool.0.sizes.iter().find(|size| size.bytes >= bytes).unwrap();
         size.open.lock().regions.len()
     }
 
     #[test]
     fn blocks_keep_their_bytes_while_others_come_and_go() {
-        let pool = BlockPool::new();
-        let lengths = [1, 700, 1024, 1025, 4096, 16 << 10, 60_000, 64 << 10, (64 << 10) + 1];
+        let pool = FramePool::new();
+        let lengths = [1, 700, 1024, 1025, 4096, 16 << 10, 60_000, 64 << 10, (64 << 10) + 1, 256 << 10];
         let mut held = Vec::new();
         for round in 0..6_u8 {
             for bytes in lengths {
@@ -428,7 +432,7 @@ mod tests {
             for (bytes, with, block) in &held {
                 assert_eq!(block.len(), *bytes);
                 assert!(has_only(block, *with));
-                assert!(block.footprint() >= *bytes && block.footprint() <= (bytes * 3 / 2).max(2048));
+                assert!(block.footprint() >= *bytes && block.footprint() <= (bytes * 2).max(2048));
             }
         }
         assert_eq!(pool.take(0).share().len(), 0);
@@ -437,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_block_outlives_its_pool_and_is_held_by_each_clone() {
-        let pool = BlockPool::new();
+        let pool = FramePool::new();
         let block = filled(&pool, 4096, 9);
         let clones = vec![block.clone(); 10];
         drop(block);
@@ -447,7 +451,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_and_goes_back_but_for_one_region_of_a_size() {
-        let pool = BlockPool::new();
+        let pool = FramePool::new();
         let bytes = 64 << 10;
         let first = filled(&pool, bytes, 1);
         let place = first.address;
@@ -471,60 +475,63 @@ mod tests {
 
     #[test]
     fn a_named_block_is_found_where_it_was_seen_as_long_as_it_is_held() {
-        let pool = BlockPool::new();
+        let pool = FramePool::new();
         let block = filled(&pool, 4096, 1);
-        let hint = block.hint().unwrap();
-        assert!(pool.find(hint, 7, 0).is_none() && pool.find(hint, 0, 0).is_none(), "it has no name yet");
-        block.set_tag(7);
-        let found = pool.find(hint, 7, 0).unwrap();
+        let frame = block.frame_number().unwrap();
+        assert!(pool.find(frame, 7, 0).is_none() && pool.find(frame, 0, 0).is_none(), "it has no name yet");
+        block.set_name(7);
+        let found = pool.find(frame, 7, 0).unwrap();
         assert!(has_only(&found, 1) && found.len() == 4096 && block.take_found() && !block.take_found());
-        assert!(pool.find(hint, 8, 0).is_none());
+        assert!(pool.find(frame, 8, 0).is_none());
         drop(block);
-        assert!(pool.find(hint, 7, 0).is_some(), "the one that was found holds it");
+        assert!(pool.find(frame, 7, 0).is_some(), "the one that was found holds it");
         drop(found);
-        assert!(pool.find(hint, 7, 0).is_none());
+        assert!(pool.find(frame, 7, 0).is_none());
         let other = filled(&pool, 4000, 2);
-        assert_eq!(other.hint(), Some(hint), "in the same place");
-        assert!(pool.find(hint, 7, 0).is_none(), "another block, without a name");
-        assert_eq!(BlockMut::unpooled(10).share().hint(), None);
-        assert_eq!(filled(&pool, 100 << 10, 3).hint(), None, "longer than blocks of a pool");
+        assert_eq!(other.frame_number(), Some(frame), "in the same place");
+        assert!(pool.find(frame, 7, 0).is_none(), "another block, without a name");
+        assert_eq!(BlockMut::unpooled(10).share().frame_number(), None);
+        assert_eq!(filled(&pool, (16 << 20) + 1, 3).frame_number(), None, "longer than blocks of a pool");
     }
 
     #[test]
-    fn hints_into_memory_that_went_back_lead_nowhere() {
-        let pool = BlockPool::new();
+    fn numbers_of_frames_whose_memory_went_back_find_nothing() {
+        let pool = FramePool::new();
         let bytes = 64 << 10;
         let per_region = HUGE_PAGE_BYTES / bytes;
         let named = |number: usize| {
             let block = filled(&pool, bytes, number as u8);
-            block.set_tag(number as u64 + 1);
+            block.set_name(number as u64 + 1);
             block
         };
         for _ in 0..3 {
             let blocks: Vec<Block> = (0..4 * per_region).map(named).collect();
-            let hints: Vec<BlockHint> = blocks.iter().filter_map(Block::hint).collect();
-            assert_eq!(hints.len(), blocks.len());
-            let find = |(number, hint): (usize, &BlockHint)| pool.find(*hint, number as u64 + 1, 0);
+            let numbers: Vec<FrameNumber> = blocks.iter().filter_map(Block::frame_number).collect();
+            assert_eq!(numbers.len(), blocks.len());
+            let find = |(number, frame): (usize, &FrameNumber)| pool.find(*frame, number as u64 + 1, 0);
             assert!(
-                hints.iter().enumerate().all(|at| find(at).is_some_and(|block| has_only(&block, at.0 as u8)))
+                numbers
+                    .iter()
+                    .enumerate()
+                    .all(|at| find(at).is_some_and(|block| has_only(&block, at.0 as u8)))
             );
             drop(blocks);
-            assert!(hints.iter().enumerate().all(|at| find(at).is_none()));
+            assert!(numbers.iter().enumerate().all(|at| find(at).is_none()));
         }
-        let highest = filled(&pool, bytes, 0).hint().unwrap().get().get() >> 11;
+        let highest = filled(&pool, bytes, 0).frame_number().unwrap().get().get() >> 11;
         assert!(highest <= 6, "frames of regions that went back serve again: {highest}");
     }
 
     #[test]
     fn threads_find_the_block_they_ask_for_or_none_while_others_come_and_go() {
-        let pool = BlockPool::new();
+        let pool = FramePool::new();
         let (rounds, places) = if cfg!(miri) { (60, 2) } else { (20_000, 4) };
-        let hints: Vec<std::sync::atomic::AtomicU32> = (0..places).map(|_| 0.into()).collect();
+        let numbers: Vec<std::sync::atomic::AtomicU32> = (0..places).map(|_| 0.into()).collect();
         let put = |name: u64| {
             let block = filled(&pool, 60_000, name as u8);
-            block.set_tag(name);
-            let place = &hints[name as usize % hints.len()];
-            place.store(block.hint().map_or(0, |hint| hint.get().get()), Ordering::Relaxed);
+            block.set_name(name);
+            let place = &numbers[name as usize % numbers.len()];
+            place.store(block.frame_number().map_or(0, |frame| frame.get().get()), Ordering::Relaxed);
             block
         };
         std::thread::scope(|scope| {
@@ -532,9 +539,9 @@ mod tests {
                 scope.spawn(|| {
                     for round in 0..rounds * 4 {
                         for name in [round / 4, round / 4 + 1] {
-                            let hint = hints[name as usize % hints.len()].load(Ordering::Relaxed);
-                            let hint = std::num::NonZeroU32::new(hint).map(BlockHint::from);
-                            if let Some(block) = hint.and_then(|hint| pool.find(hint, name, 0)) {
+                            let frame = numbers[name as usize % numbers.len()].load(Ordering::Relaxed);
+                            let frame = std::num::NonZeroU32::new(frame).map(FrameNumber::from);
+                            if let Some(block) = frame.and_then(|frame| pool.find(frame, name, 0)) {
                                 assert!(has_only(&block, name as u8));
                             }
                         }
@@ -557,7 +564,7 @@ mod tests {
 
     #[test]
     fn threads_may_share_blocks_and_give_them_back() {
-        let pool = BlockPool::new();
+        let pool = FramePool::new();
         let rounds = if cfg!(miri) { 20 } else { 2_000 };
         std::thread::scope(|scope| {
             for thread in 0..3_u8 {
