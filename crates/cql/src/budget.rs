@@ -4,9 +4,8 @@
 //! functions report each step (a term, a column or a row) to it; it makes the checks once every `STEPS` steps. Reads
 //! have a check of their own in the engine (`ReadRequest`).
 
-use crate::backend::Request;
-use crate::error::{CqlError, Result};
-use crate::syntax::SyntaxError;
+use crate::error::{CqlError, Result, SyntaxError};
+use crate::request::Request;
 use helenus_engine::{Database, account};
 use parking_lot::Mutex;
 use std::fmt;

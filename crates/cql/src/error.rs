@@ -1,7 +1,6 @@
 //! What can go wrong with a statement, with Cassandra's codes and messages.
 
-use crate::backend::StatementId;
-use crate::syntax::SyntaxError;
+use crate::request::StatementId;
 
 /// An error that a client sees. Each kind is one error code of the protocol.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +99,21 @@ pub enum CqlError {
     /// 0x0000: the server failed at something other than a read or write of data.
     #[error("{0}")]
     Server(String),
+}
+
+/// The error of a text that is not a CQL statement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// From 1; 0, as in Cassandra, if the text ended too early, and for class names.
+    pub line: i32,
+    /// From 0, in UTF-16 units; -1 where the line is 0.
+    pub column: i32,
+    /// The byte offset of the error in the text.
+    pub offset: u32,
+    /// The whole message. It begins with `line L:C ` if the text violates the grammar; without that prefix, only a rule
+    /// beyond the grammar is violated.
+    pub message: String,
 }
 
 /// Cassandra's error for an unusable paging state (`PagingState.deserialize`).

@@ -1,6 +1,7 @@
 //! CQL: syntax, analysis, plans and execution of statements.
 
 pub mod analysis;
+mod answer;
 pub mod backend;
 pub mod budget;
 mod error;
@@ -9,8 +10,11 @@ pub mod guardrails;
 mod json;
 mod local;
 pub(crate) mod plan;
+mod request;
+mod scope;
 mod super_family;
 pub mod syntax;
+mod time_uuid;
 pub mod virtual_table;
 
 pub use error::{CqlError, Result};

@@ -2,14 +2,12 @@
 //! `Term.Raw.getExactTypeIfKnown`).
 
 use super::data_type::resolve_type;
-use super::names::{CallId, CallKind, Scope};
-use super::receiver::Receiver;
 use super::term_text::operand_text;
 use crate::error::Result;
 use crate::functions::{
-    Argument, CallSite, Choice, Fits, NEGATION, OPERAND_TYPES, Scalar, choose, find, function_name, is_made,
-    number_of,
+    Choice, NEGATION, assignable, choose, compatible, find, function_name, is_made, number_of,
 };
+use crate::scope::{Argument, CallId, CallKind, CallSite, Fits, OPERAND_TYPES, Receiver, Scalar, Scope};
 use crate::syntax::ast::{ArithmeticOperator, FunctionName, Ident, Literal, LiteralKind, Pos, Term};
 use helenus_model::types::{Assignment, ConstantKind, CqlType, UserType, preferred_type, test_constant};
 use std::collections::{HashMap, HashSet};
@@ -127,48 +125,6 @@ pub(crate) fn common_type(types: Vec<CqlType>) -> Option<CqlType> {
     let types: Vec<CqlType> = types.into_iter().filter(|ty| seen.insert(ty.clone())).collect();
     let takes_all = |ty: &&CqlType| types.iter().all(|given| assignable(ty, given) != Assignment::Refused);
     types.iter().find(takes_all).cloned()
-}
-
-/// Whether a function accepts a value of type `given` for a parameter of type `receiver`
-/// (`AbstractType.testAssignment`).
-pub(crate) fn assignable(receiver: &CqlType, given: &CqlType) -> Assignment {
-    if receiver == given {
-        return Assignment::Exact;
-    }
-    if !given.has_parts() {
-        return compatible(receiver, given);
-    }
-    // Functions see collections as a whole, frozen or not.
-    let given = given.freeze();
-    if receiver.freeze() == given { Assignment::Exact } else { compatible(receiver, &given) }
-}
-
-/// Whether a value of type `given` is valid where `receiver` is declared (`AbstractType.isValueCompatibleWith`).
-pub(crate) fn compatible(receiver: &CqlType, given: &CqlType) -> Assignment {
-    use CqlType as T;
-    if receiver == given {
-        return Assignment::Exact;
-    }
-    let takes = match (receiver, given) {
-        (T::Blob, _) => !given.is_multi_cell(),
-        (T::Timestamp | T::BigInt | T::Varint, old) if old.is_date_type() => true,
-        (old, T::Timestamp | T::BigInt) if old.is_date_type() => true,
-        (T::Text, T::Ascii) | (T::Uuid, T::TimeUuid) | (T::Timestamp, T::BigInt) => true,
-        (T::BigInt, T::Timestamp) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
-        (T::Varint, T::Int | T::BigInt | T::Timestamp) => true,
-        // The receiver may have more fields, because tuples grow.
-        (T::Tuple(a), T::Tuple(b)) => {
-            b.len() <= a.len() && a.iter().zip(b.iter()).all(|(a, b)| compatible(a, b) != Assignment::Refused)
-        }
-        (T::Set { element: a, .. }, T::Set { element: b, .. })
-        | (T::List { element: a, .. }, T::List { element: b, .. }) => compatible(a, b) != Assignment::Refused,
-        (T::Map { key: ka, value: va, .. }, T::Map { key: kb, value: vb, .. }) => {
-            compatible(ka, kb) != Assignment::Refused && compatible(va, vb) != Assignment::Refused
-        }
-        (T::Udt(a), T::Udt(b)) => a.keyspace == b.keyspace && a.name == b.name && a.fields == b.fields,
-        _ => false,
-    };
-    if takes { Assignment::Weak } else { Assignment::Refused }
 }
 
 /// The kind of a constant.

@@ -1,7 +1,7 @@
 //! Resolves written data types to types (`CQL3Type.Raw.prepare`).
 
-use super::names::Scope;
 use crate::error::{CqlError, Result};
+use crate::scope::Scope;
 use crate::syntax::ast::{DataType, DataTypeKind, Native, Pos, QualifiedName};
 use crate::syntax::{SyntaxError, print_type};
 use helenus_model::schema::Keyspace;

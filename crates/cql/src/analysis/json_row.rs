@@ -4,13 +4,14 @@
 //! column of the text. A constant text is parsed once. A bound text is parsed when the first column is bound, and the
 //! result is kept for the other columns.
 
-use super::receiver::{Markers, Receiver};
+use super::markers::Markers;
 use super::term::Term;
 use super::values::{Bindings, Bound};
-use crate::backend::BoundValue;
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::json::{Json, JsonReading, Mismatch, ParseError, Unread, fold_case, from_json, parse};
+use crate::request::BoundValue;
+use crate::scope::Receiver;
 use crate::syntax::ast::{self, Ident};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;

@@ -4,14 +4,15 @@
 //! into cells. Sources: `ArrayLiteral`, `Lists`, `Sets`, `Maps`, `Vectors`, `Tuples`, `UserTypes`.
 
 use super::assignment::{Fields, component_of, field_of, key_of, test_assignment, value_of};
-use super::names::Scope;
-use super::receiver::{Markers, Receiver};
+use super::markers::Markers;
 use super::term::Term;
 use super::term_text::term_text;
 use super::values::{Bindings, Bound, BoundValues};
 use crate::budget::UNBOUNDED;
 use crate::error::{CqlError, Result};
-use crate::functions::CallContext;
+use crate::scope::CallContext;
+use crate::scope::Receiver;
+use crate::scope::Scope;
 use crate::syntax::ast::{self, Ident};
 use helenus_model::types::{Assignment, CqlType, normalise, pack, put_element, put_value};
 use std::borrow::Cow;

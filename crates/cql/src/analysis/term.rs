@@ -1,16 +1,18 @@
 //! Typed terms: constants are values already, other terms become values when a request binds them.
 
-use super::assignment::{Operand, assignable, compatible, constant_kind, test_assignment};
+use super::assignment::{Operand, constant_kind, test_assignment};
 use super::data_type::resolve_type;
 use super::json_row::JsonRow;
 use super::literal;
-use super::names::Scope;
-use super::receiver::{Markers, Receiver};
+use super::markers::Markers;
 use super::term_text::term_text;
 use super::values::{Bindings, Bound};
-use crate::backend::BoundValue;
 use crate::error::{CqlError, Result};
-use crate::functions::Scalar;
+use crate::functions::{assignable, compatible};
+use crate::request::BoundValue;
+use crate::scope::Receiver;
+use crate::scope::Scalar;
+use crate::scope::Scope;
 use crate::syntax::ast;
 use crate::syntax::print_type;
 use helenus_model::types::{Assignment, CqlType, TypeError, check_count, normalise, parse_constant};

@@ -1,8 +1,9 @@
 //! The values of a request, in the order of the statement's markers.
 
-use crate::backend::{BoundValue, ResultColumn, Values};
+use crate::answer::ResultColumn;
 use crate::error::{CqlError, Result};
-use crate::functions::CallContext;
+use crate::request::{BoundValue, Values};
+use crate::scope::CallContext;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -1,14 +1,16 @@
 //! Makes functions for the types of their arguments (`FunctionFactory`, `FunctionParameter`).
 
 use super::aggregate::Aggregate;
-use super::call::Argument;
 use super::collection::element_of;
+use super::compatibility::assignable;
 use super::native::{Native, Operation};
 use super::number::is_number;
-use super::resolve::{CallSite, Found};
+use super::resolve::Found;
 use super::similarity::Similarity;
-use crate::analysis::{Scope, assignable};
 use crate::error::{CqlError, Result};
+use crate::scope::Argument;
+use crate::scope::CallSite;
+use crate::scope::Scope;
 use helenus_model::schema::Table;
 use helenus_model::types::{Assignment, CqlType};
 use std::sync::Arc;

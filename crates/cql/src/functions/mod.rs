@@ -1,15 +1,15 @@
 //! Functions that terms and selections can call.
 //!
-//! `call` is the interface of functions and their calls. `resolve` chooses a function by name and arguments: from those
+//! The interface of functions and their calls is `crate::scope`. `resolve` chooses a function by name and arguments: from those
 //! with fixed types, which `native` lists and computes, and those that `factory` makes for the argument types;
 //! `overload` chooses among the operators. The computations are in files by subject: `time`, `time_uuid`, `cast`,
 //! `operation` (the operators), `math`, `collection`, `mask`, `digest`, `similarity`; `number`, `decimal` and
 //! `logarithm` are the arithmetic, with Java's rules. `aggregate` computes one value of many rows.
 
 mod aggregate;
-mod call;
 mod cast;
 mod collection;
+mod compatibility;
 mod decimal;
 mod digest;
 mod factory;
@@ -23,13 +23,11 @@ mod overload;
 mod resolve;
 mod similarity;
 mod time;
-mod time_uuid;
 
 pub(crate) use aggregate::{Aggregate, Fold};
-pub use call::{Argument, CallContext, Scalar};
+pub(crate) use compatibility::{assignable, compatible};
 pub(crate) use operation::{NEGATION, function_name};
-pub(crate) use overload::{Choice, Fits, OPERAND_TYPES, choose, number_of};
-pub use resolve::{CallSite, find};
+pub(crate) use overload::{Choice, choose, number_of};
+pub use resolve::find;
 pub(crate) use resolve::{Found, is_made, lookup, quoted_name};
 pub(crate) use similarity::Similarity;
-pub(crate) use time_uuid::{WallUuids, random_node, time_uuid};

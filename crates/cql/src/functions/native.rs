@@ -1,7 +1,6 @@
 //! The native functions, by name (`NativeFunctions`).
 
 use super::aggregate::Aggregate;
-use super::call::{CallContext, Scalar};
 use super::cast::{self, Cast};
 use super::logarithm::TOO_MANY_DIGITS;
 use super::math::Math;
@@ -11,6 +10,7 @@ use super::similarity::Similarity;
 use super::{collection, mask, time};
 use crate::error::{CqlError, Result};
 use crate::json::{Json, JsonReading, Mismatch, Unread, from_json, parse};
+use crate::scope::{CallContext, Scalar};
 use crate::syntax::ast::ArithmeticOperator;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;

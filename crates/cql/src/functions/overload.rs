@@ -5,34 +5,14 @@
 //! (`Fits`), and a choice is one pass over a table: the time for a chain of operations is linear in the number of
 //! operators. The rules are those of `resolve::best`, which chooses among other functions.
 
+use super::compatibility::assignable;
 use super::number::NUMBERS;
 use super::operation::signatures;
 use super::resolve::{Found, functions_named};
-use crate::analysis::assignable;
+use crate::scope::{Fits, OPERAND_TYPES};
 use crate::syntax::ast::ArithmeticOperator;
 use helenus_model::types::{Assignment, CqlType};
 use std::sync::LazyLock;
-
-/// The types of operands and results; numbers come first.
-pub(crate) const OPERAND_TYPES: [CqlType; 14] = [
-    CqlType::TinyInt,
-    CqlType::SmallInt,
-    CqlType::Int,
-    CqlType::BigInt,
-    CqlType::Float,
-    CqlType::Double,
-    CqlType::Decimal,
-    CqlType::Varint,
-    CqlType::Counter,
-    CqlType::Timestamp,
-    CqlType::Date,
-    CqlType::Duration,
-    CqlType::Text,
-    CqlType::Ascii,
-];
-
-/// How well an operand fits each of `OPERAND_TYPES`.
-pub(crate) type Fits = [Assignment; OPERAND_TYPES.len()];
 
 /// An overload: the indexes of its types, and the function.
 pub(crate) struct Overload {

@@ -1,30 +1,19 @@
 //! Chooses the function of a call (`FunctionResolver`).
 
 use super::aggregate::Aggregate;
-use super::call::{Argument, Scalar};
+use super::compatibility::assignable;
 use super::native::functions;
 use super::number::NUMBERS;
 use super::operation::NEGATION;
 use super::overload::{Choice, choose};
 use super::{factory, operation};
-use crate::analysis::{Receiver, Scope, assignable};
 use crate::error::{CqlError, Result};
+use crate::scope::{Argument, CallSite, Receiver, Scalar, Scope};
 use crate::syntax::ast::{ArithmeticOperator, FunctionName};
 use helenus_model::types::{Assignment, CqlType, quote_identifier};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
-
-/// The context of a call.
-#[derive(Clone, Debug)]
-pub struct CallSite {
-    /// Keyspace of the statement's table.
-    pub(crate) keyspace: Arc<str>,
-    /// The statement's table.
-    pub(crate) table: Arc<str>,
-    /// The required type of the result, if known.
-    pub(crate) ty: Option<CqlType>,
-}
 
 /// A resolved function.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Conversions between time types (`TimeFcts`, `TimeUUID`).
 
-use super::call::CallContext;
 use super::operation::duration_text;
 use crate::error::{CqlError, Result};
+use crate::scope::CallContext;
 use helenus_model::types::{CqlType, Duration, floor_instant, floor_time};
 
 /// The start of the Gregorian calendar and of time UUIDs, in milliseconds since 1970.

@@ -2,8 +2,8 @@
 
 use super::feature::Feature;
 use super::limits::Guardrails;
-use crate::backend::Request;
 use crate::error::Result;
+use crate::request::Request;
 use crate::syntax::ast::{BatchItem, Property, PropertyValue, StatementKind, TableChange, TableOptions};
 use helenus_model::schema::FLAGS_EXTENSION;
 use std::collections::BTreeSet;

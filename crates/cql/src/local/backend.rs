@@ -12,19 +12,21 @@ use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
     ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginRefused, Outcome, Prepared,
-    Request, RowsOut, STATEMENTS_AT_ONCE, SchemaStep, StatementId, Trace, VALUES_AT_ONCE_BYTES, Values,
+    Request, RowsOut, SchemaStep, StatementId, Trace, Values,
 };
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
-use crate::functions::{CallContext, WallUuids, random_node, time_uuid};
 use crate::plan::access::needs;
 use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
 use crate::plan::{Analysed, Execution, Plan, analyse, check_paging_state};
+use crate::request::{STATEMENTS_AT_ONCE, VALUES_AT_ONCE_BYTES};
+use crate::scope::CallContext;
 use crate::syntax::ast::{InsertData, StatementKind};
 use crate::syntax::parse_within;
+use crate::time_uuid::{WallUuids, random_node, time_uuid};
 use crate::virtual_table::{NodeInfo, VirtualTables};
 use helenus_engine::account::{self, Charge, Share};
 use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keyspace};

@@ -1,6 +1,6 @@
 //! Ids of prepared statements (`QueryProcessor.computeId`).
 
-use crate::backend::StatementId;
+use crate::request::StatementId;
 
 /// The id of a statement. `keyspace` is `None` if the statement names its own.
 pub(super) fn statement_id(query: &str, keyspace: Option<&str>) -> StatementId {

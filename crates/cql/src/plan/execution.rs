@@ -1,8 +1,8 @@
 //! The context in which a plan runs.
 
 use crate::analysis::Bindings;
-use crate::backend::Request;
 use crate::guardrails::Guardrails;
+use crate::request::Request;
 use crate::virtual_table::VirtualTables;
 use helenus_engine::Database;
 use helenus_engine::read::Stage;

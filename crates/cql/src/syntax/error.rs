@@ -4,27 +4,13 @@
 //! Cassandra's texts come from ANTLR (`BaseRecognizer.getErrorMessage`) and from its own `ErrorCollector`, which quotes
 //! the tokens around the error. That class counts white space and comments as tokens.
 
+use crate::error::SyntaxError;
 use std::borrow::Cow;
 use std::fmt;
 
 use super::ast::Pos;
 use super::lexer::{LexError, Lexer, Trouble};
 use super::token::{Kind, Token};
-
-/// The error of a text that is not a CQL statement.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SyntaxError {
-    /// From 1; 0, as in Cassandra, if the text ended too early, and for class names.
-    pub line: i32,
-    /// From 0, in UTF-16 units; -1 where the line is 0.
-    pub column: i32,
-    /// The byte offset of the error in the text.
-    pub offset: u32,
-    /// The whole message. It begins with `line L:C ` if the text violates the grammar; without that prefix, only a rule
-    /// beyond the grammar is violated.
-    pub message: String,
-}
 
 /// A failure while parsing.
 #[derive(Debug)]

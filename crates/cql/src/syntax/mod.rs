@@ -19,7 +19,7 @@ mod script;
 mod tests;
 mod token;
 
-pub use error::SyntaxError;
+pub use crate::error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
 pub(crate) use parser::{parse_term, parse_within};
 pub use print::{print, print_term, print_type};

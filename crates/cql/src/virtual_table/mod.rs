@@ -19,4 +19,5 @@ mod virtual_schema;
 pub use local::{NodeInfo, RELEASE_VERSION, ring_tokens};
 pub(crate) use read::read;
 pub use registry::VirtualTables;
+pub(crate) use registry::is_virtual_keyspace;
 pub use table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};

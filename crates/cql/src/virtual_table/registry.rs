@@ -99,3 +99,8 @@ fn virtual_keyspace(name: &str) -> Keyspace {
         types: BTreeMap::new(),
     }
 }
+
+/// Whether all tables of a keyspace are virtual: these need no ALLOW FILTERING.
+pub(crate) fn is_virtual_keyspace(name: &str) -> bool {
+    matches!(name, "system_views" | "system_virtual_schema")
+}

@@ -1,7 +1,7 @@
 //! `system_virtual_schema`: the schema of virtual keyspaces and tables, like `system_schema` for stored ones.
 
+use super::registry::is_virtual_keyspace;
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
-use crate::plan::select::is_virtual_keyspace;
 use helenus_model::schema::{Column, ColumnKind, Keyspace, Table};
 use helenus_model::types::CqlType;
 use std::sync::Arc;

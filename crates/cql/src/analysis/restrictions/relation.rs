@@ -2,9 +2,9 @@
 
 use super::restriction::{Candidates, End, Operand, Restriction, Test, invalid};
 use crate::analysis::check_slice_type;
-use crate::analysis::names::existing_column;
 use crate::analysis::{Markers, Receiver, Scope, Term, term_text};
 use crate::error::Result;
+use crate::scope::existing_column;
 use crate::syntax::ast::{self, Comparison, Ident, InValues, Relation, RelationKind};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{CqlType, quote_identifier};

@@ -1,9 +1,9 @@
 //! One restriction: its columns, and the condition on their values.
 
 use crate::analysis::{Bindings, Bound, Term};
-use crate::backend::BoundValue;
 use crate::budget::room_for;
 use crate::error::{CqlError, Result};
+use crate::request::BoundValue;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Elements, Fields, TypeError, check_count, collection_size, normalise};
 use std::borrow::Cow;

@@ -9,7 +9,8 @@ use crate::analysis::{
     native_type, resolve_type, term_text, test_assignment,
 };
 use crate::error::{CqlError, Result};
-use crate::functions::{Aggregate, Argument, CallSite, Found, NEGATION, function_name, lookup};
+use crate::functions::{Aggregate, Found, NEGATION, function_name, lookup};
+use crate::scope::{Argument, CallSite};
 use crate::syntax::ast::{
     self, ArithmeticOperator, DataType, DataTypeKind, FunctionName, Ident, Native, PathStep, Pos,
     QualifiedName, Selectable, TimeFunction,

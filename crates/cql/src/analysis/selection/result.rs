@@ -2,7 +2,7 @@
 
 use super::selected::{JsonColumns, RowValue, Selected};
 use super::source::Source;
-use crate::backend::{ResultColumn, ResultColumns};
+use crate::answer::{ResultColumn, ResultColumns};
 use helenus_model::schema::Table;
 use helenus_model::types::write_json_string;
 use std::sync::Arc;

@@ -3,8 +3,9 @@
 use super::group::GroupBy;
 use super::source::Source;
 use crate::analysis::Term;
-use crate::backend::ResultColumns;
-use crate::functions::{Aggregate, Scalar};
+use crate::answer::ResultColumns;
+use crate::functions::Aggregate;
+use crate::scope::Scalar;
 use crate::syntax::ast::TimeFunction;
 use helenus_model::types::CqlType;
 use std::sync::Arc;

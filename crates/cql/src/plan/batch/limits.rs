@@ -2,9 +2,9 @@
 //! `getMutations`).
 
 use super::size::data_bytes;
-use crate::backend::BatchKind;
 use crate::error::{CqlError, Result};
 use crate::plan::modify::ModifyPlan;
+use crate::request::BatchKind;
 use helenus_model::mutation::Mutation;
 use helenus_model::schema::Table;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! An analysed BATCH: which statements may be combined, and the one mutation that they make.
 
 use crate::analysis::{Bindings, Markers, Scope};
-use crate::backend::BatchKind;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::check_together;
 use crate::plan::modify::{Attributes, ModifyPlan, Moment, Statement, timestamp_of};
+use crate::request::BatchKind;
 use crate::syntax::ast::{self, BatchItem};
 
 /// An analysed BATCH in CQL text.

@@ -3,7 +3,7 @@
 
 use super::request::{CasRequest, Shown};
 use crate::analysis::selection::{Source, result_columns};
-use crate::backend::{ResultColumn, ResultColumns, RowsOut};
+use crate::answer::{ResultColumn, ResultColumns, RowsOut};
 use crate::plan::modify::PriorRows;
 use crate::plan::select::RowAt;
 use helenus_model::schema::{Column, ColumnKind};

@@ -2,8 +2,8 @@
 
 use super::layout::Layout;
 use crate::plan::ddl::KEYS;
-use crate::plan::select::is_virtual_keyspace;
 use crate::syntax::parse;
+use crate::virtual_table::is_virtual_keyspace;
 use helenus_model::schema::{
     CLASS_OPTION, Column, ColumnKind, Index, IndexKind, IndexPart, Keyspace, TARGET_OPTION, Table,
     TableOptions,

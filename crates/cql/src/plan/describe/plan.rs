@@ -4,7 +4,7 @@ use super::cluster;
 use super::element::{Element, find_index, sorted, tables, types, whole, with_indexes};
 use crate::analysis::Scope;
 use crate::analysis::selection::result_columns;
-use crate::backend::{Outcome, ResultColumn, ResultColumns, RowsOut};
+use crate::answer::{Outcome, ResultColumn, ResultColumns, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::plan::Execution;
 use crate::plan::paging_state::PagingState;

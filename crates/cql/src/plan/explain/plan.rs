@@ -1,7 +1,7 @@
 //! An analysed EXPLAIN.
 
 use super::step::{Form, Step};
-use crate::backend::{ResultColumns, RowsOut};
+use crate::answer::{ResultColumns, RowsOut};
 use crate::plan::Plan;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! for people.
 
 use crate::analysis::selection::result_columns;
-use crate::backend::{ResultColumn, ResultColumns, RowsOut};
+use crate::answer::{ResultColumn, ResultColumns, RowsOut};
 use helenus_model::types::{CqlType, write_json_string};
 use std::fmt::Write;
 use std::sync::Arc;

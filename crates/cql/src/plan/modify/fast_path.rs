@@ -13,7 +13,7 @@ use super::operation::{Action, Operation};
 use super::prepare::{ModifyKind, ModifyPlan};
 use super::restriction::{Restriction, Test, Values};
 use crate::analysis::{Bindings, Term};
-use crate::backend::BoundValue;
+use crate::request::BoundValue;
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::packed::RowWriter;
@@ -252,10 +252,11 @@ impl Times {
 mod tests {
     use super::*;
     use crate::analysis::{BoundValues, Memo, Scope};
-    use crate::backend::{ResultColumn, Values as Sent};
+    use crate::answer::ResultColumn;
     use crate::budget::UNBOUNDED;
-    use crate::functions::CallContext;
     use crate::plan::{Analysed, Plan, analyse};
+    use crate::request::Values as Sent;
+    use crate::scope::CallContext;
     use crate::syntax::parse;
     use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId};
     use std::collections::BTreeMap;

@@ -7,11 +7,11 @@ use super::operation::{Action, Operations, assign, delete, set_value};
 use crate::analysis::{Markers, Scope, Term, existing_column, json_columns};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::Conditions;
-use crate::plan::select::is_virtual_keyspace;
 use crate::super_family::{check_entry, is_super};
 use crate::syntax::ast::{
     Comparison, Delete, Insert, InsertData, QualifiedName, Relation, RelationKind, Update,
 };
+use crate::virtual_table::is_virtual_keyspace;
 use helenus_engine::{is_replicated_system_keyspace, is_system_keyspace};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;

@@ -3,7 +3,7 @@
 
 use super::row::RowAt;
 use crate::analysis::selection::{RowValue, Selected, Selection, Shape, Source};
-use crate::backend::RowsOut;
+use crate::answer::RowsOut;
 use helenus_model::cell::ColumnId;
 use helenus_model::row::RowView;
 use helenus_model::row_batch::{BatchColumn, RowBatch};

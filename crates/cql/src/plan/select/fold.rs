@@ -3,7 +3,7 @@
 use super::row::{Computing, RowAt};
 use super::sink::write;
 use crate::analysis::selection::Selection;
-use crate::backend::RowsOut;
+use crate::answer::RowsOut;
 use crate::error::Result;
 use crate::functions::Fold;
 

@@ -9,7 +9,7 @@ use super::paging::{PageEnd, Remaining};
 use super::row::{Computing, RowAt};
 use super::sort::{Sort, SortBuffer};
 use crate::analysis::selection::{GroupBy, Selection, Source};
-use crate::backend::RowsOut;
+use crate::answer::RowsOut;
 use crate::error::Result;
 use crate::plan::paging_state::{RowMark, write_mark};
 use helenus_engine::read::left_of;

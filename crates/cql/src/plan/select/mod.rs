@@ -20,5 +20,5 @@ mod sink;
 mod sort;
 
 pub(crate) use forecast::{Forecast, ReadKind};
-pub(crate) use prepare::{SelectPlan, is_virtual_keyspace};
+pub(crate) use prepare::SelectPlan;
 pub(crate) use row::RowAt;

@@ -7,10 +7,11 @@
 use super::row::RowAt;
 use crate::analysis::selection::Source;
 use crate::analysis::{Bindings, Bound, Markers, Receiver, Scope, Term};
-use crate::backend::{Request, RowsOut};
+use crate::answer::RowsOut;
 use crate::error::{CqlError, Result};
 use crate::functions::Similarity;
 use crate::guardrails::level_name;
+use crate::request::Request;
 use crate::syntax::ast;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::CqlType;
@@ -209,7 +210,7 @@ impl TopK<'_> {
 struct Cells(Vec<Option<Vec<u8>>>);
 
 impl RowsOut for Cells {
-    fn columns(&mut self, _columns: &std::sync::Arc<crate::backend::ResultColumns>) {}
+    fn columns(&mut self, _columns: &std::sync::Arc<crate::answer::ResultColumns>) {}
 
     fn cell(&mut self, value: Option<&[u8]>) {
         self.0.push(value.map(<[u8]>::to_vec));

@@ -6,11 +6,12 @@ use super::sort::Sort;
 use crate::analysis::restrictions::{NearestTo, Restrictions, WhereClause};
 use crate::analysis::selection::{Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
-use crate::backend::ResultColumns;
+use crate::answer::ResultColumns;
 use crate::error::{CqlError, Result};
 use crate::super_family;
 use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
+use crate::virtual_table::is_virtual_keyspace;
 use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
@@ -168,11 +169,6 @@ impl SelectPlan {
     pub(crate) fn key_columns(&self) -> usize {
         self.table.partition_key.len()
     }
-}
-
-/// Whether all tables of a keyspace are virtual: these need no ALLOW FILTERING.
-pub(crate) fn is_virtual_keyspace(name: &str) -> bool {
-    matches!(name, "system_views" | "system_virtual_schema")
 }
 
 /// The content of ORDER BY.

@@ -4,7 +4,7 @@ use super::part::{self, Times};
 use crate::analysis::restrictions::ColumnAccess;
 use crate::analysis::selection::{RowValue, Selected, Shape, Source, TimePath};
 use crate::error::Result;
-use crate::functions::CallContext;
+use crate::scope::CallContext;
 use crate::syntax::ast::TimeFunction;
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::row::RowView;

@@ -11,7 +11,7 @@ use super::row::{Computing, RowAt};
 use super::sort::{Sort, SortBuffer};
 use crate::analysis::restrictions::BoundFilter;
 use crate::analysis::selection::{RowValue, Selected, Selection};
-use crate::backend::RowsOut;
+use crate::answer::RowsOut;
 use crate::error::{CqlError, Result};
 use helenus_engine::Ticket;
 use helenus_engine::account;

@@ -5,7 +5,7 @@
 
 use super::row::RowAt;
 use crate::analysis::selection::Source;
-use crate::backend::RowsOut;
+use crate::answer::RowsOut;
 use helenus_model::schema::Column;
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
@@ -38,7 +38,7 @@ pub(super) struct SortBuffer {
 }
 
 impl RowsOut for SortBuffer {
-    fn columns(&mut self, _columns: &std::sync::Arc<crate::backend::ResultColumns>) {}
+    fn columns(&mut self, _columns: &std::sync::Arc<crate::answer::ResultColumns>) {}
 
     fn cell(&mut self, value: Option<&[u8]>) {
         let start = self.bytes.len();

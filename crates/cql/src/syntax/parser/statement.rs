@@ -1,11 +1,12 @@
 //! The entry points of the parser: a whole statement, a data type.
 
 use super::super::ast::{DataType, Explain, Statement, StatementKind, Term};
-use super::super::error::{Failure, Parsed, SyntaxError};
+use super::super::error::{Failure, Parsed};
 use super::super::lexer::LexError;
 use super::super::token::{Kind, Token};
 use super::cursor::Parser;
 use crate::budget::{RequestBudget, UNBOUNDED};
+use crate::error::SyntaxError;
 
 /// Parses one statement, followed by any number of `;`.
 ///

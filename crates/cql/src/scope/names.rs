@@ -1,8 +1,8 @@
 //! Name resolution: keyspace, table, column.
 
+use super::call::{Fits, Scalar};
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
-use crate::functions::{Fits, Scalar};
 use crate::syntax::ast::{Ident, QualifiedName};
 use helenus_model::schema::{Column, Keyspace, Schema, Table};
 use helenus_model::types::{CqlType, quote_identifier};
@@ -36,15 +36,15 @@ type CallOfType = (CallId, Option<CqlType>);
 
 /// A call in a statement: its position, its kind, and for a chain the number of operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct CallId {
-    pub(super) offset: u32,
-    pub(super) kind: CallKind,
-    pub(super) operators: u32,
+pub(crate) struct CallId {
+    pub(crate) offset: u32,
+    pub(crate) kind: CallKind,
+    pub(crate) operators: u32,
 }
 
 /// The kinds of calls that may begin at the same position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum CallKind {
+pub(crate) enum CallKind {
     Function,
     Cast,
     Negation,
@@ -59,20 +59,20 @@ impl Memo {
     }
 
     /// The function of a call for a type; `Some(None)` if there is known to be none.
-    pub(super) fn function(&self, key: &(CallId, Option<CqlType>)) -> Option<Option<Arc<dyn Scalar>>> {
+    pub(crate) fn function(&self, key: &(CallId, Option<CqlType>)) -> Option<Option<Arc<dyn Scalar>>> {
         self.functions.borrow().get(key).cloned()
     }
 
-    pub(super) fn keep_function(&self, key: (CallId, Option<CqlType>), found: Option<Arc<dyn Scalar>>) {
+    pub(crate) fn keep_function(&self, key: (CallId, Option<CqlType>), found: Option<Arc<dyn Scalar>>) {
         self.functions.borrow_mut().insert(key, found);
     }
 
     /// How well an operation fits the types of operands; the key's flag tells whether a table is known.
-    pub(super) fn suits(&self, key: (CallId, bool)) -> Option<Fits> {
+    pub(crate) fn suits(&self, key: (CallId, bool)) -> Option<Fits> {
         self.suits.borrow().get(&key).copied()
     }
 
-    pub(super) fn keep_suits(&self, key: (CallId, bool), found: Fits) {
+    pub(crate) fn keep_suits(&self, key: (CallId, bool), found: Fits) {
         self.suits.borrow_mut().insert(key, found);
     }
 }

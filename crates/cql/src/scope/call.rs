@@ -1,15 +1,15 @@
 //! The interface between terms and functions: scalar functions, the context of their calls, and arguments.
 
-use super::overload::{Fits, OPERAND_TYPES};
-use super::resolve::CallSite;
-use super::time_uuid::time_uuid;
-use crate::analysis::{Receiver, Scope};
+use super::names::Scope;
+use super::receiver::Receiver;
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
 use crate::syntax::ast::ArithmeticOperator;
+use crate::time_uuid::time_uuid;
 use helenus_engine::account;
 use helenus_model::types::{Assignment, CqlType};
 use std::fmt;
+use std::sync::Arc;
 
 /// A scalar function with fixed types, as used by one call.
 pub trait Scalar: fmt::Debug + Send + Sync {
@@ -119,6 +119,38 @@ impl fmt::Debug for CallContext<'_> {
         f.debug_struct("CallContext").field("now_us", &self.now_us).finish_non_exhaustive()
     }
 }
+
+/// The context of a call.
+#[derive(Clone, Debug)]
+pub struct CallSite {
+    /// Keyspace of the statement's table.
+    pub(crate) keyspace: Arc<str>,
+    /// The statement's table.
+    pub(crate) table: Arc<str>,
+    /// The required type of the result, if known.
+    pub(crate) ty: Option<CqlType>,
+}
+
+/// The types of operands and results; numbers come first.
+pub(crate) const OPERAND_TYPES: [CqlType; 14] = [
+    CqlType::TinyInt,
+    CqlType::SmallInt,
+    CqlType::Int,
+    CqlType::BigInt,
+    CqlType::Float,
+    CqlType::Double,
+    CqlType::Decimal,
+    CqlType::Varint,
+    CqlType::Counter,
+    CqlType::Timestamp,
+    CqlType::Date,
+    CqlType::Duration,
+    CqlType::Text,
+    CqlType::Ascii,
+];
+
+/// How well an operand fits each of `OPERAND_TYPES`.
+pub(crate) type Fits = [Assignment; OPERAND_TYPES.len()];
 
 /// An argument of a call: a term, or any selectable in a selection (`AssignmentTestable`).
 pub trait Argument {
