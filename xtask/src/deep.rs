@@ -16,7 +16,7 @@ const THREADED: [&str; 2] = ["helenus-host", "helenus-engine"];
 
 /// Every `unsafe` there is, and the tests that go through it: package, filter.
 const UNSAFE: [(&str, &str); 4] = [
-    ("helenus-host", "block_pool"),
+    ("helenus-sstable", "buffer"),
     ("helenus-host", "huge_pages"),
     ("helenus-host", "real::time"),
     ("helenus-engine", "memtable"),

@@ -3,14 +3,16 @@
 //! `native` serves the CQL native protocol. It decodes requests, calls the `Backend` and encodes the results; no rule
 //! of CQL is in this crate. `rpc` serves the old Thrift interface, whose calls are in `helenus_rpc`. `admin` is the
 //! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
-//! options. `connection_budget` limits the connections of all servers. `log` writes the log, and `policy` decides what
-//! a failed disk means. `tls` encrypts connections. `busy_poll` is busy polling: it keeps an event loop awake between requests that follow each other.
+//! options. `connection_budget` limits the connections of all servers. `log` writes the log, `policy` decides what a
+//! failed disk means, and `engine_journal` gives both what the engine reports. `tls` encrypts connections. `busy_poll`
+//! is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod admin;
 pub mod backup;
 mod busy_poll;
 pub mod config;
 pub mod connection_budget;
+pub mod engine_journal;
 mod error;
 pub mod http;
 pub mod log;

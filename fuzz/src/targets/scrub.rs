@@ -8,7 +8,6 @@ use helenus_sstable::names::{Descriptor, SsTableId};
 use helenus_sstable::scrub::{Scrubbing, scrub};
 use helenus_sstable::table::SsTable;
 use std::path::Path;
-use std::sync::Arc;
 
 const OUT: &str = "/out";
 

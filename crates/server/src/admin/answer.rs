@@ -1,5 +1,6 @@
 //! The answers of the admin socket.
 
+use crate::backup::Restored;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -183,36 +184,6 @@ pub struct VerifiedTable {
     pub sstables: u64,
     /// The problems that were found.
     pub problems: Vec<String>,
-}
-
-/// The result of a restore.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restored {
-    /// Identity of the backup.
-    pub backup: String,
-    /// When it was taken.
-    pub created_at: String,
-    /// The restored tables.
-    pub tables: Vec<RestoredTable>,
-    /// Files whose digests were compared.
-    pub files: u64,
-    /// Bytes of these files.
-    pub bytes: u64,
-    /// Remarks for the user.
-    pub notes: Vec<String>,
-}
-
-/// A restored table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestoredTable {
-    /// Keyspace and name in the backup.
-    pub from: (String, String),
-    /// Keyspace and name here.
-    pub to: (String, String),
-    /// Number of SSTables.
-    pub sstables: u64,
-    /// Whether an earlier, interrupted run had already restored it.
-    pub was_there: bool,
 }
 
 /// A snapshot of a table.

@@ -18,10 +18,10 @@ mod serve;
 mod snapshots;
 mod socket;
 
+pub use crate::backup::{RestoreOrder, Restored, RestoredTable};
 pub use answer::{
     AdminAnswer, ClientLine, ClientsSeen, Compaction, ExportedFiles, Flushed, Import, Job, Outcome,
-    ProtocolClient, Reloaded, Restored, RestoredTable, RunningCompaction, ServerStatus, SnapshotLine,
-    TableLine, VerifiedTable,
+    ProtocolClient, Reloaded, RunningCompaction, ServerStatus, SnapshotLine, TableLine, VerifiedTable,
 };
 pub use client::ask;
 pub(crate) use collect_metrics::{failures_of, shares};
@@ -31,8 +31,6 @@ pub use metrics::{
     ClockMetrics, CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool,
     RunningTask, Spread, TableMetrics, TopPartitionLine,
 };
-pub use request::{
-    AdminRequest, ImportOrder, LogLevelChoice, Password, RestoreOrder, TableSelection, TimeoutKind,
-};
+pub use request::{AdminRequest, ImportOrder, LogLevelChoice, Password, TableSelection, TimeoutKind};
 pub use serve::{AdminServer, ServerControl, ServerInfo};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};

@@ -1,5 +1,6 @@
 //! The requests of the admin socket.
 
+use crate::backup::RestoreOrder;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -276,27 +277,6 @@ pub struct ImportOrder {
     pub no_verify: bool,
     /// Keep the SSTables' levels of levelled compaction.
     pub keep_level: bool,
-    /// Only report what would be done.
-    pub dry_run: bool,
-}
-
-/// A restore, as a tool orders it. Paths are absolute, on the server's machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestoreOrder {
-    /// A directory that `helenus backup` made.
-    pub directory: PathBuf,
-    /// Only this keyspace.
-    pub keyspace: Option<String>,
-    /// Only this table of it.
-    pub table: Option<String>,
-    /// Give the keyspace this name.
-    pub as_keyspace: Option<String>,
-    /// Give the table this name.
-    pub as_table: Option<String>,
-    /// Copy files even where they could be linked.
-    pub copy: bool,
-    /// Do not read every row first; digests are still compared.
-    pub no_verify: bool,
     /// Only report what would be done.
     pub dry_run: bool,
 }

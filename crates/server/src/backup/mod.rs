@@ -8,9 +8,11 @@
 mod archive;
 mod journal;
 mod manifest;
+mod order;
 mod restore;
 
 pub use archive::ArchiveWriter;
 pub(crate) use manifest::hex;
 pub use manifest::{BackedUpFile, BackedUpTable, BackupManifest, MANIFEST, digest_of};
+pub use order::{RestoreOrder, Restored, RestoredTable};
 pub use restore::{remove_all, restore};

@@ -13,7 +13,7 @@ use helenus_host::Disk;
 use super::archive::Archive;
 use super::journal::Journal;
 use super::manifest::BackupManifest;
-use crate::admin::{RestoreOrder, Restored, RestoredTable};
+use super::order::{RestoreOrder, Restored, RestoredTable};
 
 /// Restores a backup, a directory or an archive on the disk `from`. `database` is the database's directory, or `None`
 /// in memory.

@@ -131,7 +131,7 @@ pub(super) fn line(format: Format, wall_us: i64, level: Level, entry: &Entry) ->
 }
 
 /// Formats a time in UTC, to the millisecond.
-pub(super) fn time_text(wall_us: i64) -> String {
+pub(crate) fn time_text(wall_us: i64) -> String {
     let ms = wall_us.div_euclid(1000);
     let mut text = String::with_capacity(24);
     // `write_instant` omits a fraction of zero; here the columns must align.
@@ -139,6 +139,15 @@ pub(super) fn time_text(wall_us: i64) -> String {
     text.pop();
     text.push_str(&format!(".{:03}Z", ms.rem_euclid(1000)));
     text
+}
+
+/// Formats nanoseconds for people.
+pub(crate) fn duration_text(ns: u64) -> String {
+    match ns {
+        ..1_000_000 => format!("{} us", ns / 1000),
+        1_000_000..10_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{} s", ns / 1_000_000_000),
+    }
 }
 
 #[cfg(test)]

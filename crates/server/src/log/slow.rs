@@ -21,7 +21,7 @@ use helenus_host::Clock;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::engine::time;
+use super::line::duration_text;
 use super::line::{Entry, Level};
 use super::sanitize::on_one_line;
 use super::sink::Log;
@@ -150,7 +150,7 @@ impl SlowStatements {
             None => return,
         };
         let text = self.text(statement);
-        let mut message = format!("{} took {}", text, time(took_ns));
+        let mut message = format!("{} took {}", text, duration_text(took_ns));
         let mut entry = Entry::new("slow_statement", "")
             .with("statement", text)
             .with("kind", statement.kind)

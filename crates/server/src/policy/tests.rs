@@ -1,7 +1,8 @@
 //! Tests of the policies alone, and on databases whose simulated disk fails.
 
 use super::*;
-use crate::log::{EngineJournal, Format};
+use crate::engine_journal::EngineJournal;
+use crate::log::Format;
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions, JournalSlot};

@@ -9,7 +9,7 @@
 
 use super::eviction::Eviction;
 use super::frames::{Block, FrameNumber};
-use super::{BufferPool, Inner};
+use super::pool::{BufferPool, Inner};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};

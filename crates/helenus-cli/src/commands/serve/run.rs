@@ -28,8 +28,9 @@ use helenus_server::config::{
     Kind, LogForm, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table,
 };
 use helenus_server::connection_budget::DescriptorPlan;
+use helenus_server::engine_journal::EngineJournal;
 use helenus_server::http::{HttpServer, HttpState, Watched};
-use helenus_server::log::{EngineJournal, Entry, Level, Log, SlowStatements};
+use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::{RpcLimits, RpcServer};

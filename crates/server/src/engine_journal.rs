@@ -5,8 +5,7 @@ use std::sync::Arc;
 use helenus_engine::{ClockJump, Error, Event, Journal, SchemaChange, SchemaChangeKind};
 use helenus_model::schema::Table;
 
-use super::line::{Entry, Level, time_text};
-use super::sink::Log;
+use crate::log::{Entry, Level, Log, duration_text, time_text};
 use crate::policy::FailurePolicies;
 
 /// Logs the events of a database, and applies the failure policies.
@@ -36,7 +35,7 @@ impl Journal for EngineJournal {
     fn note(&self, event: &Event<'_>) {
         match event {
             Event::Flushed { table, bytes, took_ns } => {
-                let text = format!("{}: {} in {}", name_of(table), size(*bytes), time(*took_ns));
+                let text = format!("{}: {} in {}", name_of(table), size(*bytes), duration_text(*took_ns));
                 let entry =
                     Entry::new("flushed", text).with("bytes", *bytes).with("took_ms", took_ns / 1_000_000);
                 self.log.write(level_of(table), &of_table(entry, table));
@@ -55,7 +54,7 @@ impl Journal for EngineJournal {
                     name_of(table),
                     size(*bytes_before),
                     size(*bytes_after),
-                    time(*took_ns)
+                    duration_text(*took_ns)
                 );
                 let entry = Entry::new("compacted", text)
                     .with("kind", *kind)
@@ -179,14 +178,5 @@ pub(super) fn size(bytes: u64) -> String {
     match units.iter().find(|(_, shift)| bytes >> shift > 0) {
         Some((unit, shift)) => format!("{:.1} {unit}", bytes as f64 / f64::from(1 << shift)),
         None => format!("{bytes} B"),
-    }
-}
-
-/// Formats nanoseconds for people.
-pub(super) fn time(ns: u64) -> String {
-    match ns {
-        ..1_000_000 => format!("{} us", ns / 1000),
-        1_000_000..10_000_000_000 => format!("{} ms", ns / 1_000_000),
-        _ => format!("{} s", ns / 1_000_000_000),
     }
 }
