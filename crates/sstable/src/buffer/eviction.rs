@@ -9,55 +9,45 @@
 //!
 //! Source: Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction. SOSP 2023.
 
-use super::file_blocks::{Slots, State};
-use super::frames::{Block, FramePool};
+use super::file_blocks::{Kept, Slots, State};
+use super::frames::Block;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of overhead for each block: its entry in a queue, its slot and the metadata of its frame.
+/// Bytes of overhead for each block: its entries in a queue and in its file's table, and the metadata of its frame.
 const OVERHEAD_BYTES: u64 = 96;
 /// Part of the bytes that newcomers take before they are evicted first: one in so many.
 const NEWCOMERS_SHARE: u64 = 10;
 
-/// The blocks that are kept, within a number of bytes.
+/// Keeps blocks within a number of bytes.
 pub(super) struct Eviction {
     bytes_max: u64,
-    kept: Mutex<Kept>,
+    queues: Mutex<Queues>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Queues {
     newcomers: Queue,
     main: Queue,
     /// Number of evictions, modulo 2^31.
     evictions: u32,
 }
 
+/// Blocks in the order in which their eviction is considered. Each block that is kept is in one queue, once.
 #[derive(Default)]
 struct Queue {
-    blocks: VecDeque<KeptBlock>,
+    blocks: VecDeque<Entry>,
     bytes: u64,
 }
 
-/// A block that is kept. It holds its frame.
-struct KeptBlock {
-    block: Block,
+/// A block that is kept, by its file and number.
+struct Entry {
     slots: Arc<Slots>,
     number: u64,
 }
 
-impl KeptBlock {
-    fn bytes(&self) -> u64 {
-        self.block.footprint() as u64 + OVERHEAD_BYTES
-    }
-
-    /// Whether reads find it. A longer block of the same number may have taken its slot.
-    fn is_current(&self) -> bool {
-        let state = self.slots.get(self.number).map(|slot| slot.state());
-        self.block.frame_number().is_some_and(|frame| state == Some(State::Kept(frame)))
-    }
-
+impl Entry {
     fn set_slot(&self, state: State) {
         if let Some(slot) = self.slots.get(self.number) {
             slot.set(state);
@@ -65,37 +55,34 @@ impl KeptBlock {
     }
 }
 
+fn bytes_of(block: &Block) -> u64 {
+    block.footprint() as u64 + OVERHEAD_BYTES
+}
+
 impl Queue {
-    fn push(&mut self, block: KeptBlock) {
-        self.bytes += block.bytes();
-        self.blocks.push_back(block);
-    }
-
-    fn pop(&mut self) -> Option<KeptBlock> {
-        let block = self.blocks.pop_front()?;
-        self.bytes -= block.bytes();
-        Some(block)
-    }
-
     /// Removes the blocks of a file.
-    fn take_file(&mut self, slots: &Arc<Slots>, leaving: &mut Vec<KeptBlock>) {
-        if !self.blocks.iter().any(|block| Arc::ptr_eq(&block.slots, slots)) {
+    fn take_file(&mut self, slots: &Arc<Slots>, leaving: &mut Vec<Block>) {
+        if !self.blocks.iter().any(|entry| Arc::ptr_eq(&entry.slots, slots)) {
             return;
         }
-        for block in std::mem::take(&mut self.blocks) {
-            if Arc::ptr_eq(&block.slots, slots) {
-                self.bytes -= block.bytes();
-                leaving.push(block);
-            } else {
-                self.blocks.push_back(block);
+        self.blocks.retain(|entry| {
+            let is_other = !Arc::ptr_eq(&entry.slots, slots);
+            if !is_other && let Some(kept) = slots.with_kept(entry.number, Option::take).flatten() {
+                self.bytes -= bytes_of(&kept.block);
+                leaving.push(kept.block);
             }
-        }
+            is_other
+        });
     }
 }
 
-impl Kept {
+impl Queues {
     fn bytes(&self) -> u64 {
         self.newcomers.bytes + self.main.bytes
+    }
+
+    fn of(&mut self, is_main: bool) -> &mut Queue {
+        if is_main { &mut self.main } else { &mut self.newcomers }
     }
 
     /// Whether an eviction at this time is not long ago: a working set as large as the pool must become hot although a
@@ -105,74 +92,86 @@ impl Kept {
         since as usize <= 2 * (self.main.blocks.len() + self.newcomers.blocks.len())
     }
 
-    /// Takes a block out, or gives one another round; `None` if the caller should go on.
-    fn evict_or_promote(&mut self, bytes_max: u64) -> Option<KeptBlock> {
+    /// Takes the next block out and returns it, or gives it another round in the main queue.
+    fn evict_or_promote(&mut self, bytes_max: u64) -> Option<Block> {
         let is_newcomer = self.newcomers.bytes > bytes_max / NEWCOMERS_SHARE || self.main.blocks.is_empty();
-        let block = if is_newcomer { self.newcomers.pop()? } else { self.main.pop()? };
-        if !block.is_current() {
-            return Some(block);
-        }
-        if block.block.take_found() {
-            self.main.push(block);
-            return None;
-        }
-        self.evictions = self.evictions.wrapping_add(1);
-        block.set_slot(State::Evicted(self.evictions));
-        Some(block)
+        let entry = self.of(!is_newcomer).blocks.pop_front()?;
+        let slots = entry.slots.clone();
+        slots.with_kept(entry.number, |place| {
+            let kept = place.as_mut()?;
+            let bytes = bytes_of(&kept.block);
+            self.of(kept.is_main).bytes -= bytes;
+            if kept.block.take_found() {
+                kept.is_main = true;
+                self.main.bytes += bytes;
+                self.main.blocks.push_back(entry);
+                return None;
+            }
+            self.evictions = self.evictions.wrapping_add(1);
+            entry.set_slot(State::Evicted(self.evictions));
+            place.take().map(|kept| kept.block)
+        })?
     }
 }
 
 impl Eviction {
     pub(super) fn new(bytes_max: u64) -> Eviction {
-        Eviction { bytes_max, kept: Mutex::default() }
+        Eviction { bytes_max, queues: Mutex::default() }
     }
 
     pub(super) fn blocks(&self) -> u64 {
-        let kept = self.kept.lock();
-        (kept.newcomers.blocks.len() + kept.main.blocks.len()) as u64
+        let queues = self.queues.lock();
+        (queues.newcomers.blocks.len() + queues.main.blocks.len()) as u64
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.kept.lock().bytes()
+        self.queues.lock().bytes()
     }
 
     /// See `FileBlocks::put`.
-    pub(super) fn put(&self, frames: &FramePool, (slots, number): (&Arc<Slots>, u64), block: Block) {
+    pub(super) fn put(&self, slots: &Arc<Slots>, number: u64, block: Block) {
         let Some(frame) = block.frame_number().filter(|_| self.bytes_max > 0) else { return };
         let Some(slot) = slots.make(number) else { return };
         // Memory is freed after the lock is released.
         let mut leaving = Vec::new();
-        let mut kept = self.kept.lock();
-        let is_known = match slot.state() {
-            State::Unknown => false,
-            State::Evicted(time) => kept.is_recent(time),
-            State::Kept(other) => match frames.find(other, slot.name(), usize::MAX) {
-                Some(other) if other.len() >= block.len() => return,
-                _ => true,
-            },
-        };
-        block.set_name(slot.name());
-        slot.set(State::Kept(frame));
-        let block = KeptBlock { block, slots: slots.clone(), number };
-        if is_known {
-            kept.main.push(block)
-        } else {
-            kept.newcomers.push(block)
+        let mut queues = self.queues.lock();
+        let state = slot.state();
+        slots.with_kept(number, |place| {
+            if place.as_ref().is_some_and(|kept| kept.block.len() >= block.len()) {
+                return;
+            }
+            block.set_name(slot.name());
+            slot.set(State::Kept(frame));
+            let bytes = bytes_of(&block);
+            if let Some(kept) = place {
+                let queue = queues.of(kept.is_main);
+                queue.bytes += bytes;
+                queue.bytes -= bytes_of(&kept.block);
+                leaving.push(std::mem::replace(&mut kept.block, block));
+                return;
+            }
+            let is_main = matches!(state, State::Evicted(time) if queues.is_recent(time));
+            *place = Some(Kept { block, is_main });
+            let queue = queues.of(is_main);
+            queue.bytes += bytes;
+            queue.blocks.push_back(Entry { slots: slots.clone(), number });
+        });
+        while queues.bytes() > self.bytes_max
+            && !(queues.main.blocks.is_empty() && queues.newcomers.blocks.is_empty())
+        {
+            leaving.extend(queues.evict_or_promote(self.bytes_max));
         }
-        while kept.bytes() > self.bytes_max {
-            leaving.extend(kept.evict_or_promote(self.bytes_max));
-        }
-        drop(kept);
+        drop(queues);
         drop(leaving);
     }
 
     /// Drops the blocks of a file.
     pub(super) fn forget(&self, slots: &Arc<Slots>) {
         let mut leaving = Vec::new();
-        let mut kept = self.kept.lock();
-        kept.newcomers.take_file(slots, &mut leaving);
-        kept.main.take_file(slots, &mut leaving);
-        drop(kept);
+        let mut queues = self.queues.lock();
+        queues.newcomers.take_file(slots, &mut leaving);
+        queues.main.take_file(slots, &mut leaving);
+        drop(queues);
         drop(leaving);
     }
 }

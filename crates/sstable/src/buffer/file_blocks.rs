@@ -9,22 +9,35 @@
 
 use super::eviction::Eviction;
 use super::frames::{Block, FrameNumber};
-use super::pool::{BufferPool, Inner};
+use super::pool::BufferPool;
+use parking_lot::Mutex;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Number of slots that are allocated together, when the first of their blocks is kept: 4 KiB.
+/// Number of slots that are allocated together, when the first of their blocks is kept.
 const GROUP: usize = 1024;
 /// Marks a slot whose block was evicted. The other bits have the time of the eviction.
 const WAS_EVICTED: u32 = 1 << 31;
 /// Bits of the time of an eviction.
 const TIME_BITS: u32 = WAS_EVICTED - 1;
 
-type Group = [Slot; GROUP];
-
-/// The slots of a file. The blocks of the file that are kept share it.
+/// The slots of a file, and the blocks of the file that are kept.
 pub(super) struct Slots(Box<[OnceLock<Box<Group>>]>);
+
+/// Neighbouring slots.
+struct Group {
+    slots: [Slot; GROUP],
+    /// The blocks that are kept, which hold their frames. Locked under the lock of `eviction`.
+    kept: Mutex<Box<[Option<Kept>]>>,
+}
+
+/// A block that is kept.
+pub(super) struct Kept {
+    pub(super) block: Block,
+    /// Whether it is in the main queue of `eviction`, and not among the newcomers.
+    pub(super) is_main: bool,
+}
 
 /// The slot of one block.
 pub(super) struct Slot(AtomicU32);
@@ -49,14 +62,24 @@ impl Slots {
     #[inline]
     pub(super) fn get(&self, number: u64) -> Option<&Slot> {
         let number = usize::try_from(number).ok()?;
-        self.0.get(number / GROUP)?.get()?.get(number % GROUP)
+        self.0.get(number / GROUP)?.get()?.slots.get(number % GROUP)
     }
 
     /// The slot of a block, with its memory; `None` if the file has no such block.
     pub(super) fn make(&self, number: u64) -> Option<&Slot> {
         let number = usize::try_from(number).ok()?;
-        let empty = || Box::new([const { Slot(AtomicU32::new(0)) }; GROUP]);
-        self.0.get(number / GROUP)?.get_or_init(empty).get(number % GROUP)
+        let empty = || {
+            let slots = [const { Slot(AtomicU32::new(0)) }; GROUP];
+            Box::new(Group { slots, kept: Mutex::new((0..GROUP).map(|_| None).collect()) })
+        };
+        self.0.get(number / GROUP)?.get_or_init(empty).slots.get(number % GROUP)
+    }
+
+    /// Does something with a block that is kept, or with its absence; `None` if `make` was never called for it.
+    pub(super) fn with_kept<T>(&self, number: u64, run: impl FnOnce(&mut Option<Kept>) -> T) -> Option<T> {
+        let number = usize::try_from(number).ok()?;
+        let mut kept = self.0.get(number / GROUP)?.get()?.kept.lock();
+        kept.get_mut(number % GROUP).map(run)
     }
 }
 
@@ -121,8 +144,7 @@ impl FileBlocks {
     /// Keeps a block, which must not change any more, and evicts others if necessary. If a block of this number is kept
     /// already, the longer one stays. Scans do not call it.
     pub(crate) fn put(&self, number: u64, block: Block) {
-        let Inner { frames, eviction, .. } = &*self.pool.0;
-        eviction.put(frames, (&self.slots, number), block);
+        self.eviction().put(&self.slots, number, block);
     }
 
     fn eviction(&self) -> &Eviction {
