@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use end_to_end::raw::{AUTH_SUCCESS, Raw};
-use end_to_end::{Server, refused};
+use end_to_end::{Server, refused, tool};
 use tempfile::TempDir;
 
 const BAD_CREDENTIALS: i32 = 0x0100;
@@ -72,6 +72,42 @@ fn a_server_that_others_reach_is_not_started_without_a_login() {
         std::fs::write(&config, yaml).expect("a configuration");
         Server::start_with(&[&["--memory", "--config", config_text], arguments].concat());
     }
+}
+
+#[test]
+fn certificates_of_clients_stand_for_a_login() {
+    let folder = TempDir::with_prefix("helenus-exposure-").expect("a temporary directory");
+    let certs = folder.path().join("certs");
+    tool(&["cert", certs.to_str().expect("UTF-8")]);
+    let at = |name: &str| certs.join(name).to_str().expect("UTF-8").to_owned();
+    let (cert, ca) = (at("server.pem"), at("ca.pem"));
+    let all = [
+        "--memory",
+        "--listen",
+        "0.0.0.0:0",
+        "--rpc",
+        "0.0.0.0:0",
+        "--http",
+        "0.0.0.0:0",
+        "--tls-cert",
+        &cert,
+    ];
+    for (more, open) in [
+        (&[][..], &["CQL", "RPC", "HTTP"][..]),
+        (&["--tls-client-ca", &ca], &["HTTP"]),
+        (&["--tls-client-ca", &ca, "--http-tls", "optional"], &["HTTP"]),
+        (&["--tls-client-ca", &ca, "--http-tls", "on", "--tls-optional"], &["CQL", "RPC"]),
+        (&["--tls-client-ca", &ca, "--http-tls", "on", "--set", "native_transport_port_ssl=19143"], &["CQL"]),
+    ] {
+        let said = refused(&[&["serve"], &all[..], more].concat());
+        assert!(said.contains("--tls-client-ca FILE"), "{said}");
+        for name in ["CQL", "RPC", "HTTP"] {
+            let is_named = said.contains(&format!("{name} listens on"));
+            assert_eq!(is_named, open.contains(&name), "{more:?}: {said}");
+        }
+    }
+    let server = Server::start_with(&[&all[..], &["--tls-client-ca", &ca, "--http-tls", "on"]].concat());
+    assert!(!server.log().contains("asks nobody"), "{}", server.log());
 }
 
 #[test]

@@ -100,16 +100,11 @@ fn cert_makes_files_of_their_owner_alone_and_overwrites_none() {
         names.push(entry.file_name().into_string().expect("UTF-8"));
     }
     names.sort();
-    let all = [
-        "ca.key",
-        "ca.pem",
-        "client.crt",
-        "client.key",
-        "client.pem",
-        "server.crt",
-        "server.key",
-        "server.pem",
-    ];
+    let mut all = vec!["ca.key".to_owned(), "ca.pem".to_owned(), "ca.jks".to_owned(), "ca.p12".to_owned()];
+    for name in ["server", "client"] {
+        all.extend(["crt", "jks", "key", "p12", "pem"].map(|ending| format!("{name}.{ending}")));
+    }
+    all.sort();
     assert_eq!(names, all);
     assert_eq!(fs::metadata(&folder).expect("a folder").mode() & 0o777, 0o700);
     let error = refused(&["cert", folder.to_str().expect("UTF-8")]);

@@ -83,11 +83,11 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Logs in with a SASL token. May block, for tens of milliseconds.
+    /// Logs in. May block, for tens of milliseconds.
     ///
     /// # Errors
     /// As `LocalBackend::log_in_by_password`.
-    fn log_in(&self, _token: &[u8], _client: Option<SocketAddr>) -> Result<Identity, LoginRefused> {
+    fn log_in(&self, _proof: &LoginProof<'_>) -> Result<Identity, LoginRefused> {
         Ok(Identity::default())
     }
 
@@ -107,6 +107,26 @@ pub trait Backend: Send + Sync {
 
 /// The longest text, in bytes, that is analysed on a thread that may not wait: a few milliseconds of work at worst.
 pub const ANALYSED_AT_ONCE_BYTES: usize = 2 << 10;
+
+/// What a client logs in with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoginProof<'a> {
+    /// Its SASL token.
+    pub token: &'a [u8],
+    /// Its address.
+    pub client: Option<SocketAddr>,
+    /// Its certificate, if it has shown one.
+    pub certificate: Option<&'a ClientCertificate>,
+}
+
+/// The names in a client's certificate, which TLS has found to be trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The URIs of its alternative names, in their order.
+    pub uris: Vec<String>,
+    /// The common name of its subject.
+    pub common_name: Option<String>,
+}
 
 /// A login that failed.
 #[derive(Debug)]

@@ -19,9 +19,9 @@ pub mod virtual_table;
 
 pub use error::{CqlError, Result};
 pub use local::{
-    AccessOptions, Authenticator, Authorizer, FirstLogin, ImportReport, ImportRequest, LocalBackend,
-    LocalOptions, Renames, RestoreJournal, RestorePart, RestoreRequest, add_schema_digest,
-    check_schema_digest,
+    AccessOptions, Authenticator, Authorizer, CertificateValidator, FirstLogin, ImportReport, ImportRequest,
+    LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart, RestoreRequest, add_schema_digest,
+    check_schema_digest, sasl_plain,
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;

@@ -7,7 +7,7 @@ use crate::context::{CallContext, Rpc};
 use crate::error::{Result, RpcError};
 use crate::session::{Asks, Session};
 use helenus_cql::CqlError;
-use helenus_cql::backend::{Backend, LoginRefused};
+use helenus_cql::backend::{Backend, LoginProof, LoginRefused};
 use helenus_cql::syntax::ast::Permission;
 use helenus_model::schema::Table;
 use helenus_wire::thrift::{AuthenticationRequest, Exception, Method};
@@ -91,6 +91,18 @@ impl Rpc {
     pub(crate) fn log_in(&self, asked: &AuthenticationRequest<'_>, work: &mut CallContext<'_>) -> Result<()> {
         if self.backend().authenticator().is_none() {
             // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
+            return Ok(());
+        }
+        if work.session.certificate.is_some() && self.backend().logs_in_by_certificate() {
+            if !work.manner.may_block {
+                return Err(RpcError::WouldBlock);
+            }
+            let Session { client, certificate, .. } = &*work.session;
+            let proof = LoginProof { token: &[], client: *client, certificate: certificate.as_ref() };
+            work.session.identity = self.backend().log_in(&proof).map_err(|refused| match refused.error {
+                CqlError::BadCredentials(why) => RpcError::Thrown(Exception::Authentication(why)),
+                error => error.into(),
+            })?;
             return Ok(());
         }
         let refused = |why: String| Err(RpcError::Thrown(Exception::Authentication(why)));

@@ -1,7 +1,7 @@
 //! The state of a connection between its calls.
 
 use crate::family::Family;
-use helenus_cql::backend::Identity;
+use helenus_cql::backend::{ClientCertificate, Identity};
 use helenus_cql::syntax::ast::Permission;
 use helenus_model::schema::Schema;
 use std::collections::HashMap;
@@ -41,6 +41,8 @@ pub struct Session {
     pub(crate) login_delay: Duration,
     /// The address of the client.
     pub(crate) client: Option<SocketAddr>,
+    /// Whom the certificate is for that the client has shown, if it has.
+    pub(crate) certificate: Option<ClientCertificate>,
     /// The trace session of the next call, if it is to be traced.
     pub(crate) traced_next: Option<Uuid>,
     /// The column families used so far, by the names that calls gave.
@@ -52,9 +54,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session of a client with this address.
-    pub fn of_client(client: Option<SocketAddr>) -> Session {
-        Session { client, ..Session::default() }
+    /// The session of a client with this address, and this certificate if it has shown one.
+    pub fn of_client(client: Option<SocketAddr>, certificate: Option<ClientCertificate>) -> Session {
+        Session { client, certificate, ..Session::default() }
     }
 
     /// How long the answer to the last call is to wait: that of a login that failed.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use helenus_cql::{Authenticator, Authorizer};
+use helenus_cql::{Authenticator, Authorizer, CertificateValidator};
 use helenus_server::config::*;
 use helenus_tls::{ClientCertificates, Factory};
 
@@ -141,11 +141,13 @@ fn classes_of_access_control_are_read_with_and_without_their_package_and_as_maps
     for (yaml, error) in [
         (
             "authenticator: LdapAuthenticator",
-            "authenticator: LdapAuthenticator is not allowed; it takes AllowAllAuthenticator, PasswordAuthenticator",
+            "authenticator: LdapAuthenticator is not allowed; it takes AllowAllAuthenticator, PasswordAuthenticator, \
+             MutualTlsAuthenticator, MutualTlsWithPasswordFallbackAuthenticator",
         ),
         (
             "authenticator: {parameters: null}",
-            "authenticator: {parameters: null} is not allowed; it takes AllowAllAuthenticator, PasswordAuthenticator",
+            "authenticator: {parameters: null} is not allowed; it takes AllowAllAuthenticator, PasswordAuthenticator, \
+             MutualTlsAuthenticator, MutualTlsWithPasswordFallbackAuthenticator",
         ),
         (
             "authorizer: CassandraAuthorizer",
@@ -159,6 +161,46 @@ fn classes_of_access_control_are_read_with_and_without_their_package_and_as_maps
         ),
     ] {
         assert_eq!(read(yaml).unwrap_err(), error, "{yaml}");
+    }
+}
+
+#[test]
+fn authenticators_of_certificates_need_a_validator_and_client_certificates() {
+    let tls =
+        "client_encryption_options: {enabled: true, keystore: k, keystore_password: p, require_client_auth: ";
+    let spiffe = CertificateValidator::Spiffe;
+    for (authenticator, asks, expected) in [
+        ("MutualTlsAuthenticator", "true", Authenticator::MutualTls(spiffe)),
+        ("org.apache.cassandra.auth.MutualTlsAuthenticator", "true", Authenticator::MutualTls(spiffe)),
+        (
+            "MutualTlsWithPasswordFallbackAuthenticator",
+            "optional",
+            Authenticator::MutualTlsOrPassword(spiffe),
+        ),
+    ] {
+        for parameters in [
+            "{validator_class_name: org.apache.cassandra.auth.SpiffeCertificateValidator}",
+            "[{validator_class_name: SpiffeCertificateValidator}]",
+        ] {
+            let yaml = format!(
+                "authenticator: {{class_name: {authenticator}, parameters: {parameters}}}\n{tls}{asks}}}"
+            );
+            assert_eq!(read(&yaml).unwrap().access.authenticator, expected, "{yaml}");
+        }
+    }
+    let with = "authenticator: {class_name: MutualTlsAuthenticator, parameters: {validator_class_name: SpiffeCertificateValidator}}";
+    for (yaml, error) in [
+        (format!("authenticator: MutualTlsAuthenticator\n{tls}true}}"), "validator_class_name is not set"),
+        (with.to_owned(), "require_client_auth to be true"),
+        (format!("{with}\n{tls}optional}}"), "require_client_auth to be true"),
+        (format!("{with}\n{tls}true}}\npassword_file: /f"), "takes no passwords"),
+        (
+            with.replace("Spiffe", "Own"),
+            "authenticator.parameters.validator_class_name: OwnCertificateValidator is not allowed",
+        ),
+    ] {
+        let found = read(&yaml).unwrap_err();
+        assert!(found.contains(error), "{yaml}: {found}");
     }
 }
 

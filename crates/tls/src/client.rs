@@ -7,7 +7,7 @@ use rustls::{ClientConfig, version};
 
 use crate::server::certified;
 use crate::source::{KeyMaterial, ReadFile};
-use crate::trust::{AnyServer, TrustStore};
+use crate::trust::{AnyServer, Names, TrustStore};
 use crate::{TlsError, pem, protocols};
 
 /// Files with the authorities that this machine trusts, as distributions place them.
@@ -23,8 +23,10 @@ const OF_THE_MACHINE: [&str; 4] = [
 pub enum ServerTrust {
     /// The authorities of this machine.
     Machine,
-    /// The certificates of a PEM file.
+    /// The certificates of a PEM file. The server's certificate must name the host that is asked for.
     File(String),
+    /// The same, whatever host the server's certificate names. cqlsh trusts in this way.
+    FileForAnyName(String),
     /// Everybody.
     Anybody,
 }
@@ -51,14 +53,21 @@ pub fn client_config(options: &ClientOptions, read: &ReadFile) -> Result<Arc<Cli
         .map_err(|error| TlsError::unusable("TLS", error.to_string()))?;
     let verifier = match &options.trust {
         ServerTrust::Anybody => Ok(Arc::new(AnyServer(provider.signature_verification_algorithms)) as Arc<_>),
-        ServerTrust::File(file) => {
+        ServerTrust::File(file) | ServerTrust::FileForAnyName(file) => {
             let place = format!("--cafile {file}");
             let text = text(&place, file, read)?;
             let certificates =
                 pem::certificates(&text).map_err(|reason| TlsError::unusable(&place, reason))?;
-            verifier(&place, certificates, &provider)
+            let names = match &options.trust {
+                ServerTrust::FileForAnyName(_) => Names::Any,
+                _ => Names::Checked,
+            };
+            verifier(&place, (certificates, names), &provider)
         }
-        ServerTrust::Machine => verifier("the authorities of this machine", of_the_machine(read), &provider),
+        ServerTrust::Machine => {
+            let certificates = (of_the_machine(read), Names::Checked);
+            verifier("the authorities of this machine", certificates, &provider)
+        }
     }?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let Some(file) = &options.certificate else { return Ok(Arc::new(builder.with_no_client_auth())) };
@@ -100,10 +109,10 @@ fn text(place: &str, file: &str, read: &ReadFile) -> Result<String, TlsError> {
 
 fn verifier(
     place: &str,
-    certificates: Vec<CertificateDer<'static>>,
+    (certificates, names): (Vec<CertificateDer<'static>>, Names),
     provider: &Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn rustls::client::danger::ServerCertVerifier>, TlsError> {
-    TrustStore::new(certificates).and_then(|store| store.server_verifier(provider)).map_err(|reason| {
+    TrustStore::new(certificates).and_then(|store| store.server_verifier(provider, names)).map_err(|reason| {
         TlsError::unusable(
             place,
             format!("{reason}; give the certificate that signed the server's with --cafile"),

@@ -88,6 +88,13 @@ impl Default for EncryptionOptions {
     }
 }
 
+impl EncryptionOptions {
+    /// Whether TLS is enabled, and connections in the clear are not served.
+    pub fn refuses_clear(&self) -> bool {
+        self.enabled && self.optional != Some(true)
+    }
+}
+
 impl fmt::Debug for EncryptionOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EncryptionOptions")

@@ -5,6 +5,9 @@ use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
 
+use crate::der::{Elements, tag};
+use crate::pbe::{self, Failure};
+
 /// A block: what stands between a line of BEGIN and its line of END.
 #[derive(Debug)]
 struct Block<'a> {
@@ -46,6 +49,15 @@ pub fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, String> 
 /// # Errors
 /// The block is not Base64, or it is encrypted and the password does not open it.
 pub fn private_key(text: &str, password: Option<&str>) -> Result<Option<PrivateKeyDer<'static>>, String> {
+    private_key_within(text, password, pbe::ITERATIONS_MAX)
+}
+
+/// As `private_key`, with a bound of the iterations that derive a key from the password.
+pub fn private_key_within(
+    text: &str,
+    password: Option<&str>,
+    iterations_max: u32,
+) -> Result<Option<PrivateKeyDer<'static>>, String> {
     let Some(block) = blocks(text).find(|block| block.label.ends_with("PRIVATE KEY")) else {
         return Ok(None);
     };
@@ -58,15 +70,40 @@ pub fn private_key(text: &str, password: Option<&str>) -> Result<Option<PrivateK
     }
     let der = decode(block)?;
     Ok(Some(match label {
-        "ENCRYPTED PRIVATE KEY" => return decrypt(&der, password).map(Some),
+        "ENCRYPTED PRIVATE KEY" => return decrypt(&der, password, iterations_max).map(Some),
         "RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(PrivatePkcs1KeyDer::from(der)),
         "EC PRIVATE KEY" => PrivateKeyDer::Sec1(PrivateSec1KeyDer::from(der)),
         _ => PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(der)),
     }))
 }
 
-fn decrypt(_der: &[u8], _password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
-    Err("its private key is encrypted, which is not built yet; write it without a password: openssl pkcs8 -topk8 -nocrypt".to_owned())
+/// Decrypts an `EncryptedPrivateKeyInfo`.
+fn decrypt(
+    der: &[u8],
+    password: Option<&str>,
+    iterations_max: u32,
+) -> Result<PrivateKeyDer<'static>, String> {
+    let password = password.filter(|password| !password.is_empty());
+    let password = password.ok_or("its private key is encrypted: give its password as keystore_password, or as the parameter private_key_password")?;
+    let damaged = "its encrypted private key is damaged";
+    let mut info = Elements::of(der).within(tag::SEQUENCE).ok_or(damaged)?;
+    let algorithm = info.one(tag::SEQUENCE).ok_or(damaged)?;
+    let encrypted = info.one(tag::OCTETS).ok_or(damaged)?;
+    let opened = pbe::decrypt(algorithm, encrypted, password, iterations_max);
+    // One wrong password in 256 leaves a sound padding.
+    let opened = opened.and_then(|key| match Elements::of(&key).within(tag::SEQUENCE) {
+        Some(_) => Ok(key),
+        None => Err(Failure::Password),
+    });
+    match opened {
+        Ok(key) => Ok(PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key))),
+        Err(Failure::Password) => Err("the password is not that of its private key".to_owned()),
+        Err(Failure::Damaged) => Err(damaged.to_owned()),
+        Err(Failure::Unknown(scheme)) => Err(format!(
+            "its private key is encrypted in a way that is not supported ({scheme}); write it with PBES2: openssl pkcs8 -topk8 -v2 \
+             aes256"
+        )),
+    }
 }
 
 fn decode(block: Block<'_>) -> Result<Vec<u8>, String> {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::options::PemParameters;
-use crate::{EncryptionOptions, Factory, TlsError, pem};
+use crate::store;
+use crate::stored::Store;
+use crate::{EncryptionOptions, Factory, TlsError, pbe, pem};
 
 /// Reads a file. Relative paths are those of the working directory.
 pub type ReadFile = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
@@ -50,7 +52,7 @@ impl<'a> Files<'a> {
 pub fn key_material(options: &EncryptionOptions, files: &mut Files<'_>) -> Result<KeyMaterial, TlsError> {
     match &options.factory {
         Factory::Pem(parameters) => pem_key(options, parameters, files),
-        Factory::Stores => Err(store(options)),
+        Factory::Stores => stored_key(options, files),
     }
 }
 
@@ -59,7 +61,7 @@ pub fn trusted(
     options: &EncryptionOptions,
     files: &mut Files<'_>,
 ) -> Result<(String, Vec<CertificateDer<'static>>), TlsError> {
-    let Factory::Pem(parameters) = &options.factory else { return Err(store(options)) };
+    let Factory::Pem(parameters) = &options.factory else { return stored_certificates(options, files) };
     let (place, text) = match &parameters.trusted_certificates {
         Some(text) => ("trusted_certificates".to_owned(), text.clone()),
         None => {
@@ -73,12 +75,58 @@ pub fn trusted(
     Ok((place, certificates))
 }
 
-fn store(options: &EncryptionOptions) -> TlsError {
+/// A file that has a store, and its password.
+struct StoreFile<'a> {
+    /// `keystore` or `truststore`.
+    option: &'static str,
+    file: &'a str,
+    password: Option<&'a str>,
+}
+
+impl StoreFile<'_> {
+    fn place(&self) -> String {
+        format!("{} {}", self.option, self.file)
+    }
+
+    fn read(&self, files: &mut Files<'_>) -> Result<Store, TlsError> {
+        let place = self.place();
+        let bytes = files.read(&place, self.file)?;
+        let store = store::read(&bytes, self.password, pbe::ITERATIONS_MAX);
+        store.map_err(|error| TlsError::unusable(&place, error.reason(&format!("{}_password", self.option))))
+    }
+}
+
+fn stored_key(options: &EncryptionOptions, files: &mut Files<'_>) -> Result<KeyMaterial, TlsError> {
     let file = options.keystore.as_deref().unwrap_or_default();
-    TlsError::unusable(
-        &format!("keystore {file}"),
-        "key stores of Java are not built yet; use PEM: ssl_context_factory: {class_name: PEMBasedSslContextFactory}",
-    )
+    let password = options.keystore_password.as_deref();
+    let store = StoreFile { option: "keystore", file, password };
+    if password.is_none() {
+        return Err(TlsError::unusable(&store.place(), "'keystore_password' must be specified"));
+    }
+    let key = store.read(files)?.key.ok_or_else(|| {
+        TlsError::unusable(
+            &store.place(),
+            "it has no private key, only certificates: it may be a trust store",
+        )
+    })?;
+    if key.chain.is_empty() {
+        return Err(TlsError::unusable(&store.place(), "its private key has no certificate"));
+    }
+    Ok(KeyMaterial { place: store.place(), key: key.private_key(), chain: key.certificates() })
+}
+
+/// All certificates count, those of a key too.
+fn stored_certificates(
+    options: &EncryptionOptions,
+    files: &mut Files<'_>,
+) -> Result<(String, Vec<CertificateDer<'static>>), TlsError> {
+    let file = options.truststore.as_deref().unwrap_or_default();
+    let password = options.truststore_password.as_deref().filter(|password| !password.is_empty());
+    let from = StoreFile { option: "truststore", file, password };
+    let store = from.read(files)?;
+    let own = store.key.map(|key| key.chain).unwrap_or_default();
+    let certificates = own.into_iter().chain(store.certificates).map(CertificateDer::from).collect();
+    Ok((from.place(), certificates))
 }
 
 fn pem_key(

@@ -20,6 +20,13 @@ use rustls::{
 
 use crate::x509::validity;
 
+/// Whether a server's certificate must name the host that a client asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    Checked,
+    Any,
+}
+
 /// The certificates of a trust store.
 #[derive(Debug)]
 pub struct TrustStore {
@@ -62,11 +69,12 @@ impl TrustStore {
     pub fn server_verifier(
         self,
         provider: &Arc<CryptoProvider>,
+        names: Names,
     ) -> Result<Arc<dyn ServerCertVerifier>, String> {
         let builder =
             WebPkiServerVerifier::builder_with_provider(Arc::clone(&self.roots), Arc::clone(provider));
         let by_authority = builder.build().map_err(|error| error.to_string())?;
-        Ok(Arc::new(ServerVerifier { by_authority, known: Known(self.certificates) }))
+        Ok(Arc::new(ServerVerifier { by_authority, known: Known(self.certificates), names }))
     }
 }
 
@@ -144,6 +152,7 @@ impl ClientCertVerifier for ClientVerifier {
 struct ServerVerifier {
     by_authority: Arc<WebPkiServerVerifier>,
     known: Known,
+    names: Names,
 }
 
 impl ServerCertVerifier for ServerVerifier {
@@ -158,8 +167,21 @@ impl ServerCertVerifier for ServerVerifier {
         let by_authority =
             self.by_authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         by_authority.or_else(|error| {
-            self.known.check(end_entity, now, error)?;
-            rustls::client::verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            // The name is what `by_authority` checks last.
+            let is_of_another_name = matches!(
+                error,
+                Error::InvalidCertificate(
+                    CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+                )
+            );
+            match (is_of_another_name, self.names) {
+                (true, Names::Checked) => return Err(error),
+                (true, Names::Any) => return Ok(ServerCertVerified::assertion()),
+                (false, _) => self.known.check(end_entity, now, error)?,
+            }
+            if self.names == Names::Checked {
+                rustls::client::verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            }
             Ok(ServerCertVerified::assertion())
         })
     }

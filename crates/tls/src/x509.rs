@@ -1,4 +1,4 @@
-//! Reads what errors and checks need of a certificate: when it is valid, and for whom.
+//! Reads what errors, checks and logins need of a certificate: when it is valid, for whom, and who signed it.
 
 use std::net::IpAddr;
 
@@ -7,17 +7,110 @@ use rustls::server::ParsedCertificate;
 
 use crate::der::{Elements, tag};
 
+/// `2.5.4.3`, a common name.
+const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+/// `2.5.29.17`, the extension with further names.
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1D, 0x11];
+/// `[3]`, of other elements: the extensions of a certificate.
+const EXTENSIONS: u8 = 0xA3;
+/// `[6]`, in an alternative name: a URI.
+const URI: u8 = 0x86;
+
+/// The parts of a certificate that are read here, each the contents of its element.
+struct Fields<'a> {
+    issuer: &'a [u8],
+    validity: Elements<'a>,
+    subject: &'a [u8],
+    /// What follows the subject.
+    rest: Elements<'a>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(certificate: &'a [u8]) -> Option<Fields<'a>> {
+        let mut fields = Elements::of(certificate).within(tag::SEQUENCE)?.within(tag::SEQUENCE)?;
+        if fields.peek()? == tag::CONTEXT_0 {
+            fields.any()?;
+        }
+        fields.one(tag::INTEGER)?;
+        fields.one(tag::SEQUENCE)?;
+        let issuer = fields.one(tag::SEQUENCE)?;
+        let validity = fields.within(tag::SEQUENCE)?;
+        let subject = fields.one(tag::SEQUENCE)?;
+        Some(Fields { issuer, validity, subject, rest: fields })
+    }
+
+    /// The contents of an extension.
+    fn extension(&self, id: &[u8]) -> Option<&'a [u8]> {
+        let mut rest = self.rest;
+        while rest.peek()? != EXTENSIONS {
+            rest.any()?;
+        }
+        let mut extensions = rest.within(EXTENSIONS)?.within(tag::SEQUENCE)?;
+        while let Some(mut extension) = extensions.within(tag::SEQUENCE) {
+            if extension.one(tag::OBJECT_ID)? == id {
+                extension.one(tag::BOOLEAN);
+                return extension.one(tag::OCTETS);
+            }
+        }
+        None
+    }
+}
+
 /// From when and until when a certificate is valid, in seconds since 1970; `None` if it is damaged.
 pub fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
-    let mut fields = Elements::of(certificate).within(tag::SEQUENCE)?.within(tag::SEQUENCE)?;
-    if fields.peek()? == tag::CONTEXT_0 {
-        fields.any()?;
-    }
-    fields.one(tag::INTEGER)?;
-    fields.one(tag::SEQUENCE)?;
-    fields.one(tag::SEQUENCE)?;
-    let mut times = fields.within(tag::SEQUENCE)?;
+    let mut times = Fields::of(certificate)?.validity;
     Some((time(times.any()?)?, time(times.any()?)?))
+}
+
+/// The names of who signed a certificate and of whom it is for, as they are encoded; `None` if it is damaged.
+pub fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    let fields = Fields::of(certificate)?;
+    Some((fields.issuer, fields.subject))
+}
+
+/// The URIs that a certificate is for, in its order.
+pub fn uris(certificate: &[u8]) -> Vec<String> {
+    let names = Fields::of(certificate).and_then(|fields| fields.extension(ALTERNATIVE_NAMES));
+    let names = names.and_then(|names| Elements::of(names).within(tag::SEQUENCE));
+    let mut found = Vec::new();
+    let Some(mut names) = names else { return found };
+    while let Some((kind, name)) = names.any() {
+        if kind == URI
+            && let Ok(text) = str::from_utf8(name)
+        {
+            found.push(text.to_owned());
+        }
+    }
+    found
+}
+
+/// The common name of whom a certificate is for: the last one, which is the most specific.
+pub fn common_name(certificate: &[u8]) -> Option<String> {
+    let mut parts = Elements::of(Fields::of(certificate)?.subject);
+    let mut found = None;
+    while let Some(mut part) = parts.within(tag::SET) {
+        while let Some(mut pair) = part.within(tag::SEQUENCE) {
+            if pair.one(tag::OBJECT_ID)? == COMMON_NAME {
+                found = text(pair.any()?);
+            }
+        }
+    }
+    found
+}
+
+/// A text of one of the kinds that names have.
+fn text((kind, bytes): (u8, &[u8])) -> Option<String> {
+    match kind {
+        tag::BMP_TEXT => {
+            let units: Vec<u16> =
+                bytes.chunks_exact(2).map(|pair| u16::from(pair[0]) << 8 | u16::from(pair[1])).collect();
+            (bytes.len() % 2 == 0).then(|| String::from_utf16(&units).ok()).flatten()
+        }
+        tag::UTF8_TEXT | tag::PRINTABLE_TEXT | tag::IA5_TEXT => String::from_utf8(bytes.to_vec()).ok(),
+        // T61, which everybody reads as Latin-1.
+        tag::T61_TEXT => Some(bytes.iter().map(|byte| char::from(*byte)).collect()),
+        _ => None,
+    }
 }
 
 /// Whether a certificate names the address, as Java's endpoint identification asks.

@@ -11,8 +11,8 @@ use super::statements::Statements;
 use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::backend::{
-    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginRefused, Outcome, Prepared,
-    Request, RowsOut, SchemaStep, StatementId, Trace, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginProof, LoginRefused, Outcome,
+    Prepared, Request, RowsOut, SchemaStep, StatementId, Trace, Values,
 };
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
@@ -33,7 +33,6 @@ use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keysp
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use parking_lot::RwLock;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -542,13 +541,9 @@ impl Backend for LocalBackend {
         self.access.authenticator()
     }
 
-    fn log_in(
-        &self,
-        token: &[u8],
-        client: Option<SocketAddr>,
-    ) -> std::result::Result<Identity, LoginRefused> {
+    fn log_in(&self, proof: &LoginProof<'_>) -> std::result::Result<Identity, LoginRefused> {
         match self.access.has_logins() {
-            true => self.log_in_with_token(token, client.map(|client| client.ip())),
+            true => self.log_in_with(proof),
             false => Ok(Identity::default()),
         }
     }

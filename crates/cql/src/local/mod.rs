@@ -33,7 +33,7 @@ mod tests;
 mod trace;
 mod writing;
 
-pub use access::{AccessOptions, Authenticator, Authorizer, FirstLogin};
+pub use access::{AccessOptions, Authenticator, Authorizer, CertificateValidator, FirstLogin, sasl_plain};
 pub use backend::LocalBackend;
 use backend::may_block;
 pub use import::{ImportReport, ImportRequest};

@@ -3,7 +3,9 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;
-use helenus_tls::{Authority, CertificateRequest, MadeCertificate};
+use helenus_tls::{
+    Authority, CertificateRequest, MadeCertificate, StoreSeal, Stores, key_store, trust_store,
+};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "Examples:
@@ -13,8 +15,9 @@ const EXAMPLES: &str = "Examples:
   openssl s_client -connect 127.0.0.1:9042 -CAfile certs/ca.pem -cert certs/client.pem
 
 ca.pem is what both sides trust. server.pem and client.pem have a private key and its certificate, as Cassandra's
-PEMBasedSslContextFactory reads them; .key and .crt have them apart. Whoever has ca.key can make more of them: for a
-network of others, use the authority of your own.";
+PEMBasedSslContextFactory reads them; .key and .crt have them apart. For Java, server.p12 and client.p12 are key stores
+and ca.p12 is a trust store; those that end in .jks are the same in the older format. Whoever has ca.key can make more
+certificates: for a network of others, use the authority of your own.";
 
 /// Hosts that a server's certificate is for, unless others are given.
 const OWN_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -35,6 +38,9 @@ pub struct CertCommand {
     /// A URI in the client's certificate, such as a SPIFFE identity
     #[arg(long, value_name = "URI")]
     client_uri: Vec<String>,
+    /// The password of the stores
+    #[arg(long, value_name = "PASSWORD", default_value = "changeit")]
+    store_password: String,
     /// How long the certificates are valid
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(i64).range(1..=36_500))]
     days: i64,
@@ -54,19 +60,29 @@ pub fn run(host: &Host, command: &CertCommand) -> Result<()> {
         uris: command.client_uri.clone(),
         is_for_server: false,
     };
+    let own = authority.own();
     let mut files = vec![
-        ("ca.pem".to_owned(), authority.own().certificate.clone()),
-        ("ca.key".to_owned(), authority.own().key.clone()),
+        ("ca.pem".to_owned(), own.certificate.clone().into_bytes()),
+        ("ca.key".to_owned(), own.key.clone().into_bytes()),
     ];
-    files.extend(forms("server", &authority.sign(&server)?));
-    files.extend(forms("client", &authority.sign(&client)?));
+    let seal = StoreSeal {
+        password: &command.store_password,
+        time_ms: u64::try_from(host.clock.wall_us() / 1000).unwrap_or_default(),
+        fill: &|bytes| host.random.fill(bytes),
+    };
+    files.extend(stores("ca", trust_store(own, &seal)));
+    for (name, request) in [("server", server), ("client", client)] {
+        let made = authority.sign(&request)?;
+        files.extend(texts(name, &made));
+        files.extend(stores(name, key_store(&made, own, &seal)));
+    }
     if let Some((name, _)) = files.iter().find(|(name, _)| host.disk.exists(&directory.join(name))) {
         bail!("{} is there already; give another folder, or remove it", directory.join(name).display());
     }
     host.disk.create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    for (name, text) in &files {
+    for (name, bytes) in &files {
         let path = directory.join(name);
-        write(host, &path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        write(host, &path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
     println!("{}: {}", directory.display(), names.join(", "));
@@ -76,18 +92,20 @@ pub fn run(host: &Host, command: &CertCommand) -> Result<()> {
     Ok(())
 }
 
-fn forms(name: &str, made: &MadeCertificate) -> [(String, String); 3] {
-    [
-        (format!("{name}.pem"), format!("{}{}", made.key, made.certificate)),
-        (format!("{name}.crt"), made.certificate.clone()),
-        (format!("{name}.key"), made.key.clone()),
-    ]
+fn texts(name: &str, made: &MadeCertificate) -> [(String, Vec<u8>); 3] {
+    let both = format!("{}{}", made.key, made.certificate);
+    [("pem", &both), ("crt", &made.certificate), ("key", &made.key)]
+        .map(|(ending, text)| (format!("{name}.{ending}"), text.clone().into_bytes()))
+}
+
+fn stores(name: &str, stores: Stores) -> [(String, Vec<u8>); 2] {
+    [(format!("{name}.p12"), stores.pkcs12), (format!("{name}.jks"), stores.jks)]
 }
 
 /// Writes a new file that only its owner may read.
-fn write(host: &Host, path: &Path, text: &str) -> Result<()> {
+fn write(host: &Host, path: &Path, bytes: &[u8]) -> Result<()> {
     let file = host.disk.create(path)?;
-    file.write_all_at(text.as_bytes(), 0)?;
+    file.write_all_at(bytes, 0)?;
     file.sync()?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The commands of the binary. Each command is thin: it reads its options, calls a library, and prints.
 
+mod access;
 pub mod admin;
 #[cfg(feature = "analysis")]
 mod analysis;

@@ -5,7 +5,7 @@
 
 use super::value::Kind;
 use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
-use helenus_cql::{Authenticator, Authorizer};
+use helenus_cql::{Authenticator, Authorizer, CertificateValidator};
 
 /// An option.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,11 @@ options! {
         "Address and port for HTTP: /metrics for Prometheus, /health and /ready, such as 127.0.0.1:9180. Off unless given. \
          Beyond this machine /metrics asks for the name and password of a role.";
     "authenticator", Some("authenticator"), Kind::Class(Authenticator::NAMES), "AllowAllAuthenticator", [],
-        "Whether clients have to log in. PasswordAuthenticator: by name and password; the first start makes the superuser cassandra.";
+        "Whether clients have to log in. PasswordAuthenticator: by name and password; the first start makes the superuser cassandra. \
+         MutualTlsAuthenticator: by the certificate that they show to TLS. MutualTlsWithPasswordFallbackAuthenticator: by either.";
+    "certificate_validator", Some("certificate-validator"), Kind::Class(CertificateValidator::NAMES), "none", [],
+        "Of MutualTlsAuthenticator and MutualTlsWithPasswordFallbackAuthenticator: what reads the identity of a client from its \
+         certificate. In a file it is validator_class_name in the parameters of authenticator.";
     "authorizer", Some("authorizer"), Kind::Class(Authorizer::NAMES), "AllowAllAuthorizer", [],
         "What a role may do. AllowAllAuthorizer: everything but what asks for a superuser. CassandraAuthorizer: what was granted to \
          it; needs logins.";

@@ -1,7 +1,7 @@
 //! The configuration of a server: settings and defaults, in the form that the parts of the server need.
 
 use helenus_cql::guardrails::Guardrails;
-use helenus_cql::{AccessOptions, Authenticator, Authorizer, BatchLimits};
+use helenus_cql::{AccessOptions, Authenticator, Authorizer, BatchLimits, CertificateValidator};
 use helenus_host::account::fixed_share;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::log::Level;
 use crate::native::Limits;
 use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
 use crate::rpc::RpcLimits;
-use helenus_tls::{EncryptionOptions, Policy};
+use helenus_tls::{ClientCertificates, EncryptionOptions, Policy};
 use helenus_wire::thrift;
 
 /// Where the data is stored.
@@ -356,7 +356,14 @@ impl<'a> Read<'a> {
     fn access(&self) -> Result<AccessOptions, ConfigError> {
         let default = AccessOptions::default();
         let has_password = self.text("password_file").is_some();
-        let authenticator = match self.text("authenticator").and_then(Authenticator::of_name) {
+        let authenticator = match self.authenticator()? {
+            Some(Authenticator::MutualTls(_)) if has_password => {
+                return Err(ConfigError::Conflict {
+                    first: "password_file",
+                    second: "authenticator",
+                    reason: "MutualTlsAuthenticator takes no passwords; give MutualTlsWithPasswordFallbackAuthenticator",
+                });
+            }
             Some(Authenticator::AllowAll) if has_password => {
                 return Err(ConfigError::Conflict {
                     first: "password_file",
@@ -389,6 +396,36 @@ impl<'a> Read<'a> {
             allows_default_password: self.boolean("allow_default_password").unwrap_or(false),
             ..default
         })
+    }
+
+    /// The authenticator that is named, and that TLS can serve.
+    fn authenticator(&self) -> Result<Option<Authenticator>, ConfigError> {
+        let Some(name) = self.text("authenticator") else { return Ok(None) };
+        let validator = self.text("certificate_validator").and_then(CertificateValidator::of_name);
+        let Some(found) = Authenticator::of_name(name, validator) else {
+            return Err(ConfigError::Missing {
+                key: "authenticator.parameters.validator_class_name",
+                reason: "MutualTlsAuthenticator needs it; give SpiffeCertificateValidator or CommonNameCertificateValidator, or the \
+                         flag --certificate-validator",
+            });
+        };
+        if found.validator().is_some() {
+            let options = self.encryption()?;
+            let is_asked = match options.client_certificates {
+                ClientCertificates::Required => true,
+                ClientCertificates::Optional => found.takes_passwords(),
+                ClientCertificates::NotAsked => false,
+            };
+            if !options.enabled || !is_asked {
+                return Err(ConfigError::Conflict {
+                    first: "authenticator",
+                    second: "client_encryption_options",
+                    reason: "MutualTlsAuthenticator requires client_encryption_options.enabled to be true & \
+                             client_encryption_options.require_client_auth to be true",
+                });
+            }
+        }
+        Ok(Some(found))
     }
 
     fn batches(&self) -> BatchLimits {
@@ -511,14 +548,14 @@ impl<'a> Read<'a> {
 
     fn http_limits(&self, address: Option<SocketAddr>, access: &AccessOptions) -> HttpLimits {
         let is_beyond = address.is_some_and(|address| !address.ip().to_canonical().is_loopback());
-        let has_logins = access.authenticator != Authenticator::AllowAll;
+        let takes_passwords = access.authenticator.takes_passwords();
         let is_open = self.boolean("insecure_no_login").unwrap_or(false);
         let default = HttpLimits::default();
         let names = self.text("http_hosts").unwrap_or_default().split(',').map(str::trim);
         HttpLimits {
             request_timeout: self.duration("http_request_timeout").unwrap_or(default.request_timeout),
             hosts: names.filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            asks_for_login: is_beyond && has_logins && !is_open,
+            asks_for_login: is_beyond && takes_passwords && !is_open,
             ..default
         }
     }

@@ -65,6 +65,14 @@ pub enum ConfigError {
         /// The key.
         key: &'static str,
     },
+    /// An option that another one needs.
+    #[error("{key} is not set: {reason}")]
+    Missing {
+        /// The option.
+        key: &'static str,
+        /// Who needs it, and what to give.
+        reason: &'static str,
+    },
     /// Options that contradict each other.
     #[error("{first} and {second} do not go together: {reason}")]
     Conflict {
@@ -181,6 +189,14 @@ impl Settings {
             }
             Yaml::List(_) | Yaml::Map(_) => return Err(wrong(found, key.to_owned(), value.text())),
         };
+        if found.key == "authenticator"
+            && let Some(validator) = parameter(value, "validator_class_name")
+        {
+            let (key, name) = ("certificate_validator", "authenticator.parameters.validator_class_name");
+            if let Some(option) = option(key) {
+                self.values.insert(option.key, parse(option, name.to_owned(), &validator)?);
+            }
+        }
         let unit = found.old.iter().find(|(old, _)| *old == key).map(|(_, unit)| *unit);
         let with_unit = match unit {
             Some("") => text,
@@ -246,6 +262,23 @@ fn class_name(value: &Yaml) -> Option<String> {
         Yaml::Map(map) => map.get("class_name").map(Yaml::text),
         Yaml::List(items) => match items.as_slice() {
             [one] => class_name(one),
+            _ => None,
+        },
+        Yaml::Null | Yaml::Scalar(_) => None,
+    }
+}
+
+/// A parameter of such a map, whose parameters are a map or a list of one.
+fn parameter(value: &Yaml, name: &str) -> Option<String> {
+    let parameters = match value {
+        Yaml::Map(map) => map.get("parameters")?,
+        Yaml::List(items) => return parameter(items.first()?, name),
+        Yaml::Null | Yaml::Scalar(_) => return None,
+    };
+    match parameters {
+        Yaml::Map(map) => map.get(name).map(Yaml::text),
+        Yaml::List(items) => match items.first()? {
+            Yaml::Map(map) => map.get(name).map(Yaml::text),
             _ => None,
         },
         Yaml::Null | Yaml::Scalar(_) => None,

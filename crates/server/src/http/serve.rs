@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helenus_host::{Host, Next, TaskHandle, Worker};
@@ -31,7 +32,7 @@ use super::metrics::metrics;
 use super::state::HttpState;
 use crate::ServerError;
 use crate::native::bind;
-use crate::tls::{ServerStream, secure};
+use crate::tls::{Refusal, ServerStream, secure};
 
 /// How long a connection has to send its request before it may be closed for others.
 const OWN_TIME: Duration = Duration::from_millis(250);
@@ -217,8 +218,12 @@ async fn serve(
         Some((tls, policy)) => {
             match timeout(request_timeout, secure(&stream, (&tls, policy), client)).await {
                 Ok(Ok(secured)) => secured,
+                Ok(Err(Refusal::Gone)) => return,
                 // The handshake failed or took too long.
-                Ok(Err(_)) | Err(_) => return,
+                Ok(Err(Refusal::Because(_))) | Err(_) => {
+                    asked.state.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
             }
         }
     };

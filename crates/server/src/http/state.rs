@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use helenus_cql::LocalBackend;
 use helenus_cql::virtual_table::NodeInfo;
@@ -19,6 +20,8 @@ pub struct HttpState {
     pub(super) log: Arc<Log>,
     pub(super) slow: Arc<SlowStatements>,
     pub(super) policies: Arc<FailurePolicies>,
+    /// Connections to the HTTP port whose handshake of TLS failed.
+    pub(super) handshakes_failed: AtomicU64,
     stage: RwLock<Stage>,
 }
 
@@ -62,6 +65,7 @@ impl HttpState {
             log: Arc::clone(log),
             slow: Arc::clone(slow),
             policies: Arc::clone(policies),
+            handshakes_failed: AtomicU64::default(),
             stage: RwLock::new(Stage::Opening(Arc::clone(progress))),
         })
     }

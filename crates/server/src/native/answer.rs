@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    ANALYSED_AT_ONCE_BYTES, Answer, Backend, BatchEntry, BatchKind, BoundValue, Identity, LoginRefused,
-    Outcome, Prepared, Probe, Request as Asked, Trace, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, BatchEntry, BatchKind, BoundValue, ClientCertificate, Identity,
+    LoginProof, LoginRefused, Outcome, Prepared, Probe, Request as Asked, Trace, Values,
 };
 use helenus_engine::Ticket;
 use helenus_host::Clock;
@@ -46,6 +46,8 @@ pub(super) struct Caller<'a> {
     /// The tracing session of a request that was chosen by `trace_probability`.
     pub drawn: Option<Uuid>,
     pub client: Option<SocketAddr>,
+    /// The certificate that the client has shown, if it has.
+    pub certificate: Option<&'a ClientCertificate>,
     /// The session's keyspace.
     pub keyspace: Option<&'a str>,
     pub version: Version,
@@ -260,7 +262,8 @@ impl RequestInProgress<'_> {
             let text = "java.lang.NullPointerException: Cannot invoke \"java.nio.ByteBuffer.remaining()\" because \"b\" is null";
             return Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, text)));
         };
-        let identity = match self.caller.backend.log_in(token, self.caller.client) {
+        let Caller { client, certificate, .. } = *self.caller;
+        let identity = match self.caller.backend.log_in(&LoginProof { token, client, certificate }) {
             Ok(identity) => identity,
             Err(LoginRefused { error, wait }) => {
                 let message = error_message(&error);

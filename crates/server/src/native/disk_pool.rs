@@ -302,6 +302,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         backend: shared.backend.as_ref(),
         identity: &job.identity,
         client: job.client,
+        certificate: job.mailbox.certificate.get(),
         drawn: job.drawn,
         keyspace: job.keyspace.as_deref(),
         version: job.head.version,

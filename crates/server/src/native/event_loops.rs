@@ -491,11 +491,14 @@ fn open(event_loop: &Arc<EventLoop>, arrival: Accepted, connections: &mut JoinSe
         return;
     };
     let Entrant { client, share, mailbox, admitted } = arrival.entrant;
-    if let Some(Secured(session)) = &arrival.secured {
+    if let Some(Secured { session, .. }) = &arrival.secured {
         let (protocol, suite) = (session.protocol_version(), session.negotiated_cipher_suite());
         mailbox.facts.lock().session = Some(session_names(protocol, suite));
     }
     let stream = ServerStream::new(stream, arrival.secured);
+    if let Some(certificate) = stream.client_certificate() {
+        mailbox.certificate.get_or_init(|| certificate);
+    }
     {
         let mut connections = event_loop.shared.connections.lock();
         connections.push(Arc::clone(&mailbox));

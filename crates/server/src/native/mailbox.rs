@@ -3,10 +3,11 @@
 //! A connection is one task on one event loop. Disk threads leave finished answers here and schema changes leave events;
 //! the commit log's listener only wakes the task.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use helenus_cql::backend::ClientCertificate;
 use helenus_engine::SchemaChange;
 use helenus_wire::native::Opcode;
 use parking_lot::Mutex;
@@ -50,6 +51,8 @@ pub(super) struct Mailbox {
     pub warned_of_use: AtomicBool,
     /// What `system_views` shows of the client. Only its connection changes it.
     pub facts: Mutex<ClientFacts>,
+    /// Whom the certificate is for that the client has shown; empty if it has shown none.
+    pub certificate: OnceLock<ClientCertificate>,
     /// Requests so far. Only the connection changes it.
     pub requests_count: AtomicU64,
     prepared_count: AtomicU64,

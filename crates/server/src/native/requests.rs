@@ -344,6 +344,7 @@ impl Requests {
             backend: self.shared.backend.as_ref(),
             identity: &self.session.identity,
             client: self.client,
+            certificate: self.mailbox.certificate.get(),
             drawn,
             keyspace: self.session.keyspace.as_deref(),
             version: head.version,

@@ -110,7 +110,7 @@ pub(super) async fn serve(
     mut stopped: watch::Receiver<bool>,
 ) {
     let client = stream.socket().peer_addr().ok();
-    let session = Box::new(Session::of_client(client));
+    let session = Box::new(Session::of_client(client, stream.client_certificate()));
     let mut connection = Connection {
         stream,
         client,

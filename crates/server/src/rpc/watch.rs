@@ -31,6 +31,8 @@ pub struct RpcMetrics {
     pub connections: u64,
     /// Calls answered since the start.
     pub calls: u64,
+    /// Connections whose handshake of TLS failed.
+    pub handshakes_failed: u64,
     /// Exceptions among the answers, by name, zeros included.
     pub errors: Vec<(&'static str, u64)>,
 }
@@ -40,6 +42,7 @@ pub(super) struct CallWatch {
     slow: Option<Arc<SlowStatements>>,
     clock: Arc<dyn Clock>,
     errors: [AtomicU64; RefusedKind::ALL.len()],
+    handshakes_failed: AtomicU64,
 }
 
 /// A call in progress.
@@ -52,7 +55,12 @@ pub(super) struct Watched {
 
 impl CallWatch {
     pub fn new(slow: Option<Arc<SlowStatements>>, clock: &Arc<dyn Clock>) -> CallWatch {
-        CallWatch { slow, clock: Arc::clone(clock), errors: Default::default() }
+        CallWatch {
+            slow,
+            clock: Arc::clone(clock),
+            errors: Default::default(),
+            handshakes_failed: AtomicU64::default(),
+        }
     }
 
     /// Called when a call begins.
@@ -103,6 +111,7 @@ impl CallWatch {
     /// Logs a connection whose handshake of TLS failed.
     #[cold]
     pub fn not_secured(&self, client: SocketAddr, reason: &str) {
+        self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
         if let Some(slow) = &self.slow {
             slow.not_secured(client, reason);
         }
@@ -145,6 +154,7 @@ impl CallWatch {
         RpcMetrics {
             connections: served.iter().map(|one| one.connections.load(Ordering::Relaxed) as u64).sum(),
             calls: served.iter().map(|one| one.calls.load(Ordering::Relaxed)).sum(),
+            handshakes_failed: self.handshakes_failed.load(Ordering::Relaxed),
             errors: RefusedKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect(),
         }
     }

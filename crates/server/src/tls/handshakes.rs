@@ -201,9 +201,13 @@ pub(crate) async fn secure(
         };
     }
     let session = ServerConnection::new(tls.config());
-    let mut session = Box::new(session.map_err(|error| Refusal::Because(error.to_string()))?);
+    let session = session.map_err(|error| Refusal::Because(error.to_string()))?;
+    let secured = Secured::begin(session);
+    let mut secured =
+        secured.ok_or_else(|| Refusal::Because("there is no memory for another session".to_owned()))?;
+    let session = &mut *secured.session;
     loop {
-        send(&mut session, socket).await?;
+        send(session, socket).await?;
         if !session.is_handshaking() {
             break;
         }
@@ -218,16 +222,16 @@ pub(crate) async fn secure(
         }
         if let Err(error) = session.process_new_packets() {
             // The alert says to the client what the log says here.
-            let _told = send(&mut session, socket).await;
+            let _told = send(session, socket).await;
             return Err(Refusal::Because(error.to_string()));
         }
     }
-    if tls.verifies_endpoints() && !is_at_its_address(&session, client) {
+    if tls.verifies_endpoints() && !is_at_its_address(session, client) {
         return Err(Refusal::Because(
             "its certificate is not for the address that it connects from".to_owned(),
         ));
     }
-    Ok(Some(Secured(session)))
+    Ok(Some(secured))
 }
 
 async fn send(session: &mut ServerConnection, socket: &TcpStream) -> io::Result<()> {

@@ -6,5 +6,5 @@
 mod handshakes;
 mod stream;
 
-pub(crate) use handshakes::{Candidate, Handshakes, secure};
+pub(crate) use handshakes::{Candidate, Handshakes, Refusal, secure};
 pub(crate) use stream::{Secured, ServerStream};

@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
+use helenus_cql::backend::ClientCertificate;
+use helenus_host::account::{Charge, Share};
 use helenus_tls::rustls::ServerConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -23,8 +25,25 @@ thread_local! {
     static INPUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The session of a connection whose handshake is done.
-pub(crate) struct Secured(pub Box<ServerConnection>);
+/// The memory of a session, by the account: the session itself with its keys and the client's certificates, a record that is
+/// being received and one that is being sent (16 KiB each). More is held only while a client reads slower than it asks, at
+/// most `AHEAD_BYTES` and `INPUT_BYTES`.
+const SESSION_BYTES: u64 = 48 << 10;
+
+/// A session of TLS.
+pub(crate) struct Secured {
+    /// The session.
+    pub session: Box<ServerConnection>,
+    _charge: Charge,
+}
+
+impl Secured {
+    /// A session that begins; `None` if there is no memory for it.
+    pub fn begin(session: ServerConnection) -> Option<Secured> {
+        let charge = Charge::try_take(Share::Arriving, SESSION_BYTES)?;
+        Some(Secured { session: Box::new(session), _charge: charge })
+    }
+}
 
 /// A connection.
 pub(crate) enum ServerStream {
@@ -39,17 +58,26 @@ impl ServerStream {
     pub fn new(socket: TcpStream, secured: Option<Secured>) -> ServerStream {
         match secured {
             None => ServerStream::Clear(socket),
-            Some(Secured(mut session)) => {
-                session.set_buffer_limit(Some(AHEAD_BYTES));
+            Some(mut secured) => {
+                secured.session.set_buffer_limit(Some(AHEAD_BYTES));
                 ServerStream::Tls(TlsStream {
                     socket,
-                    session,
+                    secured,
                     kept: Vec::new(),
                     has_input: true,
                     has_ended: false,
                 })
             }
         }
+    }
+}
+
+impl ServerStream {
+    /// Whom the certificate is for that the client has shown in its handshake, if it has shown one.
+    pub fn client_certificate(&self) -> Option<ClientCertificate> {
+        let ServerStream::Tls(stream) = self else { return None };
+        let own = stream.secured.session.peer_certificates()?.first()?;
+        Some(ClientCertificate { uris: helenus_tls::uris(own), common_name: helenus_tls::common_name(own) })
     }
 }
 
@@ -111,7 +139,7 @@ impl ServerStream {
 /// An encrypted connection.
 pub(crate) struct TlsStream {
     socket: TcpStream,
-    session: Box<ServerConnection>,
+    secured: Secured,
     /// Encrypted input that has no room yet, because the reader's buffer was full.
     kept: Vec<u8>,
     /// Decrypted input may wait in the session. Set until a read finds none.
@@ -140,7 +168,7 @@ impl TlsStream {
     /// Moves what is decrypted into the buffer. Returns whether the client has ended the connection.
     fn take_decrypted(&mut self, into: &mut ReadBuf<'_>) -> io::Result<bool> {
         while into.remaining() > 0 {
-            match self.session.reader().read(into.initialize_unfilled()) {
+            match self.secured.session.reader().read(into.initialize_unfilled()) {
                 Ok(0) => return Ok(true),
                 Ok(count) => {
                     into.advance(count);
@@ -160,8 +188,8 @@ impl TlsStream {
 
     /// Decrypts bytes as far as the session has room for what is in them. Returns the number of bytes used.
     fn decrypt(&mut self, mut bytes: &[u8], context: &mut Context<'_>) -> io::Result<usize> {
-        let used = self.session.read_tls(&mut bytes)?;
-        if let Err(error) = self.session.process_new_packets() {
+        let used = self.secured.session.read_tls(&mut bytes)?;
+        if let Err(error) = self.secured.session.process_new_packets() {
             // The alert that says why. The connection ends whether it gets through or not.
             let _told = self.poll_send(context);
             return Err(io::Error::new(ErrorKind::InvalidData, error));
@@ -206,7 +234,11 @@ impl TlsStream {
             let used = self.decrypt(rest, context)?;
             rest = rest.get(used..).unwrap_or_default();
             if used == 0
-                || self.session.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
+                || self
+                    .secured
+                    .session
+                    .process_new_packets()
+                    .is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
             {
                 self.kept.extend_from_slice(rest);
                 break;
@@ -217,8 +249,8 @@ impl TlsStream {
 
     /// Sends what is encrypted.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.session.wants_write() {
-            match self.session.write_tls(&mut Writes(&mut self.socket, context)) {
+        while self.secured.session.wants_write() {
+            match self.secured.session.write_tls(&mut Writes(&mut self.socket, context)) {
                 Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
@@ -246,7 +278,7 @@ impl AsyncWrite for TlsStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_send(context))?;
-        let count = self.session.writer().write(bytes)?;
+        let count = self.secured.session.writer().write(bytes)?;
         match self.poll_send(context) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(count)),
@@ -258,7 +290,7 @@ impl AsyncWrite for TlsStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.session.send_close_notify();
+        self.secured.session.send_close_notify();
         ready!(self.poll_send(context))?;
         Pin::new(&mut self.socket).poll_shutdown(context)
     }

@@ -35,7 +35,10 @@ pub enum FirstLogin {
 
 /// Name and password of a token (`PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`): the token is
 /// read from its end, and a name before the first NUL is ignored.
-fn decode(token: &[u8]) -> Result<(String, String)> {
+///
+/// # Errors
+/// `BadCredentials`, in Cassandra's words.
+pub fn sasl_plain(token: &[u8]) -> Result<(String, String)> {
     let (mut user, mut password) = (None, None);
     let mut end = token.len();
     for (at, _) in token.iter().enumerate().rev().filter(|(_, byte)| **byte == 0) {
@@ -69,7 +72,7 @@ impl LocalBackend {
         token: &[u8],
         client: Option<IpAddr>,
     ) -> std::result::Result<Identity, LoginRefused> {
-        let (user, password) = decode(token)?;
+        let (user, password) = sasl_plain(token)?;
         self.log_in_by_password(&user, &password, client)
     }
 
@@ -83,6 +86,11 @@ impl LocalBackend {
         password: &str,
         client: Option<IpAddr>,
     ) -> std::result::Result<Identity, LoginRefused> {
+        if !self.access().takes_passwords() {
+            let text =
+                "This server takes no passwords: clients log in by the certificate that they show to TLS";
+            return Err(CqlError::BadCredentials(text.to_owned()).into());
+        }
         let attempts = &self.access().attempts;
         if let Some(address) = client {
             attempts.admit(address, user, now_ns(self.database())).map_err(|later| {
@@ -174,7 +182,7 @@ impl LocalBackend {
     /// # Errors
     /// Those of a read.
     pub fn has_default_password(&self) -> Result<bool> {
-        if !self.access().has_logins() {
+        if !self.access().takes_passwords() {
             return Ok(false);
         }
         let Some(stored) = self.role(DEFAULT_ROLE, true)?.and_then(|role| role.salted_hash) else {
@@ -197,7 +205,7 @@ impl LocalBackend {
     /// Clients need not log in; there is no such role; those of a read and a write.
     pub fn set_lost_password(&self, role: &str, password: &str) -> Result<()> {
         let invalid = |text: String| Err(CqlError::Invalid(text));
-        if !self.access().has_logins() {
+        if !self.access().takes_passwords() {
             return invalid(
                 "clients of this server need no password; start it with authenticator: PasswordAuthenticator"
                     .to_owned(),
@@ -245,7 +253,7 @@ mod tests {
             (b"\0cassandra\0", Err("Password must not be null")),
             (b"\0\xff\0\xfe", Ok(("\u{fffd}".to_owned(), "\u{fffd}".to_owned()))),
         ] {
-            let decoded = decode(token).map_err(|error| error.to_string());
+            let decoded = sasl_plain(token).map_err(|error| error.to_string());
             assert_eq!(decoded, expected.map_err(str::to_owned), "{token:?}");
         }
     }

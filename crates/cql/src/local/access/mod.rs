@@ -2,7 +2,7 @@
 //!
 //! `options` says which of Cassandra's authenticators and authorizers the server has; `state` holds the options and caches.
 //! `roles`, `grants` and `store` read and change the tables through ordinary statements. `passwords` hashes passwords and
-//! `logins` checks them; `attempts` counts the failures.
+//! `logins` checks them; `attempts` counts the failures. `certificates` logs in by what TLS has checked.
 //! `authorize` checks before a statement runs that its role has what it needs. `role_statements`, `permission_statements` and
 //! `listing` run the statements about roles and permissions.
 //!
@@ -12,6 +12,7 @@
 mod attempts;
 mod authorize;
 mod cache;
+mod certificates;
 mod grants;
 mod listing;
 mod logins;
@@ -24,6 +25,6 @@ mod state;
 mod store;
 
 pub(super) use authorize::Sight;
-pub use logins::FirstLogin;
-pub use options::{AccessOptions, Authenticator, Authorizer};
+pub use logins::{FirstLogin, sasl_plain};
+pub use options::{AccessOptions, Authenticator, Authorizer, CertificateValidator};
 pub(crate) use state::Access;

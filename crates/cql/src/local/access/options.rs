@@ -10,18 +10,44 @@ pub enum Authenticator {
     AllowAll,
     /// By name and password.
     Password,
+    /// By the certificate that they show to TLS.
+    MutualTls(CertificateValidator),
+    /// By their certificate, or without one by name and password.
+    MutualTlsOrPassword(CertificateValidator),
 }
 
 impl Authenticator {
     /// The names of the classes, without their package.
-    pub const NAMES: &'static [&'static str] = &["AllowAllAuthenticator", "PasswordAuthenticator"];
+    pub const NAMES: &'static [&'static str] = &[
+        "AllowAllAuthenticator",
+        "PasswordAuthenticator",
+        "MutualTlsAuthenticator",
+        "MutualTlsWithPasswordFallbackAuthenticator",
+    ];
 
-    /// The authenticator of a class; `None` for a class that is not built.
-    pub fn of_name(name: &str) -> Option<Authenticator> {
+    /// The authenticator of a class; `None` for a class that is not built, and for one that needs a validator without it.
+    pub fn of_name(name: &str, validator: Option<CertificateValidator>) -> Option<Authenticator> {
         match name {
             "AllowAllAuthenticator" => Some(Authenticator::AllowAll),
             "PasswordAuthenticator" => Some(Authenticator::Password),
+            "MutualTlsAuthenticator" => validator.map(Authenticator::MutualTls),
+            "MutualTlsWithPasswordFallbackAuthenticator" => validator.map(Authenticator::MutualTlsOrPassword),
             _ => None,
+        }
+    }
+
+    /// Whether clients may log in by name and password.
+    pub fn takes_passwords(self) -> bool {
+        matches!(self, Authenticator::Password | Authenticator::MutualTlsOrPassword(_))
+    }
+
+    /// What reads identities from certificates, if clients may log in by them.
+    pub fn validator(self) -> Option<CertificateValidator> {
+        match self {
+            Authenticator::AllowAll | Authenticator::Password => None,
+            Authenticator::MutualTls(validator) | Authenticator::MutualTlsOrPassword(validator) => {
+                Some(validator)
+            }
         }
     }
 
@@ -30,6 +56,34 @@ impl Authenticator {
         match self {
             Authenticator::AllowAll => "org.apache.cassandra.auth.AllowAllAuthenticator",
             Authenticator::Password => "org.apache.cassandra.auth.PasswordAuthenticator",
+            Authenticator::MutualTls(_) => "org.apache.cassandra.auth.MutualTlsAuthenticator",
+            Authenticator::MutualTlsOrPassword(_) => {
+                "org.apache.cassandra.auth.MutualTlsWithPasswordFallbackAuthenticator"
+            }
+        }
+    }
+}
+
+/// What reads the identity of a client from its certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateValidator {
+    /// The first URI of its alternative names that begins with `spiffe://`.
+    Spiffe,
+    /// Its common name. Not a class of Cassandra.
+    CommonName,
+}
+
+impl CertificateValidator {
+    /// The names of the classes, without their package.
+    pub const NAMES: &'static [&'static str] =
+        &["SpiffeCertificateValidator", "CommonNameCertificateValidator"];
+
+    /// The validator of a class; `None` for a class that is not built.
+    pub fn of_name(name: &str) -> Option<CertificateValidator> {
+        match name {
+            "SpiffeCertificateValidator" => Some(CertificateValidator::Spiffe),
+            "CommonNameCertificateValidator" => Some(CertificateValidator::CommonName),
+            _ => None,
         }
     }
 }

@@ -245,11 +245,11 @@ impl LocalBackend {
         if options.has_options {
             return unsupported("OPTIONS");
         }
-        if options.password.is_some() && !self.access().has_logins() {
+        if options.password.is_some() && !self.access().takes_passwords() {
             return unsupported("PASSWORD");
         }
         let Some(hash) = &options.hashed_password else { return Ok(()) };
-        if !self.access().has_logins() {
+        if !self.access().takes_passwords() {
             return unsupported("HASHED_PASSWORD");
         }
         match passwords::is_hash(&hash.0) {

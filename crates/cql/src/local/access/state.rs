@@ -17,6 +17,8 @@ pub(crate) struct Access {
     pub(super) grants: Cache<Grants>,
     /// The hash of a role's password by the role's name.
     pub(super) credentials: Cache<String>,
+    /// The role of an identity by the identity.
+    pub(super) identities: Cache<Box<str>>,
     /// The failed logins of clients.
     pub(super) attempts: Attempts,
     /// The hash of the default role's password, and whether it is that of the default password.
@@ -31,6 +33,7 @@ impl Access {
             roles: Cache::new(options.roles_validity),
             grants: Cache::new(options.permissions_validity),
             credentials: Cache::new(options.credentials_validity),
+            identities: Cache::new(options.credentials_validity),
             attempts: Attempts::default(),
             default_checked: Mutex::default(),
             changing: Mutex::default(),
@@ -42,6 +45,11 @@ impl Access {
     #[inline]
     pub(crate) fn has_logins(&self) -> bool {
         self.options.authenticator != Authenticator::AllowAll
+    }
+
+    /// Whether clients may log in by name and password.
+    pub(crate) fn takes_passwords(&self) -> bool {
+        self.options.authenticator.takes_passwords()
     }
 
     /// The full name of the authenticator's class, if clients have to log in.
@@ -59,6 +67,7 @@ impl Access {
         self.roles.clear();
         self.grants.clear();
         self.credentials.clear();
+        self.identities.clear();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::session::CliSession;
 use super::{lexer, parser};
-use crate::commands::passwords::LoginOptions;
+use crate::commands::access::AccessOptions;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::Read;
@@ -23,7 +23,7 @@ pub struct CliOptions {
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9160")]
     pub address: String,
     #[command(flatten)]
-    pub login: LoginOptions,
+    pub access: AccessOptions,
     /// Script to run; standard input by default
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub fn run(options: &CliOptions) -> Result<()> {
             text
         }
     };
-    let mut session = CliSession::open(&options.address, options.login.login()?)?;
+    let mut session = CliSession::open(&options.address, options.access.access()?)?;
     if let Some(keyspace) = &options.keyspace {
         session.use_keyspace(keyspace)?;
     }

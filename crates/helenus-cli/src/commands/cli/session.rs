@@ -2,6 +2,7 @@
 
 use super::ast::Statement;
 use super::values::{class_of, comparator};
+use crate::commands::access::Access;
 use crate::commands::client::{RpcClient, nothing};
 use crate::commands::passwords::Login;
 use anyhow::{Context, Result, bail};
@@ -66,9 +67,9 @@ pub(super) struct CliSession {
 
 impl CliSession {
     /// Connects to the server.
-    pub(super) fn open(address: &str, login: Option<&Login>) -> Result<CliSession> {
+    pub(super) fn open(address: &str, access: Access<'_>) -> Result<CliSession> {
         Ok(CliSession {
-            client: RpcClient::open(address, login)?,
+            client: RpcClient::open(address, access)?,
             keyspace: None,
             level: ConsistencyLevel::One,
             assumed: HashMap::new(),

@@ -1,32 +1,24 @@
-//! A connection of the native protocol with its framing: envelopes are written in few writes and read in large reads.
+//! A connection of the native protocol with its framing.
 
-use anyhow::{Context, Result, bail};
+use super::transport::{Input, Output, Received, Transport};
+use anyhow::Result;
+use helenus_tls::TlsClient;
 use helenus_wire::native::{
     Direction, Envelope, EnvelopeReader, RequestHead, SegmentFormat, SegmentReader, SegmentWriter, Step,
     Version, encode_startup,
 };
-use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
-/// Initial size of the read buffer, in bytes. It grows for longer answers.
-const INPUT: usize = 256 << 10;
 /// Maximum size of an answer. Cassandra's own limit on frames is far below.
 const MESSAGE_MAX: u64 = 256 << 20;
-/// Maximum time to wait for an answer before the run fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection after STARTUP.
 pub struct Connection {
-    pub socket: TcpStream,
+    transport: Transport,
     pub version: Version,
     framing: Framing,
-    input: Vec<u8>,
-    /// Number of bytes of `input` that hold data.
-    filled: usize,
-    output: Vec<u8>,
-    /// Number of bytes of `output` already written.
-    written: usize,
+    input: Input,
+    output: Output,
 }
 
 enum Framing {
@@ -34,33 +26,26 @@ enum Framing {
     Segments(SegmentReader, SegmentWriter),
 }
 
-/// The result of a read of the socket.
-pub enum Received {
-    /// At least one byte.
-    Bytes,
-    /// No byte yet.
-    Nothing,
-}
-
 impl Connection {
-    /// Connects and sends STARTUP, without compression.
-    pub fn open(address: &str, version: Version) -> Result<Connection> {
-        let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+    /// Connects, by TLS if its settings are given, and sends STARTUP, without compression.
+    pub fn open(address: &str, version: Version, tls: Option<&TlsClient>) -> Result<Connection> {
         let bare = EnvelopeReader { from: Direction::Response, connection: None, max_frame: MESSAGE_MAX };
         let mut connection = Connection {
-            socket,
+            transport: Transport::open(address, tls)?,
             version,
             framing: Framing::Bare(bare),
-            input: vec![0; INPUT],
-            filled: 0,
-            output: Vec::new(),
-            written: 0,
+            input: Input::new(),
+            output: Output::default(),
         };
-        encode_startup(&[("CQL_VERSION", "3.0.0")], &RequestHead::new(version, 0), &mut connection.output)?;
+        let head = RequestHead::new(version, 0);
+        encode_startup(&[("CQL_VERSION", "3.0.0")], &head, connection.output.open())?;
         connection.write_blocking()?;
         Ok(connection)
+    }
+
+    /// The socket, for polling and timeouts.
+    pub fn socket(&self) -> &TcpStream {
+        self.transport.socket()
     }
 
     /// Call this once STARTUP is answered: from then on, v5 uses segments.
@@ -80,16 +65,13 @@ impl Connection {
 
     /// Appends envelopes to the output buffer.
     pub fn put<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        if self.written == self.output.len() {
-            self.output.clear();
-            self.written = 0;
-        }
+        let output = self.output.open();
         match &mut self.framing {
-            Framing::Bare(_) => fill(&mut self.output),
+            Framing::Bare(_) => fill(output),
             Framing::Segments(_, writer) => {
-                let open = writer.open(&mut self.output);
-                let filled = fill(&mut self.output);
-                writer.close(open, &mut self.output);
+                let open = writer.open(output);
+                let filled = fill(output);
+                writer.close(open, output);
                 filled
             }
         }
@@ -97,48 +79,22 @@ impl Connection {
 
     /// Writes as much as the socket accepts now. Returns whether output remains.
     pub fn write(&mut self) -> Result<bool> {
-        while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.socket.write(rest) {
-                Ok(0) => bail!("the server takes nothing more"),
-                Ok(count) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("cannot write to the server"),
-            }
-        }
-        Ok(false)
+        self.transport.write(&mut self.output)
     }
 
     /// Writes all output; for a blocking socket.
     pub fn write_blocking(&mut self) -> Result<()> {
-        match self.write()? {
-            false => Ok(()),
-            true => bail!("the server has read nothing for {} s", PATIENCE.as_secs()),
-        }
+        self.transport.write_blocking(&mut self.output)
     }
 
     /// Reads from the socket once.
     pub fn read(&mut self) -> Result<Received> {
-        if self.filled == self.input.len() {
-            self.input.resize(self.input.len() * 2, 0);
-        }
-        loop {
-            match self.socket.read(self.input.get_mut(self.filled..).unwrap_or_default()) {
-                Ok(0) => bail!("the server closed the connection"),
-                Ok(count) => {
-                    self.filled += count;
-                    return Ok(Received::Bytes);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("cannot read from the server"),
-            }
-        }
+        self.transport.read(&mut self.input)
     }
 
     /// Passes every complete envelope that has arrived to `each`, in order.
     pub fn envelopes(&mut self, mut each: impl FnMut(&Envelope<'_>) -> Result<()>) -> Result<()> {
-        let input = self.input.get(..self.filled).unwrap_or_default();
+        let input = self.input.data();
         let mut used = 0;
         loop {
             let rest = input.get(used..).unwrap_or_default();
@@ -161,8 +117,7 @@ impl Connection {
                 }
             }
         }
-        self.input.copy_within(used..self.filled, 0);
-        self.filled -= used;
+        self.input.consume(used);
         Ok(())
     }
 }

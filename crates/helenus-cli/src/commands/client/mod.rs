@@ -8,12 +8,14 @@ mod rpc;
 mod session;
 mod template;
 mod text;
+mod transport;
 
-pub use connection::{Connection, PATIENCE, Received};
+pub use connection::Connection;
 pub use pipeline::{
     AnswerBody, BlockingClient, Endpoint, Pair, PipelinedConnection, column, columns, of_reply,
 };
 pub use rpc::{RpcClient, exception_text, nothing};
-pub use session::{PreparedStatement, Session};
+pub use session::{PreparedStatement, Session, takes_certificates};
 pub use template::{Copy, Template};
 pub use text::Text;
+pub use transport::{PATIENCE, Received};

@@ -1,7 +1,7 @@
 //! A pipelined connection over either protocol, and its answers.
 
 use super::{Connection, Received, RpcClient, Session, exception_text};
-use crate::commands::passwords::Login;
+use crate::commands::access::Access;
 use anyhow::{Context, Result};
 use helenus_wire::native::{Response, ResultMessage, Version, decode_response};
 use helenus_wire::thrift::{
@@ -13,10 +13,10 @@ use std::net::TcpStream;
 /// A server's address and protocol.
 #[derive(Clone, Copy, Debug)]
 pub enum Endpoint<'a> {
-    /// The native protocol: IP:PORT, version, login.
-    Cql(&'a str, Version, Option<&'a Login>),
-    /// The Thrift RPC interface: IP:PORT, login.
-    Rpc(&'a str, Option<&'a Login>),
+    /// The native protocol: IP:PORT, version, login and TLS.
+    Cql(&'a str, Version, Access<'a>),
+    /// The Thrift RPC interface: IP:PORT, login and TLS.
+    Rpc(&'a str, Access<'a>),
 }
 
 impl<'a> Endpoint<'a> {
@@ -27,10 +27,10 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// The login, if there is one.
-    pub fn login(self) -> Option<&'a Login> {
+    /// Login and TLS.
+    pub fn access(self) -> Access<'a> {
         match self {
-            Endpoint::Cql(.., login) | Endpoint::Rpc(_, login) => login,
+            Endpoint::Cql(.., access) | Endpoint::Rpc(_, access) => access,
         }
     }
 }
@@ -45,10 +45,10 @@ impl BlockingClient {
     /// Connects to the server.
     pub fn open(door: Endpoint<'_>) -> Result<BlockingClient> {
         Ok(match door {
-            Endpoint::Cql(address, version, login) => {
-                BlockingClient::Cql(Session::open(address, version, login)?)
+            Endpoint::Cql(address, version, access) => {
+                BlockingClient::Cql(Session::open(address, version, access)?)
             }
-            Endpoint::Rpc(address, login) => BlockingClient::Rpc(RpcClient::open(address, login)?),
+            Endpoint::Rpc(address, access) => BlockingClient::Rpc(RpcClient::open(address, access)?),
         })
     }
 
@@ -76,11 +76,11 @@ impl PipelinedConnection {
     /// Connects. RPC calls use `keyspace`.
     pub fn open(door: Endpoint<'_>, keyspace: &str) -> Result<PipelinedConnection> {
         Ok(match door {
-            Endpoint::Cql(address, version, login) => {
-                PipelinedConnection::Cql(Session::open(address, version, login)?.into_connection())
+            Endpoint::Cql(address, version, access) => {
+                PipelinedConnection::Cql(Session::open(address, version, access)?.into_connection())
             }
-            Endpoint::Rpc(address, login) => {
-                let mut client = RpcClient::open(address, login)?;
+            Endpoint::Rpc(address, access) => {
+                let mut client = RpcClient::open(address, access)?;
                 client.use_keyspace(keyspace)?;
                 PipelinedConnection::Rpc(client)
             }
@@ -90,8 +90,8 @@ impl PipelinedConnection {
     /// The socket, for polling.
     pub fn socket(&self) -> &TcpStream {
         match self {
-            PipelinedConnection::Cql(connection) => &connection.socket,
-            PipelinedConnection::Rpc(client) => &client.socket,
+            PipelinedConnection::Cql(connection) => connection.socket(),
+            PipelinedConnection::Rpc(client) => client.socket(),
         }
     }
 

@@ -1,50 +1,46 @@
 //! A client of the Thrift RPC interface, with framed transport: one call at a time, or several in flight.
 
-use super::{PATIENCE, Received};
+use super::transport::{Input, Output, Received, Transport};
+use crate::commands::access::Access;
 use crate::commands::passwords::Login;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use helenus_wire::thrift::{
     AuthenticationRequest, Compression, ConsistencyLevel, CqlResult, Exception, Field, Framing, Limits, Map,
     Method, ReplyBody, args, begin_call, end_message, next_message, read_reply,
 };
-use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Initial size of the read buffer, in bytes.
-const INPUT: usize = 256 << 10;
 /// Maximum size of an answer.
 const MESSAGE_MAX: u64 = 256 << 20;
 
 /// A connection to the RPC server.
 pub struct RpcClient {
-    pub socket: TcpStream,
+    transport: Transport,
     number: i32,
-    output: Vec<u8>,
-    /// Number of bytes of `output` already written.
-    written: usize,
-    input: Vec<u8>,
-    /// Number of bytes of `input` that hold data, and the number of those that were consumed.
-    filled: usize,
+    output: Output,
+    input: Input,
+    /// Number of bytes of `input` that were consumed.
     taken: usize,
 }
 
 impl RpcClient {
     /// Connects to the server, and logs in if a login is given.
-    pub fn open(address: &str, login: Option<&Login>) -> Result<RpcClient> {
-        let socket = TcpStream::connect(address).with_context(|| {
-            format!(
-                "cannot connect to {address}; a server listens there if it was started with --rpc {address}"
-            )
+    pub fn open(address: &str, access: Access<'_>) -> Result<RpcClient> {
+        let transport = Transport::open(address, access.tls).with_context(|| {
+            format!("is the old interface served there? helenus serve --rpc {address} does so")
         })?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        let (output, input) = (Vec::new(), vec![0; INPUT]);
-        let mut client = RpcClient { socket, number: 0, output, written: 0, input, filled: 0, taken: 0 };
-        if let Some(login) = login {
+        let (output, input) = (Output::default(), Input::new());
+        let mut client = RpcClient { transport, number: 0, output, input, taken: 0 };
+        if let Some(login) = access.login {
             client.log_in(login)?;
         }
         Ok(client)
+    }
+
+    /// The socket, for polling and timeouts.
+    pub fn socket(&self) -> &TcpStream {
+        self.transport.socket()
     }
 
     /// Logs in.
@@ -69,31 +65,17 @@ impl RpcClient {
 
     /// Appends calls that are already encoded and framed.
     pub fn put_bytes<T>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        if self.written == self.output.len() {
-            self.output.clear();
-            self.written = 0;
-        }
-        fill(&mut self.output)
+        fill(self.output.open())
     }
 
     /// Writes as much as the socket accepts now. Returns whether output remains.
     pub fn write(&mut self) -> Result<bool> {
-        while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.socket.write(rest) {
-                Ok(0) => bail!("the server takes nothing more"),
-                Ok(count) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("cannot write to the server"),
-            }
-        }
-        Ok(false)
+        self.transport.write(&mut self.output)
     }
 
     /// Writes all output; for a blocking socket.
     fn write_blocking(&mut self) -> Result<()> {
-        ensure!(!self.write()?, "the server has read nothing for {} s", PATIENCE.as_secs());
-        Ok(())
+        self.transport.write_blocking(&mut self.output)
     }
 
     /// Waits for the next message and returns it without its frame; for a blocking socket.
@@ -106,13 +88,13 @@ impl RpcClient {
                 bail!("no answer");
             }
         };
-        Ok(self.input.get(start..end).unwrap_or_default())
+        Ok(self.input.bytes.get(start..end).unwrap_or_default())
     }
 
     /// Passes every complete message that has arrived to `each`, in order.
     pub fn messages(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         while let Some((start, end)) = self.take_next()? {
-            each(self.input.get(start..end).unwrap_or_default())?;
+            each(self.input.bytes.get(start..end).unwrap_or_default())?;
         }
         Ok(())
     }
@@ -120,7 +102,7 @@ impl RpcClient {
     /// The range of the next message in the input, if it is complete. Marks it as consumed.
     fn take_next(&mut self) -> Result<Option<(usize, usize)>> {
         let limits = Limits { frame: MESSAGE_MAX, message: MESSAGE_MAX };
-        let rest = self.input.get(self.taken..self.filled).unwrap_or_default();
+        let rest = self.input.data().get(self.taken..).unwrap_or_default();
         let Some(message) = next_message(rest, Some(Framing::Framed), limits)? else { return Ok(None) };
         let end = self.taken + message.size;
         let start = end - message.bytes.len();
@@ -130,24 +112,8 @@ impl RpcClient {
 
     /// Reads from the socket once.
     pub fn read(&mut self) -> Result<Received> {
-        self.input.copy_within(self.taken..self.filled, 0);
-        self.filled -= self.taken;
-        self.taken = 0;
-        if self.filled == self.input.len() {
-            self.input.resize(self.input.len() * 2, 0);
-        }
-        loop {
-            match self.socket.read(self.input.get_mut(self.filled..).unwrap_or_default()) {
-                Ok(0) => bail!("the server closed the connection"),
-                Ok(count) => {
-                    self.filled += count;
-                    return Ok(Received::Bytes);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("cannot read from the server"),
-            }
-        }
+        self.input.consume(std::mem::take(&mut self.taken));
+        self.transport.read(&mut self.input)
     }
 
     /// Sets the keyspace of later calls.

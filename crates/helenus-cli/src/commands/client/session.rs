@@ -1,10 +1,12 @@
 //! A client of the native protocol with one request at a time, for the preparation of a run: creates tables, prepares
 //! statements.
 
-use super::connection::{Connection, Received};
+use super::{Connection, Received};
+use crate::commands::access::Access;
 use crate::commands::passwords::Login;
 use anyhow::{Context, Result, bail};
 use helenus_model::types::CqlType;
+use helenus_tls::TlsClient;
 use helenus_wire::native::{
     Prepare, Query, QueryParameters, Request, RequestHead, Response, ResultMessage, Version, decode_response,
 };
@@ -25,21 +27,31 @@ pub struct PreparedStatement {
     pub variables: Vec<(String, CqlType)>,
 }
 
+/// Whether a client may log in by its certificate, with an empty token, where this class of Cassandra asks it to.
+pub fn takes_certificates(class: &str) -> bool {
+    class.ends_with(".MutualTlsAuthenticator")
+        || class.ends_with(".MutualTlsWithPasswordFallbackAuthenticator")
+}
+
 impl Session {
     /// Connects, logs in if the server asks for it, and waits until the server is ready for requests.
-    pub fn open(address: &str, version: Version, login: Option<&Login>) -> Result<Session> {
-        let mut session = Session { connection: Connection::open(address, version)? };
+    pub fn open(address: &str, version: Version, access: Access<'_>) -> Result<Session> {
+        let login = access.login;
+        let shows_certificate = access.tls.is_some_and(TlsClient::shows_certificate);
+        let mut session = Session { connection: Connection::open(address, version, access.tls)? };
         let is_ready = session.answer(|response| match (response, login) {
             (Response::Ready, _) => Ok(true),
             (Response::Authenticate(_), Some(_)) => Ok(false),
+            (Response::Authenticate(class), None) if takes_certificates(class) && shows_certificate => Ok(false),
             (Response::Authenticate(class), None) => {
                 bail!("{address} wants a login ({class}): give --username, and --password-file or HELENUS_PASSWORD")
             }
             (other, _) => Err(unexpected(other)),
         })?;
         session.connection.started();
-        if let Some(Login { user, password }) = login.filter(|_| !is_ready) {
-            let token = format!("\0{user}\0{password}");
+        if !is_ready {
+            let token =
+                login.map(|Login { user, password }| format!("\0{user}\0{password}")).unwrap_or_default();
             session.ask(&Request::AuthResponse(Some(token.as_bytes())), |response| match response {
                 Response::AuthSuccess(_) => Ok(()),
                 other => Err(unexpected(other)),

@@ -3,7 +3,7 @@
 use super::cases::Test;
 use super::rows::{ROWS, Row};
 use super::small_rows::Size;
-use crate::commands::passwords::LoginOptions;
+use crate::commands::access::AccessOptions;
 use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "IP:PORT")]
     pub cql: Option<String>,
     #[command(flatten)]
-    pub login: LoginOptions,
+    pub access: AccessOptions,
     /// Profile a server of the RPC interface (Thrift): get_slice with names, start, reversed and count. Together with
     /// --cql both read the same tables, with COMPACT STORAGE, and are printed side by side
     #[arg(long, value_name = "IP:PORT")]

@@ -12,10 +12,10 @@ use super::progress::Progress;
 use super::results::Settled;
 use super::rows::Partition;
 use super::subject::Subject;
+use crate::commands::access::AccessOptions;
 use crate::commands::client::{
     AnswerBody, BlockingClient, Endpoint, Session, Template, calls, columns, of_reply,
 };
-use crate::commands::passwords::Login;
 use crate::commands::stress::content::{NAME, name};
 use crate::commands::stress::{WideLoad, WideOrder as Order, create_wide_table, load_wide};
 use anyhow::{Context, Result, bail, ensure};
@@ -31,7 +31,7 @@ pub(super) struct Remote {
     address: String,
     /// The version of the native protocol; `None` over Thrift RPC.
     version: Option<Version>,
-    login: Option<Login>,
+    access: AccessOptions,
     keyspace: String,
     /// The admin socket for flush and compaction, if there is one.
     admin: Option<AdminClient>,
@@ -137,7 +137,7 @@ impl Remote {
         Ok(Remote {
             address: at.address().to_owned(),
             version,
-            login: at.login().cloned(),
+            access: AccessOptions::of(at.access()),
             keyspace: options.keyspace.clone(),
             admin: AdminClient::find(at.address(), options.server_data.as_deref())?,
             caller: BlockingClient::open(at)?,
@@ -145,11 +145,12 @@ impl Remote {
         })
     }
 
-    fn at(&self) -> Endpoint<'_> {
-        match self.version {
-            Some(version) => Endpoint::Cql(&self.address, version, self.login.as_ref()),
-            None => Endpoint::Rpc(&self.address, self.login.as_ref()),
-        }
+    fn at(&self) -> Result<Endpoint<'_>> {
+        let access = self.access.access()?;
+        Ok(match self.version {
+            Some(version) => Endpoint::Cql(&self.address, version, access),
+            None => Endpoint::Rpc(&self.address, access),
+        })
     }
 }
 
@@ -175,7 +176,7 @@ impl Subject for Remote {
 
     fn load(&mut self, partition: Partition, progress: &Progress) -> Result<()> {
         let load = WideLoad {
-            endpoint: self.at(),
+            endpoint: self.at()?,
             keyspace: &self.keyspace,
             order: partition.order,
             width: partition.row.width,

@@ -77,11 +77,11 @@ fn both(options: &RunOptions) -> Result<()> {
 }
 
 fn open(options: &RunOptions) -> Result<Box<dyn Subject>> {
-    let login = options.login.login()?;
+    let access = options.access.access()?;
     let door = match (&options.rpc, &options.cql) {
-        (Some(address), _) => Endpoint::Rpc(address, login),
+        (Some(address), _) => Endpoint::Rpc(address, access),
         (None, Some(address)) => {
-            Endpoint::Cql(address, Version::from_number(options.protocol, false)?, login)
+            Endpoint::Cql(address, Version::from_number(options.protocol, false)?, access)
         }
         (None, None) => return Ok(Box::new(Embedded::open(options)?)),
     };

@@ -9,6 +9,7 @@ use helenus_server::admin::AdminServer;
 use helenus_server::config::{LogForm, NoEffect, ServerConfig, Settings, Storage, size_text};
 use helenus_server::log::{Entry, Format, Level, Log};
 use helenus_server::native::NativeServer;
+use helenus_tls::{ClientCertificates, Policy};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -159,7 +160,7 @@ pub(super) fn open_to_all(config: &ServerConfig, servers: [(&str, Option<SocketA
         let asks = match name {
             "HTTP" => config.http_limits.asks_for_login,
             _ => has_logins,
-        };
+        } || asks_for_certificate(config, name);
         let address = address.filter(|address| !asks && !address.ip().to_canonical().is_loopback())?;
         let may = match name {
             "HTTP" => "reads names of keyspaces and tables and how they are used",
@@ -170,6 +171,17 @@ pub(super) fn open_to_all(config: &ServerConfig, servers: [(&str, Option<SocketA
         ))
     });
     beyond.collect()
+}
+
+/// Whether who connects to a port must show a certificate of a client that the server trusts.
+fn asks_for_certificate(config: &ServerConfig, name: &str) -> bool {
+    let has_tls_alone = match name {
+        // With a port of its own for TLS, the other one is in the clear.
+        "CQL" => config.encryption.refuses_clear() && config.listen_encrypted.is_none(),
+        "HTTP" => config.http_tls == Some(Policy::Required),
+        _ => config.encryption.refuses_clear(),
+    };
+    has_tls_alone && config.encryption.client_certificates == ClientCertificates::Required
 }
 
 /// Refuses to start a server that anyone beyond this machine could use, unless that is wanted.
@@ -183,6 +195,8 @@ pub(super) fn refuse_open(config: &ServerConfig) -> Result<()> {
         "not started:\n  {}\nGive one of these:\n  \
          --password-file FILE    clients log in, at first as cassandra with the password in FILE (password_file in a file \
          of options; or authenticator: PasswordAuthenticator)\n  \
+         --tls-cert FILE --tls-client-ca FILE\n                          clients show a certificate by TLS that an authority in the \
+         second file has signed\n                          (require_client_auth: true; HTTP: --http-tls on, too)\n  \
          --insecure-no-login     serve whoever reaches it, where a firewall or a container decides who does\n\
          or listen on 127.0.0.1",
         open.join("\n  ")

@@ -1,6 +1,7 @@
 //! The options of `helenus shell`.
 
 use super::output::Format;
+use crate::commands::access::TlsOptions;
 use clap::Args;
 use helenus_wire::native::Version;
 use std::path::PathBuf;
@@ -74,9 +75,8 @@ pub struct ShellOptions {
     /// File of defaults [default: ~/.cassandra/cqlshrc, if it exists]
     #[arg(long, value_name = "FILE")]
     pub cqlshrc: Option<PathBuf>,
-    /// TLS, which this shell does not support: prints what to do instead
-    #[arg(long)]
-    pub ssl: bool,
+    #[command(flatten)]
+    pub tls: TlsOptions,
 }
 
 impl ShellOptions {

@@ -80,11 +80,9 @@ impl Rc {
     /// Sets the options that the command line leaves open. Appends messages for the user to `notes`.
     ///
     /// # Errors
-    /// Values that cannot be parsed; TLS.
+    /// Values that cannot be parsed.
     pub fn apply(&self, options: &mut ShellOptions, notes: &mut Vec<String>) -> Result<()> {
-        if self.parsed("connection", "ssl")?.unwrap_or(false) {
-            options.ssl = true;
-        }
+        options.tls.tls |= self.parsed("connection", "ssl")?.unwrap_or(false);
         let text = |section: &str, name: &str| self.get(section, name).map(str::to_owned);
         options.host = options.host.take().or(text("connection", "hostname"));
         options.port = options.port.or(self.parsed("connection", "port")?);
@@ -100,7 +98,43 @@ impl Rc {
         if options.username.is_none() {
             self.log_in(options, notes)?;
         }
+        self.encrypt(options, notes);
         Ok(())
+    }
+
+    /// Sets whom to trust and which certificate to show, if TLS is asked for, by the rules of cqlsh's `ssl_settings`
+    /// (`cqlshlib/sslhandling.py`): variables of the environment first, any name of the server will do, and only `false`
+    /// turns the check of its certificate off.
+    fn encrypt(&self, options: &mut ShellOptions, notes: &mut Vec<String>) {
+        if !options.tls.is_on() {
+            return;
+        }
+        for section in ["connection", "ssl"] {
+            if let Some(factory) = self.get(section, "factory") {
+                let file = self.file.display();
+                notes.push(format!(
+                    "{file}: [{section}] factory = {factory}: it is for Python, and has no effect here"
+                ));
+            }
+        }
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let setting = |name: &str| self.get("ssl", name).map(str::to_owned);
+        let path = |text: String| super::interpreter::expand_home(&text);
+        let host = options.host.as_deref().unwrap_or("127.0.0.1");
+        let of_host = || self.get("certfiles", &host.to_ascii_lowercase()).map(str::to_owned);
+        let tls = &mut options.tls;
+        if !tls.insecure && tls.cafile.is_none() {
+            let validate = variable("SSL_VALIDATE").or(setting("validate"));
+            tls.insecure = validate.is_some_and(|text| text.eq_ignore_ascii_case("false"));
+            let certfile = variable("SSL_CERTFILE").or_else(of_host).or(setting("certfile"));
+            if let Some(file) = certfile.filter(|_| !tls.insecure) {
+                (tls.cafile, tls.takes_any_name) = (Some(path(file)), true);
+            }
+        }
+        if tls.cert.is_none() {
+            tls.cert = setting("usercert").map(path);
+            tls.key = tls.key.take().or(setting("userkey").map(path));
+        }
     }
 
     /// Sets user and password, from the credentials file or from this file.

@@ -27,12 +27,6 @@ pub fn run(options: &ShellOptions) -> Result<()> {
     let rc = Rc::find(options.cqlshrc.as_deref())?;
     rc.apply(&mut options, &mut notes)?;
     let options = &options;
-    if options.ssl {
-        bail!(
-            "this shell has no TLS yet, and neither has helenus serve: go through a tunnel (ssh -L 9042:127.0.0.1:9042 HOST, or \
-             stunnel in client mode) and connect to its end, or use cqlsh --ssl"
-        );
-    }
     let at_terminal = stdin().is_terminal();
     let is_interactive = options.execute.is_none() && options.file.is_none() && (at_terminal || options.tty);
     let interrupt = Interrupt::default();
@@ -101,6 +95,7 @@ fn endpoint(options: &ShellOptions, at_terminal: bool) -> Result<Endpoint> {
     Ok(Endpoint {
         address: options.address(),
         credentials,
+        tls: options.tls.client()?.cloned(),
         version: options.version(),
         request_timeout: options.patience(),
     })

@@ -4,12 +4,14 @@
 //! request, and an answer that no request waits for is dropped.
 
 use super::refusal::Refused;
-use crate::commands::client::{Connection, Received};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::commands::client::{Connection, Received, takes_certificates};
+use anyhow::{Result, anyhow, bail};
+use helenus_tls::TlsClient;
 use helenus_wire::native::{
     ColumnSpec, Consistency, Envelope, ErrorCode, Flags, Opcode, Prepare, Query, QueryParameters, Request,
     RequestHead, Response, ResponseMessage, ResultMessage, Version, decode_response,
 };
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -31,6 +33,8 @@ pub struct Endpoint {
     /// `HOST:PORT`.
     pub address: String,
     pub credentials: Option<Credentials>,
+    /// The settings of TLS; `None`: in the clear.
+    pub tls: Option<TlsClient>,
     /// The required protocol version, if any.
     pub version: Option<Version>,
     pub request_timeout: Duration,
@@ -349,9 +353,17 @@ fn is_version_trouble(error: &anyhow::Error) -> bool {
 }
 
 fn start(endpoint: &Endpoint, version: Version, interrupt: &Interrupt) -> Result<Connection> {
-    let mut connection = Connection::open(&endpoint.address, version)
-        .with_context(|| "is a server running there? `helenus serve` starts one")?;
-    connection.socket.set_read_timeout(Some(TICK))?;
+    let mut connection =
+        Connection::open(&endpoint.address, version, endpoint.tls.as_ref()).map_err(|error| {
+            let is_absent = error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+            match is_absent {
+                true => error.context("is a server running there? `helenus serve` starts one"),
+                false => error,
+            }
+        })?;
+    connection.socket().set_read_timeout(Some(TICK))?;
     let wait = Wait { stream: 0, patience: endpoint.request_timeout };
     loop {
         let reply = receive(&mut connection, &wait, interrupt)?;
@@ -363,12 +375,18 @@ fn start(endpoint: &Endpoint, version: Version, interrupt: &Interrupt) -> Result
             Response::AuthSuccess(_) => return Ok(connection),
             Response::Authenticate(class) => {
                 connection.started();
-                let Some(login) = &endpoint.credentials else {
-                    return Err(anyhow!(
-                        "the server wants a login ({class}): give --username and --password"
-                    ));
+                let shows_certificate = endpoint.tls.as_ref().is_some_and(TlsClient::shows_certificate);
+                let token = match &endpoint.credentials {
+                    // SASL PLAIN (RFC 4616): no authorisation identity, user name, password.
+                    Some(login) => format!("\0{}\0{}", login.user, login.password),
+                    None if takes_certificates(class) && shows_certificate => String::new(),
+                    None => {
+                        return Err(anyhow!(
+                            "the server wants a login ({class}): give --username and --password"
+                        ));
+                    }
                 };
-                put_login(&mut connection, login)?;
+                put_login(&mut connection, &token)?;
             }
             Response::AuthChallenge(_) => {
                 bail!("the server wants another login than SASL PLAIN, which is all this shell has")
@@ -379,9 +397,8 @@ fn start(endpoint: &Endpoint, version: Version, interrupt: &Interrupt) -> Result
     }
 }
 
-/// Sends a SASL PLAIN login (RFC 4616): no authorisation identity, user name, password.
-fn put_login(connection: &mut Connection, login: &Credentials) -> Result<()> {
-    let token = format!("\0{}\0{}", login.user, login.password);
+/// Sends the token of a login.
+fn put_login(connection: &mut Connection, token: &str) -> Result<()> {
     let head = RequestHead::new(connection.version, 0);
     connection.put(|out| Request::AuthResponse(Some(token.as_bytes())).encode(&head, out))?;
     connection.write_blocking()
@@ -414,6 +431,7 @@ mod tests {
         Endpoint {
             address: listener.local_addr().unwrap().to_string(),
             credentials,
+            tls: None,
             version: Some(Version::V4),
             request_timeout: Duration::from_secs(30),
         }

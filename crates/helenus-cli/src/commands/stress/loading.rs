@@ -5,8 +5,8 @@ use super::options::{LoadOptions, Order};
 use super::run::{connections, measure};
 use super::wide_rows::Load;
 use super::workload::{Extent, Workload, Wrong};
+use crate::commands::access::AccessOptions;
 use crate::commands::client::{AnswerBody, BlockingClient, Endpoint};
-use crate::commands::passwords::LoginOptions;
 use anyhow::{Result, ensure};
 
 /// Number of rows in a batch, as in the published results of `stress load`.
@@ -36,7 +36,7 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
     };
     let options = LoadOptions {
         host: load.endpoint.address().to_owned(),
-        login: LoginOptions::of(load.endpoint.login().cloned()),
+        access: AccessOptions::of(load.endpoint.access()),
         rpc,
         over: None,
         keyspace: load.keyspace.to_owned(),

@@ -2,8 +2,8 @@
 
 use super::interface::Interface;
 use super::interrupt::Interrupt;
+use crate::commands::access::AccessOptions;
 use crate::commands::client::Endpoint;
-use crate::commands::passwords::LoginOptions;
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use helenus_wire::native::Version;
@@ -40,7 +40,7 @@ pub(super) struct LoadOptions {
     #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:9042")]
     pub host: String,
     #[command(flatten)]
-    pub login: LoginOptions,
+    pub access: AccessOptions,
     /// Use the RPC interface (Thrift) at this address instead of CQL. Its tables have COMPACT STORAGE, and CQL reads
     /// and writes the same ones
     #[arg(long, global = true, value_name = "IP:PORT")]
@@ -118,11 +118,11 @@ impl LoadOptions {
 
     /// The address and protocol of the loaded server.
     pub fn endpoint(&self) -> Result<Endpoint<'_>> {
-        let login = self.login.login()?;
+        let access = self.access.access()?;
         if self.interface().is_rpc() {
-            return Ok(Endpoint::Rpc(self.rpc.as_deref().unwrap_or(RPC), login));
+            return Ok(Endpoint::Rpc(self.rpc.as_deref().unwrap_or(RPC), access));
         }
-        Ok(Endpoint::Cql(&self.host, Version::from_number(self.protocol, false)?, login))
+        Ok(Endpoint::Cql(&self.host, Version::from_number(self.protocol, false)?, access))
     }
 
     /// Refuses an interface that a workload does not support.

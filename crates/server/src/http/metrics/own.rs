@@ -1,5 +1,7 @@
 //! The server's metrics under Helenus's own names: `helenus_`, the subject, and last the unit.
 
+use std::sync::atomic::Ordering;
+
 use helenus_host::real::disk_space;
 
 use super::super::exposition::{Kind, Page};
@@ -61,6 +63,23 @@ fn put_requests(page: &mut Page, gathered: &MetricsInput<'_>) {
     single("helenus_connections_accepted_total", Kind::Counter, "Connections accepted.", native.accepted);
     let refused = "Connections closed at once, for limits on their number.";
     single("helenus_connections_refused_total", Kind::Counter, refused, native.refused);
+    let failed = [
+        ("cql", Some(native.handshakes_failed)),
+        ("rpc", gathered.rpc.as_ref().map(|rpc| rpc.handshakes_failed)),
+        ("http", Some(gathered.state.handshakes_failed.load(Ordering::Relaxed))),
+    ];
+    let name = "helenus_tls_handshakes_failed_total";
+    page.family(
+        name,
+        Kind::Counter,
+        "Connections that a server of TLS closed because their handshake failed.",
+    );
+    for (interface, failed) in failed {
+        if let Some(failed) = failed {
+            page.sample(name, &[("interface", interface)], failed as f64);
+        }
+    }
+    let mut single = |name, kind, help, value: u64| page.single(name, kind, help, value as f64);
     if let Some(rpc) = &gathered.rpc {
         let help = "Clients of the old RPC interface connected.";
         single("helenus_rpc_connections", Kind::Gauge, help, rpc.connections);
