@@ -41,6 +41,27 @@ impl Client {
         run(command.arg(address).args(cases), &format!("{self:?} against {address}"));
     }
 
+    /// As `passes`, by TLS and with a login. `certificates`: a folder that `helenus cert` has made.
+    ///
+    /// # Panics
+    /// A case fails.
+    pub fn passes_by_tls(self, address: &str, certificates: &Path, (user, password): (&str, &str)) {
+        let mut command = self.command();
+        let files = [
+            ("DRIVER_CAFILE", "ca.pem"),
+            ("DRIVER_CERT", "client.crt"),
+            ("DRIVER_KEY", "client.key"),
+            ("DRIVER_TRUSTSTORE", "ca.p12"),
+            ("DRIVER_KEYSTORE", "client.p12"),
+        ];
+        for (name, file) in files {
+            command.env(name, certificates.join(file));
+        }
+        command.env("DRIVER_STORE_PASSWORD", "changeit");
+        command.env("DRIVER_USER", user).env("DRIVER_PASSWORD", password);
+        run(command.arg(address), &format!("{self:?} against {address} by TLS"));
+    }
+
     /// The command to start a Python driver program of `tests/drivers/`.
     #[must_use]
     pub fn program(name: &str) -> Command {

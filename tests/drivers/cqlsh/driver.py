@@ -19,12 +19,29 @@ def cqlsh(address, statements, status=0):
     host, port = address.rsplit(":", 1)
     program = os.path.join(os.path.dirname(sys.executable), "cqlsh")
     env = {**os.environ, "CQLSH_HOST": "", "HOME": tempfile.gettempdir(), "COLUMNS": "200"}
-    run = subprocess.run([sys.executable, program, "--no-color", host, port, "-e", statements.strip()],
-                         capture_output=True, text=True, env=env, timeout=120)
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run([sys.executable, program, "--no-color", *access(folder), host, port, "-e", statements.strip()],
+                             capture_output=True, text=True, env=env, timeout=120)
     if run.returncode != status:
         raise AssertionError(f"status {run.returncode}: {run.stdout}{run.stderr}")
     lines = (run.stdout + run.stderr).splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("WARNING: cqlsh was built against"))
+
+
+def access(folder):
+    """The options of TLS and of a login, where the environment asks for them: see ../README.md."""
+    options = []
+    if "DRIVER_CAFILE" in os.environ:
+        rc = os.path.join(folder, "cqlshrc")
+        with open(rc, "w") as file:
+            print("[ssl]", f"certfile = {os.environ['DRIVER_CAFILE']}", "validate = true", sep="\n", file=file)
+            if "DRIVER_CERT" in os.environ:
+                print(f"usercert = {os.environ['DRIVER_CERT']}", f"userkey = {os.environ['DRIVER_KEY']}", sep="\n", file=file)
+        options += ["--ssl", "--cqlshrc", rc]
+    if "DRIVER_USER" in os.environ:
+        options += ["-u", os.environ["DRIVER_USER"], "-p", os.environ["DRIVER_PASSWORD"]]
+        options += ["--insecure-password-without-warning"]
+    return options
 
 
 def within(output, *expected):

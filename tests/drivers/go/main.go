@@ -47,10 +47,26 @@ func connect(address string, change func(*gocql.ClusterConfig)) (*gocql.Session,
 	cluster.Consistency = gocql.One
 	cluster.Timeout = 20 * time.Second
 	cluster.ConnectTimeout = 20 * time.Second
+	access(cluster)
 	if change != nil {
 		change(cluster)
 	}
 	return cluster.CreateSession()
+}
+
+// access sets TLS and a login, where the environment asks for them: see ../README.md.
+func access(cluster *gocql.ClusterConfig) {
+	if cafile := os.Getenv("DRIVER_CAFILE"); cafile != "" {
+		cluster.SslOpts = &gocql.SslOptions{
+			CaPath:                 cafile,
+			CertPath:               os.Getenv("DRIVER_CERT"),
+			KeyPath:                os.Getenv("DRIVER_KEY"),
+			EnableHostVerification: true,
+		}
+	}
+	if user := os.Getenv("DRIVER_USER"); user != "" {
+		cluster.Authenticator = gocql.PasswordAuthenticator{Username: user, Password: os.Getenv("DRIVER_PASSWORD")}
+	}
 }
 
 func equal(what string, found, expected any) error {

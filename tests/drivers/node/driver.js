@@ -2,6 +2,7 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const cassandra = require('cassandra-driver');
 
 const { types } = cassandra;
@@ -9,7 +10,19 @@ const KEYSPACE = 'node_driver';
 const [address, ...wanted] = process.argv.slice(2);
 
 function client(options) {
-  return new cassandra.Client({ contactPoints: [address], localDataCenter: 'datacenter1', ...options });
+  return new cassandra.Client({ contactPoints: [address], localDataCenter: 'datacenter1', ...access(), ...options });
+}
+
+// TLS and a login, where the environment asks for them: see ../README.md.
+function access() {
+  const { DRIVER_CAFILE: ca, DRIVER_CERT: cert, DRIVER_KEY: key, DRIVER_USER: user, DRIVER_PASSWORD: password } = process.env;
+  const options = {};
+  if (ca) {
+    options.sslOptions = { ca: [fs.readFileSync(ca)], rejectUnauthorized: true };
+    if (cert) Object.assign(options.sslOptions, { cert: fs.readFileSync(cert), key: fs.readFileSync(key) });
+  }
+  if (user) options.authProvider = new cassandra.auth.PlainTextAuthProvider(user, password);
+  return options;
 }
 
 async function table(session, name, columns) {

@@ -4,12 +4,15 @@ import datetime
 import decimal
 import hashlib
 import ipaddress
+import os
+import ssl
 import sys
 import threading
 import time
 import uuid
 
 from cassandra import AlreadyExists, ConsistencyLevel, InvalidRequest, OperationTimedOut
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.connection import locally_supported_compressions
 from cassandra.protocol import ConfigurationException, SyntaxException
@@ -23,8 +26,23 @@ def connect(address, **options):
     host, port = address.rsplit(":", 1)
     profile = ExecutionProfile(consistency_level=ConsistencyLevel.ONE, request_timeout=30)
     options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
-    cluster = Cluster([host], port=int(port), connect_timeout=20, **options)
+    cluster = Cluster([host], port=int(port), connect_timeout=20, **options, **access())
     return cluster, cluster.connect()
+
+
+def access():
+    """TLS and a login, where the environment asks for them: see ../README.md."""
+    options = {}
+    if "DRIVER_CAFILE" in os.environ:
+        context = ssl.create_default_context(cafile=os.environ["DRIVER_CAFILE"])
+        # The driver gives no name to a context that checks names.
+        context.check_hostname = False
+        if "DRIVER_CERT" in os.environ:
+            context.load_cert_chain(os.environ["DRIVER_CERT"], os.environ["DRIVER_KEY"])
+        options["ssl_context"] = context
+    if "DRIVER_USER" in os.environ:
+        options["auth_provider"] = PlainTextAuthProvider(os.environ["DRIVER_USER"], os.environ["DRIVER_PASSWORD"])
+    return options
 
 
 def equal(found, expected, what=""):

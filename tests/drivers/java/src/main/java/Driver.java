@@ -2,6 +2,7 @@ import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.CqlSessionBuilder;
 import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
 import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
+import com.datastax.oss.driver.api.core.config.ProgrammaticDriverConfigLoaderBuilder;
 import com.datastax.oss.driver.api.core.cql.BatchStatement;
 import com.datastax.oss.driver.api.core.cql.BatchType;
 import com.datastax.oss.driver.api.core.cql.BoundStatement;
@@ -22,6 +23,8 @@ import com.datastax.oss.driver.api.core.servererrors.InvalidConfigurationInQuery
 import com.datastax.oss.driver.api.core.servererrors.InvalidQueryException;
 import com.datastax.oss.driver.api.core.servererrors.SyntaxError;
 import com.datastax.oss.driver.api.core.uuid.Uuids;
+import com.datastax.oss.driver.internal.core.auth.PlainTextAuthProvider;
+import com.datastax.oss.driver.internal.core.ssl.DefaultSslEngineFactory;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.net.InetAddress;
@@ -69,8 +72,32 @@ public class Driver {
         .withDuration(DefaultDriverOption.CONNECTION_INIT_QUERY_TIMEOUT, Duration.ofSeconds(20))
         .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, Duration.ofSeconds(20))
         .withDuration(DefaultDriverOption.METADATA_SCHEMA_REQUEST_TIMEOUT, Duration.ofSeconds(20));
+    access(config);
     options.forEach(config::withString);
     return CqlSession.builder().addContactPoint(address).withLocalDatacenter("datacenter1").withConfigLoader(config.build());
+  }
+
+  /** TLS and a login, where the environment asks for them: see ../README.md. */
+  private static void access(ProgrammaticDriverConfigLoaderBuilder config) {
+    Map<String, String> variables = System.getenv();
+    if (variables.containsKey("DRIVER_TRUSTSTORE")) {
+      config
+          .withClass(DefaultDriverOption.SSL_ENGINE_FACTORY_CLASS, DefaultSslEngineFactory.class)
+          .withBoolean(DefaultDriverOption.SSL_HOSTNAME_VALIDATION, true)
+          .withString(DefaultDriverOption.SSL_TRUSTSTORE_PATH, variables.get("DRIVER_TRUSTSTORE"))
+          .withString(DefaultDriverOption.SSL_TRUSTSTORE_PASSWORD, variables.get("DRIVER_STORE_PASSWORD"));
+      if (variables.containsKey("DRIVER_KEYSTORE")) {
+        config
+            .withString(DefaultDriverOption.SSL_KEYSTORE_PATH, variables.get("DRIVER_KEYSTORE"))
+            .withString(DefaultDriverOption.SSL_KEYSTORE_PASSWORD, variables.get("DRIVER_STORE_PASSWORD"));
+      }
+    }
+    if (variables.containsKey("DRIVER_USER")) {
+      config
+          .withClass(DefaultDriverOption.AUTH_PROVIDER_CLASS, PlainTextAuthProvider.class)
+          .withString(DefaultDriverOption.AUTH_PROVIDER_USER_NAME, variables.get("DRIVER_USER"))
+          .withString(DefaultDriverOption.AUTH_PROVIDER_PASSWORD, variables.get("DRIVER_PASSWORD"));
+    }
   }
 
   private CqlSession connect(Map<DefaultDriverOption, String> options) {
