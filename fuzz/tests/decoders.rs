@@ -16,6 +16,7 @@ fn inputs_of(name: &str) -> u64 {
             "transaction-log" | "schema-text" => 3000,
             "rpc" | "first-dialect" | "json" => 2000,
             "archive" => 500,
+            "tls-records" => 5000,
             "paging-state" => 10_000,
             "settings" | "manifest" => 10_000,
             _ => 100_000,

@@ -12,6 +12,7 @@ mod server;
 mod small;
 mod sstable;
 mod thrift;
+mod tls;
 mod values;
 
 use crate::Target;
@@ -67,5 +68,10 @@ targets! {
     "thrift", "messages of the old RPC interface, framed or not, and the arguments of its calls", thrift::corpus,
         thrift::run;
     "rpc", "calls of the old RPC interface on a database", rpc::calls, rpc::run_calls;
+    "sasl", "tokens of logins", tls::tokens, tls::run_token;
+    "pem", "keys, encrypted or not, and certificates in PEM", tls::pems, tls::run_pem;
+    "stores", "key stores of PKCS#12 and JKS, with and without their password", tls::stores, tls::run_store;
+    "certificates", "the names in certificates", tls::certificates, tls::run_certificate;
+    "tls-records", "what a client sends before and inside a handshake", tls::hellos, tls::run_hello;
     "first-dialect", "statements of the first CQL dialect on a database", rpc::statements, rpc::run_statement;
 }
