@@ -43,7 +43,7 @@ QUERY = frame(7, struct.pack(">I", len(SELECT)) + SELECT + b"\0\1\0")
 
 
 def answers(address):
-    """Whether STARTUP and a SELECT from system.local are answered, by READY and by a row."""
+    """Whether STARTUP and a SELECT from system.local are answered, by READY and by a row; or STARTUP by a wish for a login."""
     host, port = address.rsplit(":", 1)
     try:
         with socket.create_connection((host, int(port)), timeout=START_MAX) as connection:
@@ -51,6 +51,8 @@ def answers(address):
             for request, opcode in ((STARTUP, 2), (QUERY, 8)):
                 connection.sendall(request)
                 header = stream.read(9)
+                if len(header) == 9 and header[4] == 3:
+                    return True
                 if len(header) < 9 or header[4] != opcode:
                     return False
                 body = stream.read(struct.unpack(">I", header[5:])[0])
