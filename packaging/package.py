@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Packs the static binary for those who install it: tarball, Debian package, Python wheel and npm packages.
 
-    packaging/package.py --version V --epoch SECONDS --out DIR amd64=HELENUS [arm64=HELENUS]
+    packaging/package.py --version V --epoch SECONDS --out DIR [--also FILE].. amd64=HELENUS [arm64=HELENUS]
 
 The first binary must run on this machine: it writes the manual pages and completions that all packages share. DIR gets the
-packages, SHA256SUMS and manifest.json with sizes and digests. The same input makes the same bytes. Needs nothing but Python.
+packages, the files of --also (each package contains them too), SHA256SUMS and manifest.json with sizes and digests. The same input makes the same bytes. Needs nothing but Python.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def packed(epoch, entries):
 class Shared:
     """What every package has besides the binary."""
 
-    def __init__(self, binary):
+    def __init__(self, binary, also):
         with tempfile.TemporaryDirectory() as folder:
             pages = Path(folder) / "man"
             subprocess.run([binary, "man", pages], check=True, capture_output=True)
@@ -63,12 +63,13 @@ class Shared:
             for shell in COMPLETIONS
         }
         self.documents = {name: (ROOT / name).read_bytes() for name in DOCUMENTS}
+        self.also = {path.name: path.read_bytes() for path in also}
 
 
 def tarball(options, processor, binary, shared):
     top = f"helenus-{options.version}-linux-{PROCESSORS[processor][0]}"
     entries = [(f"{top}/helenus*", binary)]
-    entries += [(f"{top}/{name}", data) for name, data in shared.documents.items()]
+    entries += [(f"{top}/{name}", data) for name, data in (shared.documents | shared.also).items()]
     entries += [(f"{top}/man/man1/{name}", data) for name, data in shared.pages.items()]
     entries += [(f"{top}/completions/{COMPLETIONS[shell]}", data) for shell, data in shared.completions.items()]
     return f"{top}.tar.gz", packed(options.epoch, entries)
@@ -82,7 +83,7 @@ def debian(options, processor, binary, shared):
         "fish": "usr/share/fish/vendor_completions.d",
     }
     data = [("usr/bin/helenus*", binary)]
-    data += [(f"usr/share/doc/helenus/{name}", text) for name, text in shared.documents.items()]
+    data += [(f"usr/share/doc/helenus/{name}", text) for name, text in (shared.documents | shared.also).items()]
     data += [("usr/share/doc/helenus/copyright", (HERE / "deb/copyright").read_bytes())]
     data += [(f"usr/share/man/man1/{name}.gz", gzip.compress(page, 9, mtime=0)) for name, page in shared.pages.items()]
     data += [(f"{folders[shell]}/{COMPLETIONS[shell]}", text) for shell, text in shared.completions.items()]
@@ -133,6 +134,7 @@ def wheel(options, processor, binary, shared):
         f"{top}.dist-info/WHEEL": about.encode(),
         f"{top}.dist-info/LICENSE": shared.documents["LICENSE"],
     }
+    files |= {f"{top}.dist-info/{name}": data for name, data in shared.also.items()}
     digest = lambda data: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     record = "".join(f"{path},sha256={digest(data)},{len(data)}\n" for path, data in files.items())
     files[f"{top}.dist-info/RECORD"] = (record + f"{top}.dist-info/RECORD,,\n").encode()
@@ -150,12 +152,13 @@ def wheel(options, processor, binary, shared):
 def npm_platform(options, processor, binary, shared):
     """The npm package with the binary for one processor, which the package `helenus` depends on."""
     cpu = PROCESSORS[processor][1]
-    about = npm_about(options, f"helenus-linux-{cpu}") | {"os": ["linux"], "cpu": [cpu], "files": ["bin"]}
+    about = npm_about(options, f"helenus-linux-{cpu}") | {"os": ["linux"], "cpu": [cpu], "files": ["bin", *shared.also]}
     entries = [
         ("package/package.json", encoded(about)),
         ("package/LICENSE", shared.documents["LICENSE"]),
         ("package/bin/helenus*", binary),
     ]
+    entries += [(f"package/{name}", data) for name, data in shared.also.items()]
     return f"helenus-linux-{cpu}-{options.version}.tgz", packed(options.epoch, entries)
 
 
@@ -195,15 +198,17 @@ def main():
     parser.add_argument("--version", required=True)
     parser.add_argument("--epoch", required=True, type=int)
     parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--also", action="append", default=[], type=Path)
     parser.add_argument("binaries", nargs="+", metavar="PROCESSOR=HELENUS")
     options = parser.parse_args()
     binaries = dict(given.split("=", 1) for given in options.binaries)
-    shared = Shared(next(iter(binaries.values())))
+    shared = Shared(next(iter(binaries.values())), options.also)
     packages = [("npm", "any", *npm_main(options, shared))]
     for processor, path in binaries.items():
         binary = Path(path).read_bytes()
         for kind, make in [("tarball", tarball), ("deb", debian), ("wheel", wheel), ("npm", npm_platform)]:
             packages.append((kind, processor, *make(options, processor, binary, shared)))
+    packages += [("about", "any", name, data) for name, data in shared.also.items()]
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)
     manifest = []

@@ -175,7 +175,7 @@ fn verbs_do_what_they_say_and_refuse_in_a_sentence() {
         (&["tablestats", "nope"], "Unknown keyspace: nope"),
         (&["tablestats", "admin_a.nope"], "Unknown tables: [nope] in keyspace: admin_a"),
         (&["status", "nope"], "The keyspace nope, does not exist"),
-        (&["-h", "10.0.0.9", "status"], "authentication"),
+        (&["-h", "10.0.0.9", "status"], "ssh 10.0.0.9"),
         (&["settraceprobability", "2"], "Trace probability must be between 0 and 1"),
         (&["clearsnapshot"], "Specify snapshot name or --all"),
         (&["snapshot", "-t", "../up"], "cannot be named"),

@@ -224,7 +224,7 @@ fn what_cannot_be_done_is_said_with_what_to_do() {
     let (text, _) = refused(&["slice", "--over", "cql"]);
     assert!(text.contains("`stress slice` goes over CQL prepared or RPC, not over CQL"), "{text}");
     let (text, _) = refused(&["interfaces", "--interfaces", "rpc,cql"]);
-    assert!(text.contains("--rpc IP:PORT"), "{text}");
+    assert!(text.contains("--rpc HOST[:PORT]"), "{text}");
     let (text, code) = refused(&["read", "--over", "thrift"]);
     assert!(text.contains("possible values: rpc, cql, prepared, cql2") && code == Some(2), "{text}");
 }

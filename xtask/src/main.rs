@@ -9,6 +9,7 @@ mod deep;
 mod dist;
 mod image;
 mod package;
+mod release;
 mod run;
 mod setup;
 mod static_binary;
@@ -27,6 +28,7 @@ cargo xtask e2e [ARGS]   release build, setup and end-to-end tests; ARGS go to `
 cargo xtask dist         target/dist/helenus, the binary to give away: built by what it was seen to do, some 10 minutes
 cargo xtask image [--arm64] [--test]   target/image/layout, the container image that stands in for cassandra:5; tests need podman
 cargo xtask package [--arm64]   target/packages: tarball, deb, wheel and npm packages, each installed and asked one query
+cargo xtask release [--snapshot] [--arm64] [--twice]   packages with SBOM and licences, after cargo-deny; --twice compares two builds
 cargo xtask analysis     a table of every type as Parquet and Arrow, read by pyarrow and DuckDB
 cargo xtask applications [NAME..]   suites of drivers and applications, each against a fresh server; --list names them
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         ["dist"] => dist::run(),
         ["image", rest @ ..] => image::run(rest),
         ["package", rest @ ..] => package::run(rest),
+        ["release", rest @ ..] => release::run(rest),
         ["analysis"] => analysis::run(),
         ["applications", rest @ ..] => applications::run(rest),
         ["conformance", rest @ ..] => check::conformance(rest),

@@ -4,6 +4,7 @@
 //! `packaging/package.py` packs, and `tests/packages/run.py` installs each package of this machine's processor into an empty root
 //! and runs a query.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::image::{git, shown};
@@ -16,20 +17,33 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = args.iter().find(|arg| **arg != "--arm64") {
         return Err(format!("package: {unknown} is no option; it takes --arm64"));
     }
-    let out = target().join("packages");
+    make_and_try(&target().join("packages"), args.contains(&"--arm64"), &Also(Vec::new()))
+}
+
+/// Files that each package contains besides the binary and its documents.
+pub struct Also(pub Vec<PathBuf>);
+
+/// Makes the packages in a folder, and installs and asks those of this machine's processor.
+///
+/// # Errors
+/// A build or a test fails.
+pub fn make_and_try(out: &Path, arm64: bool, also: &Also) -> Result<(), String> {
     let mut processors = vec![Processor::Amd64];
-    if args.contains(&"--arm64") {
+    if arm64 {
         processors.push(Processor::Arm64);
     }
     let mut package = Command::new("python3");
-    package.arg(root().join("packaging/package.py")).arg("--out").arg(&out);
+    package.arg(root().join("packaging/package.py")).arg("--out").arg(out);
     package.args(["--version", env!("CARGO_PKG_VERSION")]);
     package.args(["--epoch", &git(&["show", "--no-patch", "--format=%ct", "HEAD"])?]);
+    for file in &also.0 {
+        package.arg("--also").arg(file);
+    }
     for processor in processors {
         package.arg(format!("{}={}", processor.name(), processor.binary()?.display()));
     }
     step("packages", &mut package)?;
     let mut test = Command::new("python3");
-    test.arg(root().join("tests/packages/run.py")).arg(&out).arg(target().join("package-tests"));
+    test.arg(root().join("tests/packages/run.py")).arg(out).arg(target().join("package-tests"));
     shown("package tests", &mut test)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::image::git;
 use crate::run::step;
 use crate::{root, target};
 
@@ -56,6 +57,7 @@ impl Processor {
         command
             .env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), map("--remap-path-prefix"))
             .env(format!("CFLAGS_{lower}"), map("-ffile-prefix-map"))
+            .env("HELENUS_COMMIT", git(&["rev-parse", "--short=12", "HEAD"])?)
             .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
         if self == Processor::Amd64 {
             command.env(format!("CC_{lower}"), "musl-gcc");

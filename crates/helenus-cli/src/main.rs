@@ -4,6 +4,7 @@
 
 mod commands;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command, FromArgMatches};
 use commands::backup::{self, BackupCommand};
 use commands::cert::{self, CertCommand};
@@ -40,6 +41,15 @@ const EXAMPLES: &str = "Examples:
 const KEEPS_DATA: [&str; 9] =
     ["cert", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
 
+/// The version, the commit that it was built from, and the features that not every build has.
+fn version() -> String {
+    // Builds that are given away name it: see xtask/src/static_binary.rs.
+    let commit =
+        option_env!("HELENUS_COMMIT").map_or("a development build".to_owned(), |of| format!("commit {of}"));
+    let analysis = if cfg!(feature = "analysis") { "with" } else { "without" };
+    format!("{} ({commit}; {analysis} feature analysis: Parquet and Arrow)", env!("CARGO_PKG_VERSION"))
+}
+
 fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     let profile = ProfileOptions::augment_args(Command::new("profile"))
@@ -57,7 +67,7 @@ fn command_line() -> Command {
     let restore = RestoreCommand::augment_args(Command::new("restore")).about("Take a backup back");
     let cert = CertCommand::augment_args(Command::new("cert")).about("Make certificates for a test of TLS");
     Command::new("helenus")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(version())
         .about(ABOUT)
         .after_help(EXAMPLES)
         .subcommand_required(true)
@@ -83,7 +93,7 @@ fn main() -> ExitCode {
     if let Some(name) = container::Name::of(std::env::args_os().next().as_deref()) {
         return exit_code(container::run(name), name.text());
     }
-    let matches = command_line().get_matches();
+    let matches = command_line().try_get_matches().unwrap_or_else(|error| with_one_suggestion(error).exit());
     if matches.subcommand_name().is_some_and(|name| KEEPS_DATA.contains(&name)) {
         helenus_host::real::keep_files_private();
         helenus_host::real::survive_file_size_limit();
@@ -133,6 +143,24 @@ fn main() -> ExitCode {
         _ => return ExitCode::from(2),
     };
     exit_code(done, "helenus")
+}
+
+/// Suggests one visible command in place of an unknown one: the parser would list hidden ones and distant ones too.
+fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let typed = typed.clone();
+    let all = command_line();
+    let mut command = &all;
+    for word in std::env::args().skip(1) {
+        command = command.find_subcommand(&word).unwrap_or(command);
+    }
+    let visible = command.get_subcommands().filter(|below| !below.is_hide_set()).map(Command::get_name);
+    let found = helenus_server::similar::nearest(&typed, visible.chain(["help"])).map(str::to_owned);
+    match found {
+        Some(found) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(found)),
+        None => error.remove(ContextKind::SuggestedSubcommand),
+    };
+    error
 }
 
 /// Reports the error of the program called `name`.

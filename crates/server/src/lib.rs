@@ -7,6 +7,7 @@
 //! failed disk means, and `engine_journal` gives both what the engine reports. `tls` encrypts connections. `busy_poll`
 //! is busy polling: it keeps an event loop awake between requests that follow each other.
 
+pub mod address;
 pub mod admin;
 pub mod backup;
 mod busy_poll;
@@ -18,7 +19,9 @@ pub mod http;
 pub mod log;
 pub mod native;
 pub mod policy;
+pub mod quantity;
 pub mod rpc;
+pub mod similar;
 mod tls;
 
 pub use error::ServerError;

@@ -27,14 +27,27 @@ const EXAMPLES: &str = "Examples:
   helenus export backup                          everything of users, as backup/KEYSPACE/TABLE and backup/schema.cql
   helenus export backup shop orders              one table
   helenus export backup shop --for cassandra-5-bti
-  helenus export lake shop --parquet; duckdb -c \"select count(*) from 'lake/shop/orders.parquet'\"
-
+{ANALYSIS}
 To a Cassandra node:    cqlsh -f backup/schema.cql; nodetool import shop orders backup/shop/orders
 To a cluster:           cqlsh -f backup/schema.cql; sstableloader -d HOST backup/shop/orders
 To Helenus:             helenus import backup
 
 From a running server when one answers at --data or --socket, else from the directory itself. What is in memory is written
 to SSTables first; each table is as it was at one moment.";
+
+/// Whether this build writes Parquet and Arrow.
+const HAS_ANALYSIS: bool = cfg!(feature = "analysis");
+
+/// The examples of what this build can do.
+fn examples() -> String {
+    let analysis = match HAS_ANALYSIS {
+        true => {
+            "  helenus export lake shop --parquet; duckdb -c \"select count(*) from 'lake/shop/orders.parquet'\"\n"
+        }
+        false => "",
+    };
+    EXAMPLES.replace("{ANALYSIS}", analysis)
+}
 
 /// The database that will read the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,7 +78,7 @@ impl Target {
 
 /// Options of the command.
 #[derive(Args, Debug, Clone)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples())]
 pub struct ExportCommand {
     /// The folder to write, which is created; it must be empty
     #[arg(value_name = "DIR")]
@@ -85,10 +98,10 @@ pub struct ExportCommand {
     #[arg(short = 'p', long)]
     copy_data: bool,
     /// Write DIR/KEYSPACE/TABLE.parquet instead, with the live rows, for DuckDB, pandas or Spark
-    #[arg(long, conflicts_with_all = ["target", "arrow"])]
+    #[arg(long, conflicts_with_all = ["target", "arrow"], hide = !HAS_ANALYSIS)]
     parquet: bool,
     /// Write DIR/KEYSPACE/TABLE.arrow instead, with the live rows, in Arrow's IPC file format
-    #[arg(long, conflicts_with = "target")]
+    #[arg(long, conflicts_with = "target", hide = !HAS_ANALYSIS)]
     arrow: bool,
     /// Print the outcome as JSON
     #[arg(long)]

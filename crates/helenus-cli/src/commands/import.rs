@@ -50,7 +50,7 @@ pub struct ImportCommand {
     #[arg(short = 'p', long)]
     copy_data: bool,
     /// Do not read every row before the import
-    #[arg(short = 'v', long)]
+    #[arg(long)]
     no_verify: bool,
     /// Keep the levels of levelled compaction
     #[arg(short = 'l', long)]
@@ -98,11 +98,16 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
         keep_level: command.keep_level,
         dry_run: command.dry_run,
     };
-    let import = match command.at.find(host)? {
+    let target = match command.dry_run {
+        true => command.at.find_to_read(host)?,
+        false => command.at.find(host)?,
+    };
+    let import = match target {
         Target::Server(socket) => on_server(&socket, order)?,
         Target::Directory(opened) => {
             if !command.json {
-                eprintln!("no server answers: importing into {} itself", command.at.data().display());
+                let how = if command.dry_run { "checking only, for" } else { "importing into" };
+                eprintln!("no server answers: {how} {} itself", command.at.data().display());
             }
             let done = on_directory(host, &opened.backend, &order);
             opened.database.close()?;

@@ -9,7 +9,7 @@ use clap::Args;
 use helenus_engine::import::ImportProgress;
 use helenus_host::Host;
 use helenus_server::admin::{AdminRequest, Outcome, RestoreOrder, Restored, RestoredTable};
-use helenus_server::backup::restore;
+use helenus_server::backup::{manifest_of, restore};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -51,8 +51,11 @@ pub struct RestoreCommand {
     #[arg(short = 'p', long = "copy")]
     copy: bool,
     /// Compare digests, but do not read every row
-    #[arg(short = 'v', long)]
+    #[arg(long)]
     no_verify: bool,
+    /// Print every file of the backup with its size and digest
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
     /// Only check, and print what would be restored
     #[arg(long)]
     dry_run: bool,
@@ -76,17 +79,26 @@ pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
         no_verify: command.no_verify,
         dry_run: command.dry_run,
     };
-    let restored = match command.at.find(host)? {
+    if command.verbose {
+        print_files(host, &order)?;
+    }
+    let target = match command.dry_run {
+        true => command.at.find_to_read(host)?,
+        false => command.at.find(host)?,
+    };
+    let restored = match target {
         Target::Server(socket) => match run_job_on(&socket, &AdminRequest::Restore(order))? {
             Outcome::Restored(restored) => restored,
             _ => return unexpected(),
         },
         Target::Directory(opened) => {
             if !command.json {
-                eprintln!("no server answers: restoring into {} itself", command.at.data().display());
+                let how = if command.dry_run { "checking only, for" } else { "restoring into" };
+                eprintln!("no server answers: {how} {} itself", command.at.data().display());
             }
             let progress = ImportProgress::default();
-            let database = Some(command.at.data().as_path());
+            // What a dry run unpacks goes to the folder of temporary files.
+            let database = Some(command.at.data()).filter(|_| !command.dry_run);
             let work = || restore(&opened.backend, (&host.disk, database), &order, &progress);
             let done = run_with_progress(work, || progress.status());
             opened.database.close()?;
@@ -94,6 +106,16 @@ pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
         }
     };
     print(command, &restored)
+}
+
+/// Prints the files of the backup that are restored.
+fn print_files(host: &Host, order: &RestoreOrder) -> Result<()> {
+    let manifest = manifest_of(&*host.disk, &order.directory).map_err(|text| anyhow!(text))?;
+    let mut out = std::io::stdout().lock();
+    for file in manifest.files_of(order.keyspace.as_deref(), order.table.as_deref()) {
+        writeln!(out, "file        {}  {}  {}", file.path, size(file.bytes), file.sha256)?;
+    }
+    Ok(())
 }
 
 fn print(command: &RestoreCommand, restored: &Restored) -> Result<()> {

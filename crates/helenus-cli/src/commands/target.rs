@@ -1,23 +1,29 @@
 //! The target of a command: a running server, through its admin socket, or a directory that no server has open.
 
+use super::overlay::without_writing;
+use super::running::{DATA, only_server};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::Host;
+use helenus_server::address::Address;
 use helenus_server::admin::{AdminRequest, ask, socket_for_data};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The options that choose the target.
 #[derive(Args, Debug, Clone)]
 pub struct TargetOptions {
-    /// Data directory: of a running server or, if none runs on it, to work on directly
-    #[arg(long, value_name = "PATH", default_value = "./data")]
-    data: PathBuf,
+    /// Data directory: of a running server or, if none runs on it, to work on directly [default: ./data]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
     /// Admin socket of the server, as printed at its start
     #[arg(long, value_name = "PATH", conflicts_with = "data")]
     socket: Option<PathBuf>,
+    /// Running server on this machine, by the address it listens on
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["data", "socket"])]
+    host: Option<Address>,
 }
 
 /// The target that was found.
@@ -42,11 +48,14 @@ impl TargetOptions {
     /// # Errors
     /// The given socket does not answer; the directory cannot be opened.
     pub fn find(&self, host: &Host) -> Result<Target> {
+        if let Some(address) = &self.host {
+            return Ok(Target::Server(only_server(Some(address))?.socket));
+        }
         if let Some(socket) = &self.socket {
             ask(socket, &AdminRequest::Status)?;
             return Ok(Target::Server(socket.clone()));
         }
-        let socket = socket_for_data(&self.data);
+        let socket = socket_for_data(self.data());
         if ask(&socket, &AdminRequest::Status).is_ok() {
             return Ok(Target::Server(socket));
         }
@@ -54,33 +63,44 @@ impl TargetOptions {
     }
 
     /// As `find`, for a command that only reads a database: a directory without a database is refused, instead of being
-    /// made one.
+    /// made one. If nothing is named and nothing is in the default directory, the only running server is the target.
     ///
     /// # Errors
     /// Those of `find`; a directory without a database.
     pub fn find_existing(&self, host: &Host) -> Result<Target> {
-        let is_none = self.socket.is_none() && !host.disk.exists(&self.data.join("helenus.lock"));
-        if is_none && ask(&socket_for_data(&self.data), &AdminRequest::Status).is_err() {
-            bail!(
-                "{}: no database is here, and no server answers; name its directory with --data or its admin socket with \
-                 --socket",
-                self.data.display()
-            );
+        let is_none = self.socket.is_none()
+            && self.host.is_none()
+            && !host.disk.exists(&self.data().join("helenus.lock"))
+            && ask(&socket_for_data(self.data()), &AdminRequest::Status).is_err();
+        if is_none && self.data.is_none() {
+            let found = only_server(None).with_context(|| format!("{}: no database is here", DATA))?;
+            return Ok(Target::Server(found.socket));
+        }
+        if is_none {
+            bail!("{}: no database is here, and no server answers", self.data().display());
         }
         self.find(host)
     }
 
+    /// As `find`, for a dry run: a directory is opened without writing to it, and without being made.
+    ///
+    /// # Errors
+    /// Those of `find`.
+    pub fn find_to_read(&self, host: &Host) -> Result<Target> {
+        self.find(&without_writing(host))
+    }
+
     fn open(&self, host: &Host) -> Result<Target> {
-        let mut options = DatabaseOptions::new(&self.data);
+        let mut options = DatabaseOptions::new(self.data());
         options.compaction.automatic = false;
         let opened = Database::open(host.clone(), options);
-        let (database, _) = opened.with_context(|| format!("cannot open {}", self.data.display()))?;
+        let (database, _) = opened.with_context(|| format!("cannot open {}", self.data().display()))?;
         let backend = LocalBackend::new(Arc::clone(&database), LocalOptions::default());
         Ok(Target::Directory(Box::new(Opened { database, backend })))
     }
 
     /// The data directory.
-    pub fn data(&self) -> &PathBuf {
-        &self.data
+    pub fn data(&self) -> &Path {
+        self.data.as_deref().unwrap_or(Path::new(DATA))
     }
 }

@@ -102,7 +102,11 @@ pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
         Ok(_) => return Err(AdminError::io("bind", path)(std::io::ErrorKind::AlreadyExists.into())),
         Err(error) => return Err(AdminError::io("look at", path)(error.into())),
     }
-    let listener = UnixListener::bind(path).map_err(AdminError::io("bind", path))?;
+    // The kernel lists a socket by the path of its binding; tools find a server by an absolute one.
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let is_short = absolute.as_os_str().len() <= PATH_BYTES_MAX;
+    let listener =
+        UnixListener::bind(if is_short { &absolute } else { path }).map_err(AdminError::io("bind", path))?;
     // Until here the umask decides the mode; `may_use` checks each connection whatever the mode is.
     chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| AdminError::io("chmod", path)(error.into()))?;
     Ok(listener)

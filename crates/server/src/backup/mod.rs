@@ -15,4 +15,4 @@ pub use archive::ArchiveWriter;
 pub(crate) use manifest::hex;
 pub use manifest::{BackedUpFile, BackedUpTable, BackupManifest, MANIFEST, digest_of};
 pub use order::{RestoreOrder, Restored, RestoredTable};
-pub use restore::{remove_all, restore};
+pub use restore::{manifest_of, remove_all, restore};

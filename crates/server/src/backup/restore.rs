@@ -62,6 +62,17 @@ pub fn restore(
     removed.map(|()| restored)
 }
 
+/// The manifest of a backup, a directory or an archive.
+///
+/// # Errors
+/// It is no backup.
+pub fn manifest_of(disk: &dyn Disk, backup: &Path) -> Result<BackupManifest, String> {
+    if disk.is_dir(backup) || !disk.exists(backup) {
+        return BackupManifest::read(disk, backup);
+    }
+    Ok(Archive::open(disk, backup)?.manifest)
+}
+
 /// Removes a folder and its contents, if it exists.
 ///
 /// # Errors

@@ -51,13 +51,14 @@ options! {
         "Directory of the database: DIR/data and DIR/commitlog. Made if it is not there.";
     "memory", Some("memory"), Kind::Boolean, "false", [],
         "Keep everything in memory and nothing on disk; the data ends with the server.";
-    "listen", Some("listen"), Kind::Listen, "127.0.0.1:9042", [],
-        "Address and port for clients. Port 0 picks a free one, which is printed.";
-    "rpc", Some("rpc"), Kind::Listen, "off", [],
-        "Address and port for clients of the old RPC interface (Thrift), such as 127.0.0.1:9160. Off unless given; in a file, \
-         start_rpc turns it on.";
-    "http", Some("http"), Kind::Listen, "off", [],
-        "Address and port for HTTP: /metrics for Prometheus, /health and /ready, such as 127.0.0.1:9180. Off unless given. \
+    "listen", Some("listen"), Kind::Listen { port: 9042 }, "127.0.0.1:9042", [],
+        "Address for clients. :PORT listens on this machine alone, 0.0.0.0 on all its addresses. Port 0 picks a free one, which is \
+         printed.";
+    "rpc", Some("rpc"), Kind::Listen { port: 9160 }, "off", [],
+        "Address for clients of the old RPC interface (Thrift), such as localhost:9160. Off unless given; in a file, start_rpc turns \
+         it on.";
+    "http", Some("http"), Kind::Listen { port: 9180 }, "off", [],
+        "Address for HTTP: /metrics for Prometheus, /health and /ready, such as localhost:9180. Off unless given. \
          Beyond this machine /metrics asks for the name and password of a role.";
     "authenticator", Some("authenticator"), Kind::Class(Authenticator::NAMES), "AllowAllAuthenticator", [],
         "Whether clients have to log in. PasswordAuthenticator: by name and password; the first start makes the superuser cassandra. \
@@ -349,6 +350,46 @@ options! {
         "A read that passes more tombstones fails; -1 for never.";
     "zero_ttl_on_twcs_enabled", None, Kind::Boolean, "true", [],
         "Whether clients may use time windows (TimeWindowCompactionStrategy) without a default TTL.";
+}
+
+/// The keys that no version of Cassandra has.
+const OWN_KEYS: &[&str] = &[
+    "allow_default_password",
+    "busy_poll_us",
+    "certificate_validator",
+    "data",
+    "datacenter",
+    "gc_grace",
+    "handshake_timeout",
+    "http",
+    "http_hosts",
+    "http_request_timeout",
+    "http_tls",
+    "insecure_no_login",
+    "listen",
+    "log_format",
+    "log_level",
+    "log_values",
+    "memory",
+    "memory_limit",
+    "password_file",
+    "rack",
+    "request_arrival_timeout",
+    "rpc",
+    "rpc_handshake_timeout",
+    "skip_damaged_log",
+    "tls_cert",
+    "tls_client_ca",
+    "tls_key",
+    "tls_optional",
+    "tombstone_purge_grace",
+];
+
+impl OptionSpec {
+    /// Whether the key is Helenus's own. The values of Cassandra's keys are read as Cassandra reads them.
+    pub fn is_own(&self) -> bool {
+        OWN_KEYS.contains(&self.key)
+    }
 }
 
 /// Finds an option by its key.

@@ -9,7 +9,8 @@ use super::options::OPTIONS;
 pub fn options_page() -> String {
     let mut page = String::from(
         "# Options\n\nEach option is a key of the configuration file (`helenus serve --config FILE`); some are flags too. A flag \
-         wins over the\nfile. Keys are Cassandra's where Cassandra has them. This page is made from the table in\n\
+         wins over the\nfile. Keys are Cassandra's where Cassandra has them, and so are their units in a file; flags take sizes as \
+         512M and durations as 90s\neverywhere. This page is made from the table in\n\
          `crates/server/src/config/options.rs`; a test compares it.\n\n| key | flag | default | takes |\n|---|---|---|---|\n",
     );
     let mut line = |text: std::fmt::Arguments<'_>| {
@@ -22,7 +23,7 @@ pub fn options_page() -> String {
             "| `{}` | {flag} | {} | {} |\n",
             option.key,
             option.default,
-            option.kind.allowed()
+            if option.is_own() { option.kind.allowed_own() } else { option.kind.allowed() }
         ));
     }
     line(format_args!("\n"));

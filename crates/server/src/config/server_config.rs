@@ -3,7 +3,7 @@
 use helenus_cql::guardrails::Guardrails;
 use helenus_cql::{AccessOptions, Authenticator, Authorizer, BatchLimits, CertificateValidator};
 use helenus_host::account::fixed_share;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use super::encryption::of_flags;
 use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
+use crate::address::Address;
 use crate::connection_budget::{ConnectionBudget, DescriptorPlan};
 use crate::http::HttpLimits;
 use crate::log::Level;
@@ -222,7 +223,7 @@ impl ServerConfig {
         };
         let seconds = |key, default| read.duration(key).unwrap_or(Duration::from_secs(default));
         let access = read.access()?;
-        let http: Option<SocketAddr> = read.text("http").and_then(|text| text.parse().ok());
+        let http = read.listener("http", 9180)?;
         Ok(ServerConfig {
             storage: read.storage()?,
             listen: read.listen()?,
@@ -471,7 +472,7 @@ impl<'a> Read<'a> {
     }
 
     fn listen(&self) -> Result<SocketAddr, ConfigError> {
-        if let Some(listen) = self.text("listen").and_then(|text| text.parse().ok()) {
+        if let Some(listen) = self.listener("listen", 9042)? {
             return Ok(listen);
         }
         let address = self.address("rpc_address")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -514,10 +515,10 @@ impl<'a> Read<'a> {
     }
 
     fn rpc(&self) -> Result<Option<SocketAddr>, ConfigError> {
-        if let Some(listen) = self.text("rpc").and_then(|text| text.parse().ok()) {
+        if let Some(listen) = self.listener("rpc", 9160)? {
             return Ok(Some(listen));
         }
-        if self.boolean("start_rpc") != Some(true) {
+        if self.text("rpc").is_some() || self.boolean("start_rpc") != Some(true) {
             return Ok(None);
         }
         let address = self.address("rpc_address")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -563,12 +564,17 @@ impl<'a> Read<'a> {
     fn address(&self, key: &'static str) -> Result<Option<IpAddr>, ConfigError> {
         let Some(host) = self.text(key) else { return Ok(None) };
         let none = |source| ConfigError::NoAddress { key, host: host.to_owned(), source };
-        // IPv4 addresses come first, as in Java by default.
-        let mut found: Vec<IpAddr> =
-            (host, 0).to_socket_addrs().map_err(none)?.map(|address| address.ip()).collect();
-        found.sort_by_key(IpAddr::is_ipv6);
-        let missing = || none(std::io::ErrorKind::NotFound.into());
-        found.first().copied().map(Some).ok_or_else(missing)
+        let invalid = |error| none(std::io::Error::new(std::io::ErrorKind::InvalidInput, error));
+        let found = Address::of_host(host).map_err(invalid)?.resolve(0).map_err(none)?;
+        Ok(Some(found.ip()))
+    }
+
+    /// The address of a listener; `None` if it was not given, or `off`.
+    fn listener(&self, key: &'static str, port: u16) -> Result<Option<SocketAddr>, ConfigError> {
+        let text = self.text(key).filter(|text| !["off", "false"].contains(text));
+        let Some(address) = text.and_then(|text| text.parse::<Address>().ok()) else { return Ok(None) };
+        let none = |source| ConfigError::NoAddress { key, host: address.host().to_owned(), source };
+        address.resolve(port).map(Some).map_err(none)
     }
 
     fn limits(&self, memory_limit: u64, cores: usize) -> Result<Limits, ConfigError> {

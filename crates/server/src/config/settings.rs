@@ -4,26 +4,34 @@ use std::collections::BTreeMap;
 
 use super::cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect, without_effect};
 use super::encryption::encryption_options;
-use super::file::Yaml;
+use super::file::{Yaml, line_of};
 use super::options::{OPTIONS, OptionSpec, option};
 use super::value::{Kind, Value};
+use crate::similar;
 
 /// Why a configuration is refused. The text states what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is not YAML, or not a map.
-    #[error("{file}: {source}")]
+    #[error("{problem}")]
     Yaml {
-        /// Its name.
-        file: String,
-        /// What is wrong, and where.
-        source: Box<serde_saphyr::Error>,
+        /// What is wrong, and what is expected.
+        problem: String,
+    },
+    /// Another error, with its place.
+    #[error("{place}: {error}")]
+    At {
+        /// File and line, or the option of the command line.
+        place: String,
+        /// What is wrong there.
+        error: Box<ConfigError>,
     },
     /// A key that neither Helenus nor Cassandra 5.0 knows.
-    #[error("{file}: unknown key {key}{}", nearest.map(|key| format!("; did you mean {key}?")).unwrap_or_default())]
+    #[error(
+        "unknown key {key}; {}",
+        nearest.map_or_else(|| "docs/book/options.md lists all keys".to_owned(), |key| format!("did you mean {key}?"))
+    )]
     UnknownKey {
-        /// The file's name.
-        file: String,
         /// The key.
         key: String,
         /// The most similar known key.
@@ -56,10 +64,8 @@ pub enum ConfigError {
         reason: &'static str,
     },
     /// A key and its older name in one file.
-    #[error("{file}: {old} is the earlier name of {key}; give one of them")]
+    #[error("{old} is the earlier name of {key}; give one of them")]
     Twice {
-        /// The file's name.
-        file: String,
         /// The older name.
         old: String,
         /// The key.
@@ -115,7 +121,7 @@ impl Settings {
     pub fn set_flag(&mut self, key: &str, text: &str) -> Result<(), ConfigError> {
         let Some(option) = option(key) else { panic!("no option {key} in the table") };
         let name = option.flag.map_or_else(|| key.to_owned(), |flag| format!("--{flag}"));
-        let value = parse(option, name, text)?;
+        let value = parse_own(option, name, text)?;
         self.from_flags.insert(option.key, value);
         Ok(())
     }
@@ -130,10 +136,10 @@ impl Settings {
             return Err(ConfigError::WrongValue { name, value, allowed: "KEY=VALUE".to_owned() });
         };
         let Some(option) = option(key) else {
-            let (file, key) = ("--set".to_owned(), key.to_owned());
-            return Err(ConfigError::UnknownKey { file, nearest: nearest(&key), key });
+            let error = ConfigError::UnknownKey { nearest: nearest(key), key: key.to_owned() };
+            return Err(ConfigError::At { place: "--set".to_owned(), error: Box::new(error) });
         };
-        let value = parse(option, key.to_owned(), value)?;
+        let value = parse_own(option, key.to_owned(), value)?;
         self.from_flags.insert(option.key, value);
         Ok(())
     }
@@ -143,14 +149,18 @@ impl Settings {
     /// # Errors
     /// The first problem.
     pub fn read_yaml(&mut self, file: &str, text: &str) -> Result<(), ConfigError> {
-        let yaml = |source| ConfigError::Yaml { file: file.to_owned(), source: Box::new(source) };
+        let at = |line: Option<usize>, error| {
+            let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
+            ConfigError::At { place, error: Box::new(error) }
+        };
+        let yaml = |(line, problem)| at(line, ConfigError::Yaml { problem });
         for (key, value) in Yaml::read(text).map_err(yaml)? {
-            self.take(file, &key, &value)?;
+            self.take(&key, &value).map_err(|error| at(line_of(text, &key), error))?;
         }
         Ok(())
     }
 
-    fn take(&mut self, file: &str, key: &str, value: &Yaml) -> Result<(), ConfigError> {
+    fn take(&mut self, key: &str, value: &Yaml) -> Result<(), ConfigError> {
         if refuse_guarded(key, value)? {
             return Ok(());
         }
@@ -158,11 +168,7 @@ impl Settings {
         let old = OPTIONS.iter().find(is_old);
         let Some(found) = option(key).or(old) else {
             let Some(why) = without_effect(key) else {
-                return Err(ConfigError::UnknownKey {
-                    file: file.to_owned(),
-                    key: key.to_owned(),
-                    nearest: nearest(key),
-                });
+                return Err(ConfigError::UnknownKey { key: key.to_owned(), nearest: nearest(key) });
             };
             self.without_effect.push((key.to_owned(), why));
             return Ok(());
@@ -210,10 +216,13 @@ impl Settings {
             }
             None => text,
         };
-        let value = parse(found, key.to_owned(), &with_unit)?;
+        let value = match found.is_own() {
+            true => parse_own(found, key.to_owned(), &with_unit)?,
+            false => parse(found, key.to_owned(), &with_unit)?,
+        };
         if self.values.insert(found.key, value).is_some() {
             let old = found.old.iter().map(|(old, _)| (*old).to_owned()).next().unwrap_or_default();
-            return Err(ConfigError::Twice { file: file.to_owned(), old, key: found.key });
+            return Err(ConfigError::Twice { old, key: found.key });
         }
         Ok(())
     }
@@ -248,12 +257,20 @@ impl Settings {
     }
 }
 
+/// Parses the value of a flag or of a key of our own.
+fn parse_own(option: &OptionSpec, name: String, text: &str) -> Result<Value, ConfigError> {
+    let wrong =
+        || ConfigError::WrongValue { name, value: text.to_owned(), allowed: option.kind.allowed_own() };
+    option.kind.parse_own(text).ok_or_else(wrong)
+}
+
 pub(super) fn parse(option: &OptionSpec, name: String, text: &str) -> Result<Value, ConfigError> {
     option.kind.parse(text).ok_or_else(|| wrong(option, name, text.to_owned()))
 }
 
 fn wrong(option: &OptionSpec, name: String, value: String) -> ConfigError {
-    ConfigError::WrongValue { name, value, allowed: option.kind.allowed() }
+    let allowed = if option.is_own() { option.kind.allowed_own() } else { option.kind.allowed() };
+    ConfigError::WrongValue { name, value, allowed }
 }
 
 /// The class of a map `class_name`, `parameters`, or of a list of one such map (`ParameterizedClass`).
@@ -317,30 +334,10 @@ fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigEr
     Err(ConfigError::Guarded { key: guarded.key, value: text, reason: guarded.reason })
 }
 
-/// The known key with the smallest edit distance, if that is small.
+/// The known key that was probably meant.
 fn nearest(key: &str) -> Option<&'static str> {
     let guarded = REFUSED_KEYS.iter().map(|guarded| guarded.key.split('.').next().unwrap_or_default());
-    let known = OPTIONS.iter().map(|option| option.key).chain(guarded);
-    let known = known.chain(names_without_effect().map(|(name, _)| name));
-    let (distance, found) = known.map(|name| (distance(key, name), name)).min()?;
-    (distance <= key.len() / 3).then_some(found)
-}
-
-/// The Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (place, to) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let changed = diagonal + usize::from(from != to);
-            diagonal = *place;
-            left = changed.min(diagonal + 1).min(left + 1);
-            *place = left;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    let old = OPTIONS.iter().flat_map(|option| option.old.iter().map(|(old, _)| *old));
+    let known = OPTIONS.iter().map(|option| option.key).chain(guarded).chain(old);
+    similar::nearest(key, known.chain(names_without_effect().map(|(name, _)| name)))
 }

@@ -1,10 +1,13 @@
 //! The kinds of options: the values they allow, and how their texts are parsed.
 //!
-//! Sizes and durations are written as in Cassandra 5 (`DataStorageSpec`, `DurationSpec`): a whole number and a unit,
-//! without a space.
+//! Sizes and durations of Cassandra's keys are written as in Cassandra 5 (`DataStorageSpec`, `DurationSpec`): a whole
+//! number and a unit, without a space. Flags, and keys that Cassandra does not have, take more forms
+//! (`crate::quantity`).
 
 use std::time::Duration;
 
+use crate::address::Address;
+use crate::quantity::{DURATION_FORMS, SIZE_FORMS, parse_duration, parse_size};
 use helenus_tls::EncryptionOptions;
 
 /// What values an option allows.
@@ -47,8 +50,11 @@ pub enum Kind {
     Words,
     /// A host name or IP address.
     Host,
-    /// An IP address and port.
-    Listen,
+    /// An address to listen on.
+    Listen {
+        /// The port, if the address has none.
+        port: u16,
+    },
     /// `client_encryption_options`, a map.
     Encryption,
 }
@@ -88,7 +94,24 @@ const DURATIONS: [(&str, u64); 8] = [
 ];
 
 impl Kind {
-    /// Parses a value; `None` if it is not allowed.
+    /// Parses the value of a flag, or of a key that Cassandra does not have: as `parse`, and sizes and durations in the
+    /// forms of `crate::quantity`.
+    pub fn parse_own(self, text: &str) -> Option<Value> {
+        match self {
+            Kind::Size { min, max } => {
+                let bytes = parse_size(text).ok()?;
+                (min..=max).contains(&bytes).then_some(Value::Size(bytes))
+            }
+            Kind::Duration { min_ms } => {
+                let time = parse_duration(text).ok()?;
+                (time >= Duration::from_millis(min_ms)).then_some(Value::Duration(time))
+            }
+            Kind::Rate => parse_size(text.strip_suffix("/s").unwrap_or(text)).ok().map(Value::Size),
+            other => other.parse(text),
+        }
+    }
+
+    /// Parses a value as Cassandra does; `None` if it is not allowed.
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {
             Kind::Size { min, max } => {
@@ -127,7 +150,7 @@ impl Kind {
                 let path = std::path::Path::new(text);
                 (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
             }
-            Kind::Listen => text.parse::<std::net::SocketAddr>().ok().map(|_| Value::Text(text.to_owned())),
+            Kind::Listen { .. } => text.parse::<Address>().ok().map(|_| Value::Text(text.to_owned())),
             // A map is read by `encryption`.
             Kind::Encryption => None,
             Kind::Words => Some(Value::Text(text.to_owned())),
@@ -135,7 +158,24 @@ impl Kind {
         }
     }
 
-    /// The allowed values, for errors, help and docs.
+    /// The values that `parse_own` allows.
+    pub fn allowed_own(self) -> String {
+        let at_least = |forms: &str, min: Option<String>| match min {
+            Some(min) => format!("{forms}, at least {min}"),
+            None => forms.to_owned(),
+        };
+        match self {
+            Kind::Size { min, max: u64::MAX } => at_least(SIZE_FORMS, (min > 0).then(|| size_text(min))),
+            Kind::Size { min, max } => format!("{SIZE_FORMS}, {} to {}", size_text(min), size_text(max)),
+            Kind::Duration { min_ms } => {
+                at_least(DURATION_FORMS, (min_ms > 0).then(|| format!("{min_ms}ms")))
+            }
+            Kind::Rate => "a rate such as 16M/s".to_owned(),
+            other => other.allowed(),
+        }
+    }
+
+    /// The values that `parse` allows, for errors, help and docs.
     pub fn allowed(self) -> String {
         match self {
             Kind::Size { min, max } => {
@@ -165,7 +205,11 @@ impl Kind {
             Kind::Words => "a list of words".to_owned(),
             Kind::Encryption => "a map of Cassandra's options of TLS".to_owned(),
             Kind::Host => "a host name or an IP address".to_owned(),
-            Kind::Listen => "IP:PORT, such as 127.0.0.1:9042; port 0 picks a free one".to_owned(),
+            Kind::Listen { port } => {
+                format!(
+                    "HOST, HOST:PORT or :PORT, such as localhost:{port} or [::1]:{port}; port 0 picks a free one"
+                )
+            }
         }
     }
 
@@ -183,7 +227,7 @@ impl Kind {
             Kind::Text => "TEXT",
             Kind::Words => "WORDS",
             Kind::Host => "HOST",
-            Kind::Listen => "IP:PORT",
+            Kind::Listen { .. } => "HOST[:PORT]",
             Kind::Encryption => "MAP",
         }
     }

@@ -226,6 +226,9 @@ impl Acceptor {
     fn admit(&self, client: SocketAddr) -> Result<(ConnectionShare, Admitted), String> {
         let shared = &self.shared;
         let limits = &shared.limits;
+        if limits.own_clients.as_ref().is_some_and(|own| !own.admit(client)) {
+            return Err("this server is inside another program, and for it alone".to_owned());
+        }
         let address: IpAddr = client.ip().to_canonical();
         let open = (shared.connections_count() + shared.handshakes_count.load(Ordering::Relaxed)) as u64;
         if let Some(max) = limits.connections_max.filter(|max| open >= *max) {

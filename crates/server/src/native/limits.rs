@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use helenus_tls::ServerTls;
 
+use super::own_clients::OwnClients;
 use crate::connection_budget::ConnectionBudget;
 
 /// How often held answers are checked for timeouts, and so the precision of timeouts.
@@ -58,6 +59,8 @@ pub struct Limits {
     pub tls: Option<Arc<ServerTls>>,
     /// `native_transport_port_ssl`: a second address, for TLS, while the first is in the clear.
     pub encrypted_address: Option<SocketAddr>,
+    /// The only clients, for a server inside a tool; `None`: everybody.
+    pub own_clients: Option<Arc<OwnClients>>,
 }
 
 /// Memory for each disk thread. A thread keeps freed memory of every size that its requests used: sixteen threads kept
@@ -93,6 +96,7 @@ impl Limits {
             busy_poll: Duration::ZERO,
             tls: None,
             encrypted_address: None,
+            own_clients: None,
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::absent;
 use clap::{Arg, ArgAction, Command, value_parser};
+use helenus_server::address::Address;
 
 const EXAMPLES: &str = "Examples:
-  helenus admin status                    of the server with its data in ./data
+  helenus admin status                    of the server in ./data, else of the only one that runs
   helenus admin tablestats shop.orders --data /var/lib/helenus
   helenus admin snapshot -t monday shop
   helenus admin compactionstats -H --socket /run/user/1000/helenus/memory-9042.sock
@@ -12,23 +13,31 @@ const EXAMPLES: &str = "Examples:
 Verbs, flags and layouts are nodetool's; --json prints data instead. Verbs that mean nothing on one machine (repair,
 decommission, ...) say why and what to use, with exit code 1.";
 
+/// Stands for the host of `-h` without one. Before a verb, `-h HOST` is nodetool's; alone it asks for help.
+pub const HELP_IS_MEANT: &str = "help-is-meant";
+
 /// Defines the command.
 pub fn command() -> Command {
-    let data = Arg::new("data").long("data").value_name("PATH").global(true).default_value("./data");
+    let data = Arg::new("data").long("data").value_name("PATH").global(true);
     let socket = Arg::new("socket").long("socket").value_name("PATH").global(true).conflicts_with("data");
+    let host = Arg::new("host").long("host").value_name("HOST[:PORT]").global(true);
+    let host = host.value_parser(value_parser!(Address));
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).global(true);
-    let host = Arg::new("host").short('h').long("host").value_name("HOST").hide(true);
+    let old_host = Arg::new("old_host").short('h').value_name("HOST").num_args(0..=1).hide(true);
+    let old_host = old_host.value_parser(value_parser!(Address)).default_missing_value(HELP_IS_MEANT);
     let port = Arg::new("port").short('p').long("port").value_name("PORT").hide(true);
     let command = Command::new("admin")
         .about("Ask a running server on this machine, with nodetool's verbs")
         .after_help(EXAMPLES)
-        .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_flag(true)
-        .arg(data.help("Data directory of the server"))
+        .arg(data.help("Data directory of the server [default: ./data, else the only server that runs]"))
         .arg(socket.help("Its admin socket, as it printed at its start"))
         .arg(json.help("Print the answer as JSON"))
-        .arg(host.help("For scripts: this machine and no other"))
+        .arg(host.help(
+            "Server on this machine, by the address it listens on [default: HELENUS_HOST, if it is set]",
+        ))
+        .arg(old_host.help("For scripts of nodetool: this machine and no other"))
         .arg(port.help("For scripts: not used"))
         .arg(help());
     let hidden = absent::verbs().map(|name| {
@@ -43,14 +52,14 @@ pub fn command() -> Command {
         .subcommands(hidden)
 }
 
-/// `--help` without `-h`, because `-h` is nodetool's host option.
+/// `--help` of the command itself, without `-h`, because `-h` is nodetool's option of the host there.
 fn help() -> Arg {
     Arg::new("help").long("help").action(ArgAction::Help).help("Print help")
 }
 
 fn verb(name: &'static str, about: &'static str, example: &str) -> Command {
     let example = format!("Example:\n  helenus admin {example}");
-    Command::new(name).about(about).after_help(example).disable_help_flag(true).arg(help())
+    Command::new(name).about(about).after_help(example).disable_help_flag(true).arg(help().short('h'))
 }
 
 fn keyspace() -> Arg {

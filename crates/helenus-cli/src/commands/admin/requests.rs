@@ -1,12 +1,16 @@
 //! Requests to the server through its admin socket: a single one, or repeated until a job is done.
 
 use crate::commands::progress_watch::Line;
-use anyhow::{Result, bail};
+use crate::commands::running::only_server;
+use crate::commands::server_address::of_environment;
+use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
+use helenus_server::address::Address;
 use helenus_server::admin::{
     AdminAnswer, AdminRequest, Job, Outcome, RunningCompaction, ask, socket_for_data,
 };
 use std::io::{IsTerminal, Write};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 
 use super::layout::file_size;
@@ -19,19 +23,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server that `--data` or `--socket` names.
+    /// The server that `--data`, `--socket` or `--host` names, else the one that runs.
     pub fn of(before_verb: &ArgMatches, matches: &ArgMatches) -> Result<Server> {
-        let text = |name: &str| matches.get_one::<String>(name);
-        let host = before_verb.get_one::<String>("host");
-        if let Some(host) = host.filter(|host| !["127.0.0.1", "localhost", "::1"].contains(&host.as_str())) {
-            bail!(
-                "helenus admin asks the server of this machine, through a socket in its data directory: asking {host} needs \
-                 authentication, which is not built yet; run it there (ssh {host} helenus admin ...)"
-            );
+        let text = |name: &str| matches.get_one::<String>(name).map(Path::new);
+        // nodetool's `-h HOST` and `-p PORT`, which is the port of JMX, stand before the verb.
+        let old = before_verb.get_one::<Address>("old_host").cloned().map(Address::without_port);
+        let named = matches.get_one::<Address>("host").cloned().or(old);
+        if let Some(host) = named.as_ref().filter(|host| !host.is_loopback()) {
+            elsewhere(host)?;
         }
-        let socket = match text("socket") {
-            Some(socket) => PathBuf::from(socket),
-            None => socket_for_data(Path::new(text("data").map_or("./data", String::as_str))),
+        let socket = match (text("socket"), text("data")) {
+            (Some(socket), _) => socket.to_owned(),
+            (None, Some(data)) => socket_for_data(data),
+            (None, None) => only_server(named.or(of_environment()?).as_ref())?.socket,
         };
         let is_json = |name: &str| {
             matches.try_get_one::<String>(name).ok().flatten().is_some_and(|form| form == "json")
@@ -84,6 +88,19 @@ impl Server {
         serde_json::to_writer(&mut out, data)?;
         writeln!(out)?;
         Ok(())
+    }
+}
+
+/// Refuses an address that is not one of this machine.
+fn elsewhere(host: &Address) -> Result<()> {
+    let ip = host.resolve(0).with_context(|| format!("{host} has no address"))?.ip();
+    match UdpSocket::bind((ip, 0)) {
+        Ok(_) => Ok(()),
+        Err(_) => bail!(
+            "helenus admin asks servers of this machine, through a socket in their data directories, and {host} is another: \
+             run it there (ssh {} helenus admin ...)",
+            host.host()
+        ),
     }
 }
 

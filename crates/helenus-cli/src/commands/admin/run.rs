@@ -1,6 +1,7 @@
 //! Dispatches each verb to the function that runs it.
 
 use super::clients::Shown;
+use super::command::HELP_IS_MEANT;
 use super::requests::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
@@ -10,7 +11,9 @@ use super::{
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
+use clap::error::ErrorKind;
 use helenus_model::types::{CqlType, parse_text};
+use helenus_server::address::Address;
 use helenus_server::admin::{AdminRequest, ImportOrder, TableSelection};
 
 /// The arguments of a verb.
@@ -45,7 +48,16 @@ impl<'a> Given<'a> {
 /// No server answers; the server refuses the request; wrong arguments.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let before_verb = matches;
-    let Some((verb, matches)) = matches.subcommand() else { bail!("no verb") };
+    let Some((verb, matches)) = matches.subcommand() else {
+        let is_help = matches.get_one::<Address>("old_host").is_some_and(|host| host.host() == HELP_IS_MEANT);
+        let mut command = super::command().bin_name("helenus admin");
+        if is_help {
+            return Ok(command.print_help()?);
+        }
+        command
+            .error(ErrorKind::MissingSubcommand, "no verb is given; helenus admin --help lists them")
+            .exit()
+    };
     if let Some(why) = absent::why(verb) {
         bail!("{verb}: {why}");
     }

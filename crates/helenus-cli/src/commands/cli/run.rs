@@ -3,6 +3,7 @@
 use super::session::CliSession;
 use super::{lexer, parser};
 use crate::commands::access::AccessOptions;
+use crate::commands::server_address::{of_environment, rpc_address, rpc_beside};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::Read;
@@ -10,18 +11,18 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
   helenus cli -f schema.cli                        against 127.0.0.1:9160
-  helenus cli --address 127.0.0.1:9160 -k Mailings -f load.cli
+  helenus cli --host db.example:9160 -k Mailings -f load.cli
   echo 'show keyspaces;' | helenus cli
 
-The server must serve the old interface: helenus serve --rpc 127.0.0.1:9160";
+The server must serve the old interface: helenus serve --rpc localhost";
 
 /// Options of `helenus cli`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct CliOptions {
-    /// Address of the server's RPC interface (Thrift)
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9160")]
-    pub address: String,
+    /// Server of the RPC interface (Thrift) [default: the host in HELENUS_HOST, else 127.0.0.1; port 9160]
+    #[arg(long, alias = "address", value_name = "HOST[:PORT]", value_parser = rpc_address)]
+    pub host: Option<String>,
     #[command(flatten)]
     pub access: AccessOptions,
     /// Script to run; standard input by default
@@ -50,7 +51,11 @@ pub fn run(options: &CliOptions) -> Result<()> {
             text
         }
     };
-    let mut session = CliSession::open(&options.address, options.access.access()?)?;
+    let address = match &options.host {
+        Some(address) => address.clone(),
+        None => rpc_beside(&of_environment()?.map(|address| address.to_string()).unwrap_or_default()),
+    };
+    let mut session = CliSession::open(&address, options.access.access()?)?;
     if let Some(keyspace) = &options.keyspace {
         session.use_keyspace(keyspace)?;
     }

@@ -27,11 +27,19 @@ enum Framing {
 }
 
 impl Connection {
-    /// Connects, by TLS if its settings are given, and sends STARTUP, without compression.
     pub fn open(address: &str, version: Version, tls: Option<&TlsClient>) -> Result<Connection> {
+        Connection::begin(Transport::open(address, tls)?, version)
+    }
+
+    /// Sends STARTUP over a socket that is connected, in the clear.
+    pub fn over(socket: TcpStream, version: Version) -> Result<Connection> {
+        Connection::begin(Transport::in_the_clear(socket)?, version)
+    }
+
+    fn begin(transport: Transport, version: Version) -> Result<Connection> {
         let bare = EnvelopeReader { from: Direction::Response, connection: None, max_frame: MESSAGE_MAX };
         let mut connection = Connection {
-            transport: Transport::open(address, tls)?,
+            transport,
             version,
             framing: Framing::Bare(bare),
             input: Input::new(),

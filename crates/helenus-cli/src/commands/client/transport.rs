@@ -100,15 +100,23 @@ struct Session {
 }
 
 impl Transport {
+    /// A socket that is connected already, without TLS.
+    ///
+    /// # Errors
+    /// Its options cannot be set.
+    pub fn in_the_clear(socket: TcpStream) -> Result<Transport> {
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Transport { socket, tls: None, has_answered: false })
+    }
+
     /// Connects, and does the handshake of TLS.
     ///
     /// # Errors
     /// Nobody listens; the handshake fails.
     pub fn open(address: &str, tls: Option<&TlsClient>) -> Result<Transport> {
         let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        let mut transport = Transport { socket, tls: None, has_answered: false };
+        let mut transport = Transport::in_the_clear(socket)?;
         if let Some(client) = tls {
             let host = host_of(address).to_owned();
             let mut session = client.session(&host)?;

@@ -105,6 +105,7 @@ impl Chart {
                 );
             }
         }
+        let mut labels = 0;
         for tick in &self.x.ticks {
             let (x, class, below) = (self.x(tick.at), class(tick.is_faint), bottom + 18.0);
             let _ = writeln!(
@@ -112,9 +113,12 @@ impl Chart {
                 "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>"
             );
             if let Some(label) = &tick.label {
+                // Narrow screens show every second label, in larger letters.
+                let spare = if labels % 2 == 1 && self.x.ticks.len() > 4 { " spare" } else { "" };
+                labels += 1;
                 let _ = writeln!(
                     svg,
-                    "<text class=\"tick\" x=\"{x:.1}\" y=\"{below}\" text-anchor=\"middle\">{label}</text>"
+                    "<text class=\"tick{spare}\" x=\"{x:.1}\" y=\"{below}\" text-anchor=\"middle\">{label}</text>"
                 );
             }
         }

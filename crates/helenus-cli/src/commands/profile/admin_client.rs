@@ -2,17 +2,13 @@
 //! machine. CQL has no statement for that, so it is impossible on any other server.
 
 use super::progress::{compacting, show};
+use crate::commands::running::running_servers;
 use anyhow::{Context, Result, bail};
 use helenus_server::admin::{
     AdminAnswer, AdminRequest, Compaction, ServerStatus, TableSelection, ask, socket_for_data,
-    socket_for_memory,
 };
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The default data directory of `helenus serve` and `helenus admin`.
-const DATA: &str = "./data";
 
 /// A server with a reachable admin socket.
 #[derive(Debug)]
@@ -21,29 +17,19 @@ pub struct AdminClient {
 }
 
 impl AdminClient {
-    /// The server whose data is in `given`. Without it: the server in `./data` or in memory whose status has the
-    /// address `address`.
+    /// The server whose data is in `given`. Without it: the one of this user on this machine that listens on `address`.
     ///
     /// # Errors
     /// No server answers for the given directory.
     pub fn find(address: &str, given: Option<&Path>) -> Result<Option<AdminClient>> {
         if let Some(data) = given {
-            let door = AdminClient { socket: socket_for_data(data) };
-            door.status().with_context(|| format!("--server-data {}", data.display()))?;
-            return Ok(Some(door));
+            let found = AdminClient { socket: socket_for_data(data) };
+            found.status().with_context(|| format!("--server-data {}", data.display()))?;
+            return Ok(Some(found));
         }
-        let targets: Vec<SocketAddr> = address.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-        let in_memory = targets.first().map(|target| socket_for_memory(target.port()));
-        let found =
-            [Some(socket_for_data(Path::new(DATA))), in_memory].into_iter().flatten().find(|socket| {
-                let door = AdminClient { socket: socket.clone() };
-                door.status().is_ok_and(|status| {
-                    let listening = [Some(status.listening), status.rpc];
-                    let mut listening = listening.iter().flatten();
-                    listening.any(|at| targets.iter().any(|target| is_at(at, *target)))
-                })
-            });
-        Ok(found.map(|socket| AdminClient { socket }))
+        let Ok(address) = address.parse() else { return Ok(None) };
+        let found = running_servers().into_iter().find(|server| server.is_at(&address));
+        Ok(found.map(|server| AdminClient { socket: server.socket }))
     }
 
     /// Flushes the memtables of a keyspace; returns the time it took.
@@ -97,27 +83,9 @@ impl AdminClient {
     }
 }
 
-/// Whether a server that listens at `listening` is reached at `target`.
-fn is_at(listening: &str, target: SocketAddr) -> bool {
-    listening.parse::<SocketAddr>().is_ok_and(|listening| {
-        let everywhere = listening.ip().is_unspecified() && target.ip().is_loopback();
-        listening.port() == target.port() && (listening.ip() == target.ip() || everywhere)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_is_the_target_if_it_listens_there_or_everywhere_on_this_machine() {
-        let target = "127.0.0.1:9042".parse().unwrap();
-        assert!(
-            is_at("127.0.0.1:9042", target) && is_at("0.0.0.0:9042", target) && is_at("[::]:9042", target)
-        );
-        assert!(!is_at("127.0.0.1:9043", target) && !is_at("127.0.0.2:9042", target) && !is_at("", target));
-        assert!(!is_at("0.0.0.0:9042", "192.0.2.1:9042".parse().unwrap()));
-    }
 
     #[test]
     fn a_directory_without_a_server_is_an_error_and_nothing_to_be_found_is_none() {

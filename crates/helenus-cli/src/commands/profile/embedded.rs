@@ -77,7 +77,7 @@ impl Embedded {
         );
         let mut database = DatabaseOptions::new(dir);
         database.sync = Some(SyncMode::Periodic { period_ms: SYNC_PERIOD_MS });
-        database.memory = MemoryShares { memtables: MEMTABLE_BYTES, cache: options.cache << 20 };
+        database.memory = MemoryShares { memtables: MEMTABLE_BYTES, cache: options.cache };
         let (database, _) = Database::open(helenus_host::real::host(), database)?;
         let backend = LocalBackend::new(Arc::clone(&database), LocalOptions::default());
         let keyspace = options.keyspace.clone();

@@ -4,16 +4,18 @@ use super::cases::Test;
 use super::rows::{ROWS, Row};
 use super::small_rows::Size;
 use crate::commands::access::AccessOptions;
-use clap::{ArgGroup, Args, Subcommand};
+use crate::commands::server_address::{cql_address, rpc_address};
+use clap::{Args, Subcommand};
+use helenus_server::quantity::parse_mebibytes;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
   helenus profile --in-process
   helenus profile --in-process --rows small-row,ten-thousand --cases names --report profile.html
-  helenus profile --cql 127.0.0.1:9042 --server-data ./data --json helenus.json
-  helenus profile --cql 127.0.0.1:9042 --after-load 'nodetool flush profile && nodetool compact profile' --json cassandra.json
-  helenus profile --rpc 127.0.0.1:9160 --server-data ./data --json rpc.json
-  helenus profile --rpc 127.0.0.1:9160 --cql 127.0.0.1:9042 --server-data ./data
+  helenus profile --host localhost --server-data ./data --json helenus.json
+  helenus profile --host localhost --after-load 'nodetool flush profile && nodetool compact profile' --json cassandra.json
+  helenus profile --rpc localhost --server-data ./data --json rpc.json
+  helenus profile --rpc localhost --host localhost --server-data ./data
   helenus profile --in-process --sizes 0.1GB,1GB,10GB --repeats 2000 --report sizes.html
   helenus profile compare cassandra.json helenus.json";
 
@@ -22,8 +24,7 @@ const EXAMPLES: &str = "Examples:
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = EXAMPLES,
-    group = ArgGroup::new("subject").required(true).args(["in_process", "cql", "rpc"]).multiple(true)
+    after_help = EXAMPLES
 )]
 pub struct ProfileOptions {
     #[command(subcommand)]
@@ -53,20 +54,20 @@ pub(super) struct RunOptions {
     /// Profile the engine in this process, below CQL and sockets
     #[arg(long, conflicts_with_all = ["cql", "rpc"])]
     pub in_process: bool,
-    /// Profile a CQL server: Helenus, Cassandra
-    #[arg(long, value_name = "IP:PORT")]
+    /// Profile a CQL server: Helenus, Cassandra [default: HELENUS_HOST, if it is set]
+    #[arg(long = "host", alias = "cql", value_name = "HOST[:PORT]", value_parser = cql_address)]
     pub cql: Option<String>,
     #[command(flatten)]
     pub access: AccessOptions,
     /// Profile a server of the RPC interface (Thrift): get_slice with names, start, reversed and count. Together with
-    /// --cql both read the same tables, with COMPACT STORAGE, and are printed side by side
-    #[arg(long, value_name = "IP:PORT")]
+    /// --host both read the same tables, with COMPACT STORAGE, and are printed side by side
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = rpc_address)]
     pub rpc: Option<String>,
     /// Directory of the database in this process; without it a temporary one, removed at the end
     #[arg(long, value_name = "DIR", requires = "in_process")]
     pub data: Option<PathBuf>,
-    /// Block cache of the database in this process, MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, conflicts_with_all = ["cql", "rpc"])]
+    /// Block cache of the database in this process, such as 512M; a number alone is MiB
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_mebibytes, conflicts_with_all = ["cql", "rpc"])]
     pub cache: u64,
     /// Rows to load and read, by name; all by default
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -98,7 +99,7 @@ pub(super) struct RunOptions {
     #[arg(long, default_value_t = 4, conflicts_with = "in_process", value_parser = clap::value_parser!(u8).range(3..=5))]
     pub protocol: u8,
     /// Data directory of a Helenus server on this machine, which is then flushed and compacted after the load. Without
-    /// it, the server at the address is looked for in ./data and among servers in memory
+    /// it, the server at the address is looked for among those of this user on this machine
     #[arg(long, value_name = "DIR", conflicts_with = "in_process")]
     pub server_data: Option<PathBuf>,
     /// Shell command to run after the load, such as nodetool's flush and compact for a server other than Helenus

@@ -18,7 +18,7 @@ const SECTIONS: [(Test, &str, &str); 3] = [
         Test::Names,
         "Columns by name",
         "A query names up to 100 columns: side by side in the row, or spread over 50 or 100 random pages of 1,310 \
-         columns (64 KiB in the old text). Narrow rows have fewer pages and give fewer columns: up to a row of 100,000 \
+         columns (64 KiB). Narrow rows have fewer pages and give fewer columns: up to a row of 100,000 \
          the lines of the random pages rise because the answers grow.",
     ),
     (
@@ -132,7 +132,7 @@ fn section(profile: &Profile, (test, title, about): (Test, &str, &str), html: &m
     }
     if band.is_some() {
         html.push_str(
-            "<li class=\"then\"><i></i>the same cases in the old text: Cassandra 0.8 on a laptop of 2011, inside the \
+            "<li class=\"then\"><i></i>the same cases as published in 2011: Cassandra 0.8 on a laptop, inside the \
              server</li>\n",
         );
     }

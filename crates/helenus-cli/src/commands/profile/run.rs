@@ -12,6 +12,7 @@ use super::subject::Subject;
 use super::{compare, page, small_rows, table};
 use crate::commands::client::Endpoint;
 use crate::commands::numbers::{grouped, seconds};
+use crate::commands::server_address::{CQL_PORT, of_environment};
 use crate::commands::stress::WideOrder as Order;
 use anyhow::{Context, Result, ensure};
 use helenus_wire::native::Version;
@@ -32,13 +33,24 @@ pub fn run(options: &ProfileOptions) -> Result<()> {
         print!("{}", compare::text(&Profile::read(first)?, &Profile::read(second)?)?);
         return Ok(());
     }
-    let options = &options.run;
+    let options = &with_subject(options.run.clone())?;
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     ensure!(is_name(&options.keyspace), "--keyspace: small letters, digits and underscores only");
     if options.rpc.is_some() && options.cql.is_some() {
         return both(options);
     }
     write(&profile(options)?, options)
+}
+
+/// The options with the server of the environment, if they name nothing to profile.
+fn with_subject(mut options: RunOptions) -> Result<RunOptions> {
+    if !options.in_process && options.cql.is_none() && options.rpc.is_none() {
+        let named = of_environment()?.map(|address| address.with_port(CQL_PORT));
+        options.cql = Some(named.context(
+            "nothing to profile: give --host HOST[:PORT] or --rpc HOST[:PORT] for a server, or --in-process for the engine alone",
+        )?);
+    }
+    Ok(options)
 }
 
 /// Profiles the subject of the options.
@@ -67,7 +79,7 @@ fn both(options: &RunOptions) -> Result<()> {
     let is_one = options.json.is_none() && options.report.is_none() && options.label.is_none();
     ensure!(
         is_one,
-        "--json, --report and --label are of one interface: run --rpc, then --cql with --keep, and set their files side by \
+        "--json, --report and --label are of one interface: run --rpc, then --host with --keep, and set their files side by \
          side with `helenus profile compare`"
     );
     let rpc = profile(&RunOptions { cql: None, ..options.clone() })?;

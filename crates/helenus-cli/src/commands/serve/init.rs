@@ -86,7 +86,7 @@ fn run_statements(script: &Path, address: SocketAddr) -> Result<()> {
 
 fn run_in_shell(script: &Path, address: SocketAddr) -> Result<()> {
     let mut process = std::process::Command::new("/bin/sh");
-    process.arg(script).env("CQLSH_HOST", address.ip().to_string());
+    process.arg(script).env("CQLSH_HOST", address.ip().to_string()).env("HELENUS_HOST", address.to_string());
     let status = process.env("CQLSH_PORT", address.port().to_string()).status()?;
     if !status.success() {
         bail!("{status}");

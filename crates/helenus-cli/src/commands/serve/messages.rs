@@ -5,13 +5,14 @@ use helenus_cql::{AccessOptions, Authenticator};
 use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
+use helenus_server::address::Address;
 use helenus_server::admin::AdminServer;
 use helenus_server::config::{LogForm, NoEffect, ServerConfig, Settings, Storage, size_text};
 use helenus_server::log::{Entry, Format, Level, Log};
 use helenus_server::native::NativeServer;
 use helenus_tls::{ClientCertificates, Policy};
 use std::io::IsTerminal;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,34 +56,42 @@ pub(super) fn report_adopted(log: &Log, adoption: &Adoption) {
     }
 }
 
+/// Tells in one line that keys of the configuration have no effect; the log has all their names at level debug.
 pub(super) fn report_without_effect(log: &Log, settings: &Settings) {
-    for (kind, text) in [
-        (NoEffect::NotApplicable, "mean nothing on one machine"),
-        (NoEffect::NotBuilt, "are not built yet and have no effect"),
-    ] {
-        let keys: Vec<_> = settings
-            .without_effect
-            .iter()
-            .filter(|(_, why)| *why == kind)
-            .map(|(key, _)| key.as_str())
-            .collect();
+    let of = |kind| {
+        let keys = settings.without_effect.iter().filter(move |(_, why)| *why == kind);
+        keys.map(|(key, _)| key.as_str()).collect::<Vec<_>>()
+    };
+    let (elsewhere, not_built) = (of(NoEffect::NotApplicable), of(NoEffect::NotBuilt));
+    let parts = [
+        some_names(&elsewhere, "that mean nothing on one machine"),
+        some_names(&not_built, "that are not built yet"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return;
+    }
+    let all = if log.takes(Level::Debug) { "" } else { "; --log-level debug names all" };
+    announce(log, "ignored", format!("{}{all}", parts.join(", ")));
+    for (keys, text) in
+        [(elsewhere, "mean nothing on one machine"), (not_built, "are not built yet and have no effect")]
+    {
         if !keys.is_empty() {
-            announce(log, "ignored", format!("keys that {text}: {}", first_names(&keys)));
             log.write(Level::Debug, &Entry::new("ignored", format!("keys that {text}: {}", keys.join(", "))));
         }
     }
 }
 
-/// The names, or the first few and the number of the others: a stock `cassandra.yaml` has a hundred.
-fn first_names(names: &[&str]) -> String {
-    const SHOWN: usize = 8;
-    match names {
-        few if few.len() <= SHOWN => few.join(", "),
-        many => {
-            let (first, others) = many.split_at(SHOWN - 2);
-            format!("{} and {} more; --log-level debug names all", first.join(", "), others.len())
-        }
-    }
+/// The number of keys, and the first two.
+fn some_names(keys: &[&str], text: &str) -> Option<String> {
+    let number = match keys.len() {
+        0 => return None,
+        1 => "1 key".to_owned(),
+        number => format!("{number} keys"),
+    };
+    let dots = if keys.len() > 2 { ", ..." } else { "" };
+    let first: Vec<&str> = keys.iter().take(2).copied().collect();
+    Some(format!("{number} {text} ({}{dots})", first.join(", ")))
 }
 
 /// The error of a refused start. If the commit log is the cause, the text ends with the command that starts all the
@@ -233,15 +242,12 @@ pub(super) fn announce_addresses(
     if !in_place {
         announce(log, "admin", admin.path().display().to_string());
     }
-    let host = match address.ip() {
-        ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
-        ip => ip.to_string(),
+    let ip = match address.ip() {
+        ip if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        ip => ip,
     };
-    announce(
-        log,
-        "connect",
-        format!("helenus shell {host} {port}, or cqlsh {host} {port}", port = address.port()),
-    );
+    let (server, port) = (Address::from(SocketAddr::new(ip, address.port())), address.port());
+    announce(log, "connect", format!("helenus shell {server}, or cqlsh {ip} {port}"));
     if config.log.form == LogForm::Cassandra {
         announce_as_cassandra(log, address);
         return;

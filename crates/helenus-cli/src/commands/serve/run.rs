@@ -308,7 +308,10 @@ fn read_text(host: &Host, path: &Path) -> Result<String> {
     let file = host.disk.open(path)?;
     let mut bytes = vec![0; usize::try_from(file.size()?)?];
     file.read_exact_at(&mut bytes, 0)?;
-    Ok(String::from_utf8(bytes)?)
+    let not_text = |error: std::string::FromUtf8Error| {
+        anyhow!("byte {} is no text in UTF-8", error.utf8_error().valid_up_to())
+    };
+    String::from_utf8(bytes).map_err(not_text)
 }
 
 fn open(
@@ -316,6 +319,46 @@ fn open(
     config: &ServerConfig,
     (log, progress, journal): (&Arc<Log>, Arc<OpenProgress>, JournalSlot),
 ) -> Result<Arc<Database>> {
+    let options = database_options(config, (Arc::clone(&progress), journal));
+    let begun_ns = host.clock.monotonic_ns();
+    let progress = Progress::start(host, progress, log);
+    let opened = Database::open(host.clone(), options);
+    progress.end();
+    let (database, report) = opened.map_err(refused)?;
+    report_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
+    if config.disk_failure.refuses_to_start() && !report.unreadable.is_empty() {
+        return Err(anyhow!(
+            "{} tables have SSTables that cannot be read, and disk_failure_policy says not to start then: mend them with \
+             helenus sstable scrub, remove them, or start with --disk-failure-policy ignore",
+            report.unreadable.len()
+        ));
+    }
+    Ok(database)
+}
+
+/// Opens the database without a word, but for damage, which goes to stderr.
+pub(super) fn open_quietly(
+    host: &Host,
+    config: &ServerConfig,
+    parts: (Arc<OpenProgress>, JournalSlot),
+) -> Result<Arc<Database>> {
+    let opened = Database::open(host.clone(), database_options(config, parts));
+    let (database, report) = opened.map_err(|error| match &config.storage {
+        Storage::Directory(directory) => {
+            anyhow!(error).context(format!("cannot open {}", directory.display()))
+        }
+        Storage::Memory => anyhow!(error),
+    })?;
+    for (table, damage) in &report.unreadable {
+        eprintln!("Warning: {damage}; reads of {table} fail until its files are mended or removed");
+    }
+    Ok(database)
+}
+
+fn database_options(
+    config: &ServerConfig,
+    (progress, journal): (Arc<OpenProgress>, JournalSlot),
+) -> DatabaseOptions {
     let mut options = DatabaseOptions::new(match &config.storage {
         Storage::Memory => PathBuf::from("/memory"),
         Storage::Directory(directory) => directory.clone(),
@@ -345,21 +388,8 @@ fn open(
             obey_gc_grace: config.obeys_gc_grace,
         },
     };
-    (options.progress, options.journal) = (Arc::clone(&progress), journal);
-    let begun_ns = host.clock.monotonic_ns();
-    let progress = Progress::start(host, progress, log);
-    let opened = Database::open(host.clone(), options);
-    progress.end();
-    let (database, report) = opened.map_err(refused)?;
-    report_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
-    if config.disk_failure.refuses_to_start() && !report.unreadable.is_empty() {
-        return Err(anyhow!(
-            "{} tables have SSTables that cannot be read, and disk_failure_policy says not to start then: mend them with \
-             helenus sstable scrub, remove them, or start with --disk-failure-policy ignore",
-            report.unreadable.len()
-        ));
-    }
-    Ok(database)
+    (options.progress, options.journal) = (progress, journal);
+    options
 }
 
 /// The timeouts of reads.
@@ -388,7 +418,7 @@ pub(super) fn local_options(config: &ServerConfig) -> LocalOptions {
 }
 
 /// Sets the addresses that clients read in `system.local`.
-fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAddr) -> NodeInfo {
+pub(super) fn describe_node(local: &LocalBackend, config: &ServerConfig, listens: SocketAddr) -> NodeInfo {
     let own = if listens.ip().is_unspecified() { outward_address() } else { listens.ip() };
     let native_address = SocketAddr::new(config.broadcast_address.unwrap_or(own), listens.port());
     let cluster_name = config.cluster_name.clone();

@@ -14,6 +14,7 @@ pub enum Command {
     SerialConsistency(Option<Consistency>),
     /// `None` shows the switch.
     Switch(Switch, Option<bool>),
+    Expand(Option<Expand>),
     /// `None` shows it; a number of rows also switches it on.
     Paging(Option<Paging>),
     Format(Option<String>),
@@ -38,7 +39,6 @@ pub enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     Tracing,
-    Expand,
     Timing,
 }
 
@@ -46,9 +46,23 @@ impl Switch {
     pub fn name(self) -> &'static str {
         match self {
             Switch::Tracing => "TRACING",
-            Switch::Expand => "EXPAND",
             Switch::Timing => "TIMING",
         }
+    }
+}
+
+/// The argument of EXPAND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expand {
+    Always,
+    Never,
+    /// If a table would be wider than the terminal.
+    Automatic,
+}
+
+impl Expand {
+    fn of(on: bool) -> Expand {
+        if on { Expand::Always } else { Expand::Never }
     }
 }
 
@@ -87,7 +101,8 @@ pub fn read(statement: &str) -> Result<Option<Command>> {
             Command::SerialConsistency(Some(level))
         }
         ("tracing", given) => Command::Switch(Switch::Tracing, switch("TRACING", given)?),
-        ("expand", given) => Command::Switch(Switch::Expand, switch("EXPAND", given)?),
+        ("expand", [word]) if word.eq_ignore_ascii_case("auto") => Command::Expand(Some(Expand::Automatic)),
+        ("expand", given) => Command::Expand(switch("EXPAND", given)?.map(Expand::of)),
         ("timing", given) => Command::Switch(Switch::Timing, switch("TIMING", given)?),
         ("paging", []) => Command::Paging(None),
         ("paging", [given]) => Command::Paging(Some(paging(given)?)),
@@ -189,7 +204,7 @@ fn backslash(text: &str) -> Result<Command> {
         ("dT", name) => Command::Means(format!("DESCRIBE TYPE {name}")),
         ("c", name) if !name.is_empty() => Command::Means(format!("USE {name}")),
         ("conninfo", "") => Command::ShowHost,
-        ("x", _) => Command::Switch(Switch::Expand, toggled(rest)?),
+        ("x", _) => Command::Expand(toggled(rest)?.map(Expand::of)),
         ("timing", _) => Command::Switch(Switch::Timing, toggled(rest)?),
         ("i", file) if !file.is_empty() => Command::Source(file.trim_matches('\'').to_owned()),
         ("o", file) => Command::Capture(Some(file.trim_matches('\'').to_owned())),
@@ -263,7 +278,8 @@ mod tests {
     #[test]
     fn cqlshs_commands_are_read_in_any_case() {
         assert_eq!(read("select 1").unwrap(), None);
-        assert_eq!(read("Expand ON").unwrap(), Some(Command::Switch(Switch::Expand, Some(true))));
+        assert_eq!(read("Expand ON").unwrap(), Some(Command::Expand(Some(Expand::Always))));
+        assert_eq!(read("expand auto").unwrap(), Some(Command::Expand(Some(Expand::Automatic))));
         assert_eq!(read("paging 50").unwrap(), Some(Command::Paging(Some(Paging::Rows(50)))));
         assert_eq!(read("SOURCE 'it''s'").unwrap(), Some(Command::Source("it's".to_owned())));
         assert_eq!(read("capture off").unwrap(), Some(Command::Capture(Some(String::new()))));

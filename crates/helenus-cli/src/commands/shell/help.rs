@@ -29,7 +29,7 @@ const TOPICS: &[Topic] = &[
     Topic {
         name: "EXPAND",
         line: "rows one below the other",
-        text: "EXPAND ON | OFF   shows each row as a block with a line a column\nEXPAND            says which",
+        text: "EXPAND ON | OFF   shows each row as a block with a line a column\nEXPAND AUTO       does so for tables wider than the terminal, as at the start\nEXPAND            says which",
     },
     Topic {
         name: "EXPLAIN",

@@ -1,13 +1,15 @@
 //! Runs statements one after the other: the shell's own commands itself, all others on the server.
 
 use super::catalog::Catalog;
-use super::command::{self, Command, Paging, Switch};
+use super::command::{self, Command, Expand, Paging, Switch};
 use super::copy;
 use super::help::help;
 use super::output::{Format, Sink};
 use super::rc::Rc as Defaults;
+use super::refusal::Refused;
 use super::session::{Asked, Credentials, Session};
 use super::statement::{Statement, take_apart};
+use super::suggest::suggestion;
 use super::trace::traced;
 use super::value::{RED, RESET, ValueRules};
 use crate::commands::passwords::read_secret;
@@ -32,7 +34,8 @@ pub struct Settings {
     pub is_paging: bool,
     pub page_size: i32,
     pub format: Format,
-    pub expand: bool,
+    /// Whether each row is a block of lines; `None`: if the table would be wider than the terminal.
+    pub expand: Option<bool>,
     pub timing: bool,
     /// Whether the output is a terminal, so that pages wait for a key.
     pub is_terminal: bool,
@@ -54,6 +57,8 @@ pub struct Shell {
     sources: Vec<PathBuf>,
     /// The statements that HISTORY shows.
     pub history: Vec<String>,
+    /// Whether the rows of the present result are blocks.
+    pub(super) is_expanded: bool,
 }
 
 impl Shell {
@@ -69,6 +74,7 @@ impl Shell {
             defaults: Defaults::default(),
             sources: Vec::new(),
             history: Vec::new(),
+            is_expanded: false,
         }
     }
 
@@ -131,9 +137,21 @@ impl Shell {
             Err(error) if is_closed_pipe(&error) => Err(error),
             Err(error) => {
                 self.fail(&error, name.map(|name| (name, statement.line)));
+                if let Some(question) = self.suggestion(&error, &statement.text) {
+                    eprintln!("{question}");
+                }
                 Ok(ControlFlow::Continue(()))
             }
         }
+    }
+
+    /// The name that was probably meant, if the server does not know one of the statement.
+    fn suggestion(&mut self, error: &anyhow::Error, statement: &str) -> Option<String> {
+        let Refused(refused) = error.downcast_ref::<Refused>()?;
+        let (session, catalog) = &mut *self.server.borrow_mut();
+        let current = session.keyspace().map(str::to_owned);
+        let keyspaces = catalog.keyspaces(session).ok()?;
+        suggestion(&refused.message, statement, keyspaces, current.as_deref())
     }
 
     /// Counts and prints a failure.
@@ -164,7 +182,14 @@ impl Shell {
                 self.settings.asked.serial_consistency = level;
                 println!("Serial consistency level set to {level}.");
             }
-            Command::Switch(switch, to) => self.switch(switch, to),
+            Command::Switch(switch, to) => {
+                let current = match switch {
+                    Switch::Tracing => &mut self.settings.asked.tracing,
+                    Switch::Timing => &mut self.settings.timing,
+                };
+                Self::switch(switch.name(), current, to);
+            }
+            Command::Expand(to) => self.expand(to),
             Command::Paging(given) => self.set_paging(given),
             Command::Format(given) => self.set_format(given.as_deref())?,
             Command::ShowVersion => self.show_version()?,
@@ -191,13 +216,23 @@ impl Shell {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn switch(&mut self, switch: Switch, to: Option<bool>) {
-        let name = switch.name();
-        let current = match switch {
-            Switch::Tracing => &mut self.settings.asked.tracing,
-            Switch::Expand => &mut self.settings.expand,
-            Switch::Timing => &mut self.settings.timing,
+    fn expand(&mut self, to: Option<Expand>) {
+        let current = match (to, self.settings.expand) {
+            (Some(Expand::Automatic), _) => {
+                self.settings.expand = None;
+                return println!("EXPAND set to AUTO");
+            }
+            (Some(Expand::Always), None) => false,
+            (Some(Expand::Never), None) => true,
+            (None, None) => return println!("EXPAND is AUTO: ON for tables wider than the terminal"),
+            (_, Some(current)) => current,
         };
+        let mut changed = current;
+        Self::switch("EXPAND", &mut changed, to.map(|to| to == Expand::Always));
+        self.settings.expand = Some(changed);
+    }
+
+    fn switch(name: &str, current: &mut bool, to: Option<bool>) {
         let word = |on: bool| if on { "ON" } else { "OFF" };
         match to {
             None => println!("{name} is {}", word(*current)),
@@ -247,7 +282,12 @@ impl Shell {
     /// The server does not answer.
     pub fn show_host(&mut self) -> Result<()> {
         let [cluster, ..] = self.local()?;
-        let address = self.server.borrow().0.endpoint.address.clone();
+        let endpoint = self.server.borrow().0.endpoint.clone();
+        if let Some((_, name)) = endpoint.inside {
+            println!("Opened {name}");
+            return Ok(());
+        }
+        let address = endpoint.address;
         let (colour, reset) = if self.sink.in_colour() { (super::value::BLUE, RESET) } else { ("", "") };
         println!("Connected to {colour}{cluster}{reset} at {address}");
         Ok(())

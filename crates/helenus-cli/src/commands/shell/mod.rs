@@ -24,6 +24,7 @@ mod run;
 mod run_statement;
 mod session;
 mod statement;
+mod suggest;
 mod trace;
 mod value;
 

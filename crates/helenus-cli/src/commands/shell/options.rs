@@ -2,14 +2,20 @@
 
 use super::output::Format;
 use crate::commands::access::TlsOptions;
+use crate::commands::server_address::{CQL_PORT, VARIABLE};
+use anyhow::{Context, Result};
 use clap::Args;
+use helenus_server::address::Address;
+use helenus_server::quantity::parse_seconds;
 use helenus_wire::native::Version;
 use std::path::PathBuf;
 use std::time::Duration;
 
 const EXAMPLES: &str = "Examples:
   helenus shell                                     type statements; HELP lists the shell's own commands
-  helenus shell 10.0.0.7 9142 -k feed               another server, and a keyspace to begin with
+  helenus shell db.example:9142 -k feed             another server, and a keyspace to begin with
+  helenus shell --data ./data                       a directory, without a server
+  helenus shell --memory                            an empty database that ends with the shell
   helenus shell -e \"SELECT * FROM feed.timeline LIMIT 5\" --format json
   helenus shell -f schema.cql --stop-on-error       exit code 1 if a statement fails
   helenus shell -e \"COPY feed.timeline FROM 'timeline.csv' WITH HEADER = true\"
@@ -20,12 +26,21 @@ It speaks to Helenus and to any Cassandra (native protocol v3 to v5).";
 #[derive(Args, Debug, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct ShellOptions {
-    /// Server, as HOST or HOST:PORT [default: 127.0.0.1]
-    #[arg(value_name = "HOST", env = "CQLSH_HOST")]
-    pub host: Option<String>,
-    /// Port of the server, if HOST does not contain it [default: 9042]
-    #[arg(value_name = "PORT", env = "CQLSH_PORT")]
+    /// Server, as --host
+    #[arg(value_name = "HOST[:PORT]", conflicts_with = "host")]
+    pub server: Option<Address>,
+    /// Port of the server, as in cqlsh's command line
+    #[arg(value_name = "PORT", conflicts_with = "host")]
     pub port: Option<u16>,
+    /// Server [default: HELENUS_HOST, else CQLSH_HOST and CQLSH_PORT, else the file of defaults, else 127.0.0.1:9042]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub host: Option<Address>,
+    /// Open this directory in the shell itself, without a server; it is made if it is not there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "server", "port", "memory", "username"])]
+    pub data: Option<PathBuf>,
+    /// An empty database in memory, without a server; it ends with the shell
+    #[arg(long, conflicts_with_all = ["host", "server", "port", "username"])]
+    pub memory: bool,
     /// Run these statements and end
     #[arg(short, long, value_name = "STATEMENTS", conflicts_with = "file")]
     pub execute: Option<String>,
@@ -63,8 +78,8 @@ pub struct ShellOptions {
     /// Rows to request at a time, and to show at a time on a terminal
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..))]
     pub page_size: i32,
-    /// Seconds to wait for an answer [default: 10]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time to wait for an answer, in seconds or such as 2m [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = whole_seconds)]
     pub request_timeout: Option<u64>,
     /// Version of the native protocol; the newest that the server speaks by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(3..=5))]
@@ -79,22 +94,43 @@ pub struct ShellOptions {
     pub tls: TlsOptions,
 }
 
+/// Parses a duration, or a number of seconds. The result is in seconds, at least one.
+fn whole_seconds(text: &str) -> Result<u64, String> {
+    match parse_seconds(text)? {
+        Duration::ZERO => Err("at least 1s".to_owned()),
+        time => Ok(time.as_secs() + u64::from(time.subsec_nanos() > 0)),
+    }
+}
+
 impl ShellOptions {
+    /// Takes over the server that the environment names, for what the command line leaves open.
+    ///
+    /// # Errors
+    /// A variable is no address or no port.
+    pub fn read_environment(&mut self, variable: &dyn Fn(&str) -> Option<String>) -> Result<()> {
+        let address = |name: &str| -> Result<Option<Address>> {
+            let text = variable(name).filter(|text| !text.is_empty());
+            let parsed = text.map(|text| text.parse()).transpose();
+            parsed.with_context(|| format!("the environment variable {name}"))
+        };
+        self.host = self.host.take().or(self.server.take());
+        let of_cqlsh = variable("CQLSH_PORT").filter(|text| !text.is_empty()).map(|text| text.parse());
+        let port = of_cqlsh
+            .transpose()
+            .context("the environment variable CQLSH_PORT: give a port from 0 to 65535")?;
+        if self.host.is_none() {
+            self.host =
+                address(VARIABLE)?.map(|address| address.or_port(CQL_PORT)).or(address("CQLSH_HOST")?);
+        }
+        self.port = self.port.or(port);
+        Ok(())
+    }
+
     /// The address as `HOST:PORT`. An IPv6 address is in brackets.
     pub fn address(&self) -> String {
-        let (host, port) = (self.host.as_deref().unwrap_or("127.0.0.1").trim(), self.port.unwrap_or(9042));
-        let has_port = match host.rsplit_once(':') {
-            Some((before, port)) => {
-                !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && !before.contains(':')
-                    || before.ends_with(']')
-            }
-            None => false,
-        };
-        match (has_port, host.contains(':') && !host.starts_with('[')) {
-            (true, _) => host.to_owned(),
-            (false, true) => format!("[{host}]:{port}"),
-            (false, false) => format!("{host}:{port}"),
-        }
+        let port = self.port.unwrap_or(CQL_PORT);
+        let given = self.host.as_ref().or(self.server.as_ref());
+        given.map_or_else(|| format!("127.0.0.1:{port}"), |address| address.with_port(port))
     }
 
     /// The maximum time to wait for an answer.

@@ -84,7 +84,9 @@ impl Rc {
     pub fn apply(&self, options: &mut ShellOptions, notes: &mut Vec<String>) -> Result<()> {
         options.tls.tls |= self.parsed("connection", "ssl")?.unwrap_or(false);
         let text = |section: &str, name: &str| self.get(section, name).map(str::to_owned);
-        options.host = options.host.take().or(text("connection", "hostname"));
+        if options.host.is_none() {
+            options.host = self.parsed("connection", "hostname")?;
+        }
         options.port = options.port.or(self.parsed("connection", "port")?);
         options.request_timeout = options.request_timeout.or(self.parsed("connection", "request_timeout")?);
         options.protocol_version = options.protocol_version.or(self.parsed("protocol", "version")?);
@@ -120,7 +122,7 @@ impl Rc {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let setting = |name: &str| self.get("ssl", name).map(str::to_owned);
         let path = |text: String| super::interpreter::expand_home(&text);
-        let host = options.host.as_deref().unwrap_or("127.0.0.1");
+        let host = options.host.as_ref().map_or("127.0.0.1", |address| address.host()).to_owned();
         let of_host = || self.get("certfiles", &host.to_ascii_lowercase()).map(str::to_owned);
         let tls = &mut options.tls;
         if !tls.insecure && tls.cafile.is_none() {

@@ -8,12 +8,15 @@ use super::output::Sink;
 use super::rc::Rc;
 use super::session::{Asked, Credentials, Endpoint, Interrupt, Session};
 use crate::commands::passwords::{first_line, of_environment, read_secret, warn_of_command_line};
+use crate::commands::serve::InProcess;
 use anyhow::{Context, Result, bail};
+use helenus_server::native::OwnClients;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read, stdin, stdout};
 use std::path::Path;
 use std::rc;
+use std::sync::Arc;
 
 /// Connects and runs all statements.
 ///
@@ -24,13 +27,51 @@ pub fn run(options: &ShellOptions) -> Result<()> {
         warn_of_command_line();
     }
     let (mut options, mut notes) = (options.clone(), Vec::new());
+    options.read_environment(&|name| std::env::var(name).ok())?;
     let rc = Rc::find(options.cqlshrc.as_deref())?;
     rc.apply(&mut options, &mut notes)?;
-    let options = &options;
+    if options.memory || options.data.is_some() {
+        let database = InProcess::open(options.data.as_deref())?;
+        let name = options.data.as_ref().map_or_else(
+            || "a database in memory, which ends with the shell".to_owned(),
+            |data| format!("{}, without a server", data.display()),
+        );
+        let inside =
+            Inside { address: database.address().to_string(), clients: database.clients.clone(), name };
+        let done = with_options(&options, (&rc, notes), Some(inside));
+        let closed = database.close();
+        return done.and(closed);
+    }
+    with_options(&options, (&rc, notes), None)
+}
+
+/// A database that this process has open itself.
+struct Inside {
+    address: String,
+    clients: Arc<OwnClients>,
+    name: String,
+}
+
+fn with_options(
+    options: &ShellOptions,
+    (rc, mut notes): (&Rc, Vec<String>),
+    inside: Option<Inside>,
+) -> Result<()> {
     let at_terminal = stdin().is_terminal();
     let is_interactive = options.execute.is_none() && options.file.is_none() && (at_terminal || options.tty);
     let interrupt = Interrupt::default();
-    let session = Session::open(endpoint(options, at_terminal)?, interrupt.clone())?;
+    let endpoint = match inside {
+        Some(Inside { address, clients, name }) => Endpoint {
+            address,
+            credentials: None,
+            tls: None,
+            version: options.version(),
+            request_timeout: options.patience(),
+            inside: Some((clients, name)),
+        },
+        None => endpoint(options, at_terminal)?,
+    };
+    let session = Session::open(endpoint, interrupt.clone())?;
     let server: Server = rc::Rc::new(RefCell::new((session, Catalog::default())));
     if let Some(keyspace) = &options.keyspace {
         server.borrow_mut().0.use_keyspace(keyspace)?;
@@ -43,14 +84,15 @@ pub fn run(options: &ShellOptions) -> Result<()> {
         is_paging: true,
         page_size: options.page_size,
         format: options.format,
-        expand: false,
+        // Programs that read the output rely on one line a row.
+        expand: if is_terminal { None } else { Some(false) },
         timing: false,
         is_terminal,
         stop_on_error: options.stop_on_error,
     };
     let mut shell = Shell::new(server, settings, Sink::new(in_colour));
     rc.values(&mut shell.rules, &mut notes)?;
-    shell.defaults = rc;
+    shell.defaults = rc.clone();
     notes.iter().for_each(|note| eprintln!("Warning: {note}"));
     let done = match (&options.execute, options.file.as_deref().filter(|file| *file != Path::new("-"))) {
         _ if is_interactive => return edit::run_interactive(&mut shell, options, &interrupt),
@@ -98,6 +140,7 @@ fn endpoint(options: &ShellOptions, at_terminal: bool) -> Result<Endpoint> {
         tls: options.tls.client()?.cloned(),
         version: options.version(),
         request_timeout: options.patience(),
+        inside: None,
     })
 }
 

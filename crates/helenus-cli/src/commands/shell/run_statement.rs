@@ -5,7 +5,10 @@ use super::catalog::Role;
 use super::describe::{described, is_description};
 use super::explain;
 use super::interpreter::Shell;
-use super::output::{Format, More, csv_header, csv_row, expanded, json_row, table, wait_for_more};
+use super::output::{
+    Format, More, csv_header, csv_row, expanded, json_row, table, table_width, terminal_columns,
+    wait_for_more,
+};
 use super::session::{Asked, Reply, notes};
 use super::statement::first_word;
 use super::value::{CYAN, MAGENTA, Painted, RED, Style, ValueRules, WHITE, show, show_name};
@@ -93,7 +96,7 @@ impl Shell {
         let in_colour = self.sink.in_colour();
         let word = first_word(text);
         let is_table = self.settings.format == Format::Table;
-        if is_table && !self.settings.expand && explain::is_explanation(text, &columns) {
+        if is_table && self.settings.expand != Some(true) && explain::is_explanation(text, &columns) {
             self.sink.write(&explain::drawn(&rows, in_colour)?)?;
             return Ok(Page::last(rows.row_count));
         }
@@ -155,8 +158,14 @@ impl Shell {
             .collect();
         if is_first || !rows.is_empty() {
             let names = self.names(columns, in_colour);
-            match self.settings.expand && !rows.is_empty() {
-                true => out.push_str(&expanded(&names, &values, shown)),
+            let columns_max = terminal_columns().filter(|_| is_terminal && self.sink.captured().is_none());
+            if is_first {
+                // All pages of a result look alike.
+                let is_wide = columns_max.is_some_and(|most| table_width(&names, &values) > most);
+                self.is_expanded = self.settings.expand.unwrap_or(is_wide);
+            }
+            match self.is_expanded && !rows.is_empty() {
+                true => out.push_str(&expanded(&names, &values, (shown, columns_max))),
                 false => {
                     out.push_str(&table(&names, &values, is_first || is_terminal));
                     if rows.is_empty() || is_terminal {

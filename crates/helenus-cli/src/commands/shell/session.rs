@@ -5,7 +5,8 @@
 
 use super::refusal::Refused;
 use crate::commands::client::{Connection, Received, takes_certificates};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use helenus_server::native::OwnClients;
 use helenus_tls::TlsClient;
 use helenus_wire::native::{
     ColumnSpec, Consistency, Envelope, ErrorCode, Flags, Opcode, Prepare, Query, QueryParameters, Request,
@@ -38,6 +39,8 @@ pub struct Endpoint {
     /// The required protocol version, if any.
     pub version: Option<Version>,
     pub request_timeout: Duration,
+    /// The place of a database that this process has open itself: its connections, and its name for people.
+    pub inside: Option<(Arc<OwnClients>, String)>,
 }
 
 /// A flag that Ctrl-C sets and the waiting request takes.
@@ -58,7 +61,7 @@ impl Interrupt {
 
 /// The error of a request that Ctrl-C interrupted.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted; the server may still be at it")]
+#[error("interrupted: the connection was closed, and with it the statement ends at the server")]
 pub struct Interrupted;
 
 /// The parameters of a statement.
@@ -226,7 +229,11 @@ impl Session {
         let reply = match answered {
             Ok(reply) => reply,
             Err(error) => {
-                self.broken = !error.is::<Interrupted>() && !error.is::<TooSlow>();
+                // A server ends the statements of a connection that is closed. The next request connects again.
+                if error.is::<Interrupted>() {
+                    _ = self.connection.socket().shutdown(std::net::Shutdown::Both);
+                }
+                self.broken = !error.is::<TooSlow>();
                 return Err(error);
             }
         };
@@ -352,17 +359,23 @@ fn is_version_trouble(error: &anyhow::Error) -> bool {
     }
 }
 
+/// Says how to start a server, if none listens.
+fn with_advice(error: anyhow::Error) -> anyhow::Error {
+    let cause = error.downcast_ref::<std::io::Error>();
+    match cause.is_some_and(|cause| cause.kind() == ErrorKind::ConnectionRefused) {
+        true => error.context("is a server running there? `helenus serve` starts one"),
+        false => error,
+    }
+}
+
 fn start(endpoint: &Endpoint, version: Version, interrupt: &Interrupt) -> Result<Connection> {
-    let mut connection =
-        Connection::open(&endpoint.address, version, endpoint.tls.as_ref()).map_err(|error| {
-            let is_absent = error
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-            match is_absent {
-                true => error.context("is a server running there? `helenus serve` starts one"),
-                false => error,
-            }
-        })?;
+    let mut connection = match &endpoint.inside {
+        Some((clients, _)) => {
+            let socket = clients.connect(endpoint.address.parse()?).context("cannot reach the database")?;
+            Connection::over(socket, version)?
+        }
+        None => Connection::open(&endpoint.address, version, endpoint.tls.as_ref()).map_err(with_advice)?,
+    };
     connection.socket().set_read_timeout(Some(TICK))?;
     let wait = Wait { stream: 0, patience: endpoint.request_timeout };
     loop {
@@ -434,6 +447,7 @@ mod tests {
             tls: None,
             version: Some(Version::V4),
             request_timeout: Duration::from_secs(30),
+            inside: None,
         }
     }
 
@@ -457,6 +471,37 @@ mod tests {
         assert!(Session::open(with, Interrupt::default()).is_ok());
         let refused = Session::open(without, Interrupt::default()).map(drop).unwrap_err().to_string();
         assert!(refused.contains("--username"), "{refused}");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn an_interrupt_closes_the_connection_and_the_next_request_opens_another() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = endpoint(&listener, None);
+        let interrupt = Interrupt::default();
+        let raised = interrupt.clone();
+        let server = std::thread::spawn(move || {
+            let accept = || {
+                let (mut socket, _) = listener.accept().unwrap();
+                assert_eq!(request(&mut socket).0, 0x01);
+                answer(&mut socket, 0x02, &[]);
+                socket
+            };
+            let mut first = accept();
+            assert_eq!(request(&mut first).0, 0x07);
+            raised.raise();
+            // The statement is not answered: the server sees the end of the connection, by which it stops the work.
+            assert_eq!(first.read(&mut [0; 9]).unwrap(), 0);
+            let mut second = accept();
+            assert_eq!(request(&mut second).0, 0x07);
+            let mut result = vec![0x84, 0, 0, 2, 0x08, 0, 0, 0, 4];
+            result.extend_from_slice(&1_i32.to_be_bytes());
+            second.write_all(&result).unwrap();
+        });
+        let mut session = Session::open(at, interrupt).unwrap();
+        let error = session.query("SELECT", &Asked::plain(), None).map(drop).unwrap_err();
+        assert!(error.is::<Interrupted>(), "{error}");
+        session.query("SELECT", &Asked::plain(), None).unwrap();
         server.join().unwrap();
     }
 }

@@ -10,6 +10,7 @@ use helenus_model::deletion::Liveness;
 use helenus_model::row::RowView;
 use helenus_model::types::key_text;
 use helenus_model::unfiltered::{Source, Unfiltered};
+use helenus_server::quantity::parse_size;
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::KeyRange;
 use helenus_sstable::statistics::EstimatedHistogram;
@@ -69,20 +70,6 @@ fn hex(bytes: &[u8]) -> String {
         _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-fn parse_size(text: &str) -> Result<u64, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let shift = match unit {
-        "" | "B" => 0,
-        "KiB" => 10,
-        "MiB" => 20,
-        "GiB" => 30,
-        _ => return Err(format!("{unit} is no unit: KiB, MiB or GiB")),
-    };
-    let number: u64 = number.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
 /// The counts of a partition in one file, by the names and rules of `SSTablePartitions.PartitionStats`: the static row

@@ -6,6 +6,7 @@ use crate::commands::rewrite::{Rewriting, rewrite};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;
+use helenus_server::quantity::parse_mebibytes;
 use helenus_sstable::names::{Descriptor, SsTableIds};
 use helenus_sstable::partitioner::Partitioner;
 use helenus_sstable::table::other_partitioner;
@@ -22,7 +23,7 @@ Each SSTable is written anew into the other folder, in the version da or the one
 files that are read stay as they are.";
 
 const SPLIT_EXAMPLES: &str = "Example:
-  helenus sstable split --size 200 data/shop/orders-9ae6.../da-*-Data.db --output smaller
+  helenus sstable split --size 200M data/shop/orders-9ae6.../da-*-Data.db --output smaller
 
 The pieces have about so many MiB, cut between partitions; the files that are read stay as they are.";
 
@@ -54,8 +55,8 @@ pub struct SplitOptions {
     /// The folder for the new ones; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Size in MiB of the data file of each new SSTable
-    #[arg(short, long, value_name = "MIB", default_value_t = 50)]
+    /// Size of the data file of each new SSTable, such as 200M; a number alone is MiB
+    #[arg(short, long, value_name = "SIZE", default_value = "50M", value_parser = parse_mebibytes)]
     size: u64,
     /// Print a line of JSON an SSTable
     #[arg(long)]
@@ -83,7 +84,7 @@ pub fn upgrade(host: &Host, options: &UpgradeOptions) -> Result<()> {
 /// # Errors
 /// Damage; failures of the disk.
 pub fn split(host: &Host, options: &SplitOptions) -> Result<()> {
-    let most = options.size.max(1) << 20;
+    let most = options.size.max(1 << 20);
     rewrite_all(host, (&options.files, &options.output), (Version::CURRENT, Some(most)), options.json)
 }
 

@@ -80,7 +80,7 @@ fn interfaces(load: &LoadOptions, options: &InterfacesOptions) -> Result<Vec<Int
     }
     ensure!(
         chosen.iter().all(can),
-        "--interfaces: RPC is reached at --rpc IP:PORT (`helenus serve --rpc 127.0.0.1:9160` listens there)"
+        "--interfaces: RPC is reached at --rpc HOST[:PORT] (`helenus serve --rpc localhost` listens there)"
     );
     Ok(chosen)
 }

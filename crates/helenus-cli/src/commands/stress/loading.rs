@@ -8,6 +8,7 @@ use super::workload::{Extent, Workload, Wrong};
 use crate::commands::access::AccessOptions;
 use crate::commands::client::{AnswerBody, BlockingClient, Endpoint};
 use anyhow::{Result, ensure};
+use std::sync::OnceLock;
 
 /// Number of rows in a batch, as in the published results of `stress load`.
 const BATCH: u16 = 100;
@@ -56,6 +57,7 @@ pub fn load_wide(load: WideLoad<'_>, told: &(dyn Fn(u64) + Sync)) -> Result<()> 
         label: None,
         quiet: true,
         interrupt: Interrupt::default(),
+        rpc_beside: OnceLock::new(),
     };
     let mut caller = BlockingClient::open(load.endpoint)?;
     let workload = Told { load: Load::prepare(&mut caller, &options, load.order, BATCH)?, told };

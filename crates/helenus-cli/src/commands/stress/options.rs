@@ -4,24 +4,24 @@ use super::interface::Interface;
 use super::interrupt::Interrupt;
 use crate::commands::access::AccessOptions;
 use crate::commands::client::Endpoint;
+use crate::commands::server_address::{VARIABLE, cql_address, rpc_address, rpc_beside};
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
+use helenus_server::quantity::parse_seconds;
 use helenus_wire::native::Version;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 const EXAMPLES: &str = "Examples:
   helenus stress insert --rows 1000000
-  helenus stress read --rows 1000000 --duration 30 --warmup 5 --report read.html
-  helenus stress read --rate 20000 --duration 60 --json=before.json
-  helenus stress insert --over rpc --rpc 127.0.0.1:9160
-  helenus stress interfaces --rpc 127.0.0.1:9160 --rows 1000000
-  helenus stress run shop.toml --duration 60
+  helenus stress read --rows 1000000 --duration 30s --warmup 5s --report read.html
+  helenus stress read --rate 20000 --duration 1m --json=before.json
+  helenus stress insert --over rpc --rpc localhost
+  helenus stress interfaces --rpc localhost --rows 1000000
+  helenus stress run shop.toml --duration 1m
   helenus stress compare before.json after.json
 
 docs/book/stress.md says what is measured and how.";
-
-/// The address of Thrift RPC, if the option has no value.
-const RPC: &str = "127.0.0.1:9160";
 
 /// Options of `helenus stress`.
 #[derive(Args, Clone, Debug)]
@@ -37,13 +37,13 @@ pub struct StressOptions {
 #[derive(Args, Clone, Debug)]
 pub(super) struct LoadOptions {
     /// Server to load
-    #[arg(long, global = true, value_name = "IP:PORT", default_value = "127.0.0.1:9042")]
+    #[arg(long, global = true, value_name = "HOST[:PORT]", default_value = "127.0.0.1:9042", env = VARIABLE, value_parser = cql_address)]
     pub host: String,
     #[command(flatten)]
     pub access: AccessOptions,
     /// Use the RPC interface (Thrift) at this address instead of CQL. Its tables have COMPACT STORAGE, and CQL reads
     /// and writes the same ones
-    #[arg(long, global = true, value_name = "IP:PORT")]
+    #[arg(long, global = true, value_name = "HOST[:PORT]", value_parser = rpc_address)]
     pub rpc: Option<String>,
     /// Interface of the requests; `prepared`, or `rpc` if --rpc is given
     #[arg(long, global = true, value_enum)]
@@ -54,8 +54,8 @@ pub(super) struct LoadOptions {
     /// Number of rows to write, or of existing rows to read
     #[arg(long, global = true, default_value_t = 1_000_000)]
     pub rows: u64,
-    /// Seconds to run; by default insert and load write each row once, and reads run for 10
-    #[arg(long, global = true, value_name = "SECONDS")]
+    /// Time to run, such as 30s or 2m; by default insert and load write each row once, and reads run for 10s
+    #[arg(long, global = true, value_name = "DURATION", value_parser = seconds)]
     pub duration: Option<f64>,
     /// Requests to send; by default as many as the duration allows
     #[arg(long, global = true, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
@@ -64,8 +64,8 @@ pub(super) struct LoadOptions {
     /// that time. By default each answer is followed by the next request
     #[arg(long, global = true, value_name = "PER_SECOND", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Seconds to run before anything is measured
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 0.0)]
+    /// Time to run before anything is measured
+    #[arg(long, global = true, value_name = "DURATION", default_value = "0s", value_parser = seconds)]
     pub warmup: f64,
     /// Number of connections, at most one for each request in flight
     #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
@@ -99,6 +99,14 @@ pub(super) struct LoadOptions {
     pub quiet: bool,
     #[arg(skip)]
     pub interrupt: Interrupt,
+    /// The RPC interface of `host`, for `--over rpc` without `--rpc`.
+    #[arg(skip)]
+    pub rpc_beside: OnceLock<String>,
+}
+
+/// Parses a duration, or a number of seconds. The result is in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    parse_seconds(text).map(|time| time.as_secs_f64())
 }
 
 /// Parses a rate, between 0 and 1e8 requests a second.
@@ -120,7 +128,8 @@ impl LoadOptions {
     pub fn endpoint(&self) -> Result<Endpoint<'_>> {
         let access = self.access.access()?;
         if self.interface().is_rpc() {
-            return Ok(Endpoint::Rpc(self.rpc.as_deref().unwrap_or(RPC), access));
+            let beside = || self.rpc_beside.get_or_init(|| rpc_beside(&self.host));
+            return Ok(Endpoint::Rpc(self.rpc.as_ref().unwrap_or_else(beside), access));
         }
         Ok(Endpoint::Cql(&self.host, Version::from_number(self.protocol, false)?, access))
     }
@@ -166,7 +175,7 @@ pub(super) struct InterfacesOptions {
     #[arg(long)]
     pub as_in_the_text: bool,
     /// Data directory of a Helenus server on this machine, which is then flushed and compacted before the reads.
-    /// Without it, the server at the address is looked for in ./data and among servers in memory
+    /// Without it, the server at the address is looked for among those of this user on this machine
     #[arg(long, value_name = "DIR")]
     pub server_data: Option<PathBuf>,
 }
@@ -204,7 +213,7 @@ pub(super) struct MailingsOptions {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
     pub parts: Vec<Part>,
     /// Data directory of a Helenus server on this machine, which is then flushed and compacted after the load. Without
-    /// it, the server at the address is looked for in ./data and among servers in memory
+    /// it, the server at the address is looked for among those of this user on this machine
     #[arg(long, value_name = "DIR")]
     pub server_data: Option<PathBuf>,
 }
@@ -238,14 +247,14 @@ pub(super) enum Kind {
     },
     /// Read rows that `insert` wrote, by key, all five columns, and compare each value
     #[command(
-        after_help = "Example:\n  helenus stress read --rows 1000000 --rate 20000 --duration 60 --report read.html"
+        after_help = "Example:\n  helenus stress read --rows 1000000 --rate 20000 --duration 1m --report read.html"
     )]
     Read,
     /// Read rows that `insert --indexed` wrote, by the value that has an index, and compare each
-    #[command(after_help = "Example:\n  helenus stress insert --indexed; helenus stress find --duration 30")]
+    #[command(after_help = "Example:\n  helenus stress insert --indexed; helenus stress find --duration 30s")]
     Find,
     /// Add 1 to the five counters of random rows
-    #[command(after_help = "Example:\n  helenus stress count --rows 100000 --duration 30")]
+    #[command(after_help = "Example:\n  helenus stress count --rows 100000 --duration 30s")]
     Count {
         /// To one of them a request: `add` over RPC
         #[arg(long)]
@@ -253,11 +262,11 @@ pub(super) enum Kind {
     },
     /// Four tests over every interface of a server, side by side: insert, insert with an index, count, read
     #[command(
-        after_help = "Example:\n  helenus stress interfaces --rpc 127.0.0.1:9160 --rows 1000000 --runs 3 --report interfaces.html"
+        after_help = "Example:\n  helenus stress interfaces --rpc localhost --rows 1000000 --runs 3 --report interfaces.html"
     )]
     Interfaces(InterfacesOptions),
     /// Run the statements of a file, with generated values
-    #[command(after_help = "Example:\n  helenus stress run shop.toml --duration 60")]
+    #[command(after_help = "Example:\n  helenus stress run shop.toml --duration 1m")]
     Run {
         /// The file, in TOML
         #[arg(value_name = "FILE.toml")]

@@ -34,6 +34,8 @@ struct Page {
 struct Reading<'r> {
     ranges: Vec<String>,
     next: AtomicUsize,
+    /// The number of ranges that were read to their ends.
+    done: AtomicUsize,
     is_aborted: AtomicBool,
     options: &'r CopyOptions,
     asked: Asked,
@@ -67,6 +69,7 @@ pub fn export(
     let reading = Reading {
         ranges,
         next: AtomicUsize::new(0),
+        done: AtomicUsize::new(0),
         is_aborted: AtomicBool::new(false),
         options,
         asked: Asked { consistency: place.consistency, page_size: Some(options.page_rows), ..Asked::plain() },
@@ -100,7 +103,8 @@ pub fn export(
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            meter.at(rows);
+            let read = reading.done.load(Ordering::Relaxed) as f64 / reading.ranges.len().max(1) as f64;
+            meter.at(rows, Some(read));
             if written.is_ok() && place.session.interrupt.take() {
                 written = Err(anyhow::anyhow!("interrupted; the file holds a part of the table"));
             }
@@ -201,6 +205,7 @@ impl Reading<'_> {
                 }
                 attempts += 1;
             }
+            self.done.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -66,6 +66,8 @@ pub fn import(
         rows_sent: AtomicU64::new(0),
         begun: Instant::now(),
         is_aborted: AtomicBool::new(false),
+        bytes_read: AtomicU64::new(0),
+        bytes_total: files.iter().map(|file| file.metadata().map_or(0, |found| found.len())).sum(),
     };
     let mut workers = Vec::new();
     for _ in 0..connections {
@@ -84,6 +86,7 @@ pub fn import(
         let (files, shared) = (&files, &shared);
         let reader = scope.spawn(move || {
             read_all(files, &copy.options, &mut |chunk| {
+                shared.bytes_read.fetch_add(chunk.bytes(), Ordering::Relaxed);
                 !shared.is_aborted.load(Ordering::Relaxed) && chunk_sender.send(Arc::new(chunk)).is_ok()
             })
         });
@@ -266,7 +269,7 @@ impl ErrorFile {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return ended,
             }
-            meter.at(shared.rows_done.load(Ordering::Relaxed) + self.rows);
+            meter.at(shared.rows_done.load(Ordering::Relaxed) + self.rows, shared.share());
             if ended.is_ok() && place.session.interrupt.take() {
                 ended = Err(anyhow::anyhow!("interrupted; rows that were sent are imported"));
             }

@@ -32,6 +32,11 @@ impl Chunk {
         self.spans.len()
     }
 
+    /// The number of bytes of all records.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// The bytes of a record.
     pub fn record(&self, at: usize) -> &[u8] {
         let (start, end) = self.spans.get(at).copied().unwrap_or_default();

@@ -63,6 +63,18 @@ pub struct Shared {
     pub rows_sent: AtomicU64,
     pub begun: Instant,
     pub is_aborted: AtomicBool,
+    /// Bytes of the chunks that were read, which the connections take at most a few chunks later.
+    pub bytes_read: AtomicU64,
+    /// Bytes of all files; 0 if they are not known, as of a pipe.
+    pub bytes_total: u64,
+}
+
+impl Shared {
+    /// The share of the input that was read.
+    pub fn share(&self) -> Option<f64> {
+        let read = self.bytes_read.load(Ordering::Relaxed) as f64;
+        (self.bytes_total > 0).then(|| read / self.bytes_total as f64)
+    }
 }
 
 /// Rows that were not imported.

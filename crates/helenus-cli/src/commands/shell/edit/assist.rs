@@ -1,13 +1,12 @@
 //! Serves the line editor: whether a statement is complete, completion, and colours.
 
 use super::super::interpreter::Server;
-use super::super::statement::take_apart;
 use super::complete::{Candidate, completions};
 use super::keywords::is_keyword;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{Context, Helper, Result};
 use std::borrow::Cow;
 
@@ -21,12 +20,14 @@ const RESET: &str = "\x1b[0m";
 pub struct Assistant {
     server: Server,
     in_colour: bool,
+    /// The lines of the statement before the one that is edited.
+    pub begun: String,
 }
 
 impl Assistant {
     /// An assistant with the schema of a server.
     pub fn new(server: Server, in_colour: bool) -> Assistant {
-        Assistant { server, in_colour }
+        Assistant { server, in_colour, begun: String::new() }
     }
 }
 
@@ -36,15 +37,8 @@ impl Hinter for Assistant {
     type Hint = String;
 }
 
-impl Validator for Assistant {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
-        let text = format!("{}\n", context.input());
-        Ok(match take_apart(&text).open {
-            Some(_) => ValidationResult::Incomplete,
-            None => ValidationResult::Valid(None),
-        })
-    }
-}
+/// Every line is taken as it is: the loop asks for more until the statement is complete.
+impl Validator for Assistant {}
 
 impl Completer for Assistant {
     type Candidate = Pair;
@@ -55,7 +49,10 @@ impl Completer for Assistant {
         let keyspace = session.keyspace().map(str::to_owned);
         // Without a server, keywords are still completed.
         let keyspaces = catalog.keyspaces(session).cloned().unwrap_or_default();
-        let (start, found) = completions(line, pos, &keyspaces, keyspace.as_deref());
+        let (whole, before) = (format!("{}{line}", self.begun), self.begun.len());
+        let (start, found) = completions(&whole, before + pos, &keyspaces, keyspace.as_deref());
+        // A word never begins in an earlier line.
+        let start = start.saturating_sub(before);
         let pair = |Candidate { shown, inserted }| Pair { display: shown, replacement: inserted };
         Ok((start, found.into_iter().map(pair).collect()))
     }

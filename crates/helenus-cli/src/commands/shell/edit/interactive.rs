@@ -32,10 +32,24 @@ pub fn run_interactive(shell: &mut Shell, options: &ShellOptions, interrupt: &In
         _ = lines.load_history(file);
     }
     shell.history = lines.history().into_iter().map(ToString::to_string).collect();
+    // The lines of a statement that is not complete yet.
+    let mut begun = String::new();
     loop {
-        let prompt = prompt(shell);
+        let prompt = match begun.is_empty() {
+            true => prompt(shell),
+            false => format!("{:>1$}", "... ", prompt(shell).len()),
+        };
+        if let Some(assistant) = lines.helper_mut() {
+            assistant.begun.clone_from(&begun);
+        }
         match lines.readline(&prompt) {
-            Ok(text) => {
+            Ok(line) => {
+                begun.push_str(&line);
+                begun.push('\n');
+                if take_apart(&begun).open.is_some() {
+                    continue;
+                }
+                let text = std::mem::take(&mut begun);
                 // Discards a Ctrl-C that came before this statement.
                 interrupt.take();
                 if history::keeps(&text) {
@@ -46,8 +60,8 @@ pub fn run_interactive(shell: &mut Shell, options: &ShellOptions, interrupt: &In
                     }
                 }
                 let mut is_over = false;
-                // The line feed ends shell commands, which need no semicolon.
-                for statement in take_apart(&format!("{text}\n")).statements {
+                // The last line feed ends shell commands, which need no semicolon.
+                for statement in take_apart(&text).statements {
                     if shell.run(&statement, None)?.is_break() {
                         is_over = true;
                         break;
@@ -57,7 +71,7 @@ pub fn run_interactive(shell: &mut Shell, options: &ShellOptions, interrupt: &In
                     break;
                 }
             }
-            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Interrupted) => begun.clear(),
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(error).context("the terminal is gone"),
         }

@@ -8,6 +8,6 @@ mod table;
 
 pub use format::Format;
 pub use lines::{csv_header, csv_row, json_row};
-pub use pager::{More, wait_for_more};
+pub use pager::{More, terminal_columns, wait_for_more};
 pub use sink::Sink;
-pub use table::{columnize, expanded, table};
+pub use table::{columnize, expanded, table, table_width};

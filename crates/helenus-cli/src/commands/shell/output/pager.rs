@@ -29,6 +29,12 @@ pub fn wait_for_more() -> Result<More> {
     }
 }
 
+/// The width of the terminal of the output, in columns.
+pub fn terminal_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// Reads a key without waiting for Enter and without echo.
 fn one_key() -> Result<Option<u8>> {
     let input = stdin();

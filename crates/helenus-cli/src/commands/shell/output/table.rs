@@ -2,6 +2,14 @@
 
 use super::super::value::Painted;
 
+/// The width of a table with these columns and rows.
+pub fn table_width(names: &[Painted], rows: &[Vec<Painted>]) -> usize {
+    let widest = |at: usize, name: &Painted| {
+        rows.iter().filter_map(|row| row.get(at)).map(|value| value.width).fold(name.width, usize::max)
+    };
+    names.iter().enumerate().map(|(at, name)| widest(at, name) + 3).sum::<usize>().saturating_sub(1)
+}
+
 /// A table of rows below the column names. Without `header`, the names only count for the column widths.
 pub fn table(names: &[Painted], rows: &[Vec<Painted>], header: bool) -> String {
     let mut widths: Vec<usize> = names.iter().map(|name| name.width).collect();
@@ -36,10 +44,19 @@ pub fn table(names: &[Painted], rows: &[Vec<Painted>], header: bool) -> String {
     out
 }
 
-/// A block for each row, a line for each column. `before` is the number of rows shown already.
-pub fn expanded(names: &[Painted], rows: &[Vec<Painted>], before: usize) -> String {
+/// A block for each row, a line for each column. `before` is the number of rows shown already; rules are no longer than
+/// a line of the terminal.
+pub fn expanded(
+    names: &[Painted],
+    rows: &[Vec<Painted>],
+    (before, columns_max): (usize, Option<usize>),
+) -> String {
     let name_width = names.iter().map(|name| name.width).max().unwrap_or(0);
     let value_width = rows.iter().flatten().map(|value| value.width).max().unwrap_or(0);
+    let value_width = match columns_max {
+        Some(most) => value_width.min(most.saturating_sub(name_width + 5)),
+        None => value_width,
+    };
     let mut out = String::new();
     for (at, row) in rows.iter().enumerate() {
         let rule = format!("-{}-+-{}-", "-".repeat(name_width), "-".repeat(value_width));
@@ -100,8 +117,12 @@ mod tests {
     fn values_stand_right_under_their_names() {
         let names = [painted("k"), painted("value")];
         let rows = [vec![painted("100"), painted("a")]];
+        assert_eq!(table_width(&names, &rows), "-----+-------".len());
         assert_eq!(table(&names, &rows, true), " k   | value\n-----+-------\n 100 |     a\n");
-        assert_eq!(expanded(&names, &rows, 4), "@ Row 5\n-------+-----\n k     | 100\n value | a\n\n");
+        assert_eq!(
+            expanded(&names, &rows, (4, None)),
+            "@ Row 5\n-------+-----\n k     | 100\n value | a\n\n"
+        );
     }
 
     #[test]

@@ -122,6 +122,10 @@ fn section(runs: &[&RunResult], is_one_of_many: bool, body: &mut String) {
         body.push_str("</figure>\n");
     }
     body.push_str("</div>\n");
+    body.push_str(
+        "<p class=\"note\">Latency is the time from a request to its answer. p50: half of the requests took no longer; p99: 99 of \
+         100; p99.9: 999 of 1,000.</p>\n",
+    );
     if runs.len() > 1 {
         let lines = runs.iter().enumerate().map(|(hue, run)| Series {
             name: name(run, runs),
