@@ -25,23 +25,33 @@ thread_local! {
     static INPUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The memory of a session, by the account: the session itself with its keys and the client's certificates, a record that is
-/// being received and one that is being sent (16 KiB each). More is held only while a client reads slower than it asks, at
-/// most `AHEAD_BYTES` and `INPUT_BYTES`.
-const SESSION_BYTES: u64 = 48 << 10;
+/// The memory of a handshake: the messages of both sides, with their certificates.
+const HANDSHAKE_BYTES: u64 = 48 << 10;
+/// The memory of a session without bytes on their way: 8 KiB as measured, keys and the client's certificates included, and a
+/// half more.
+const SESSION_BYTES: u64 = 12 << 10;
 
 /// A session of TLS.
 pub(crate) struct Secured {
     /// The session.
     pub session: Box<ServerConnection>,
-    _charge: Charge,
+    /// Its memory, on the account.
+    charge: Charge,
 }
 
 impl Secured {
     /// A session that begins; `None` if there is no memory for it.
     pub fn begin(session: ServerConnection) -> Option<Secured> {
-        let charge = Charge::try_take(Share::Arriving, SESSION_BYTES)?;
-        Some(Secured { session: Box::new(session), _charge: charge })
+        let charge = Charge::try_take(Share::Arriving, HANDSHAKE_BYTES)?;
+        Some(Secured { session: Box::new(session), charge })
+    }
+
+    /// Charges what a session holds now: itself, and these bytes on their way.
+    fn note(&mut self, bytes: usize) {
+        let bytes = SESSION_BYTES + bytes as u64;
+        if self.charge.bytes() != bytes {
+            self.charge.resize(bytes);
+        }
     }
 }
 
@@ -60,6 +70,7 @@ impl ServerStream {
             None => ServerStream::Clear(socket),
             Some(mut secured) => {
                 secured.session.set_buffer_limit(Some(AHEAD_BYTES));
+                secured.note(0);
                 ServerStream::Tls(TlsStream {
                     socket,
                     secured,
@@ -253,10 +264,14 @@ impl TlsStream {
             match self.secured.session.write_tls(&mut Writes(&mut self.socket, context)) {
                 Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
                 Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.secured.note(self.kept.capacity() + AHEAD_BYTES);
+                    return Poll::Pending;
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+        self.secured.note(self.kept.capacity());
         Poll::Ready(Ok(()))
     }
 }
