@@ -20,13 +20,36 @@ impl Oracle {
     /// The node does not start; the message contains its log.
     pub fn shared() -> Self {
         let folder = crate::configured("HELENUS_ORACLE", "oracle");
+        let port = std::env::var("HELENUS_ORACLE_PORT").unwrap_or_else(|_| "19042".to_owned());
+        Self::running(folder, &["--port", &port])
+    }
+
+    /// The shared node with PasswordAuthenticator and CassandraAuthorizer, whose rights count at once. It is beside the
+    /// other one, three ports on.
+    ///
+    /// # Panics
+    /// The node does not start; the message contains its log.
+    pub fn with_logins() -> Self {
+        let folder = crate::configured("HELENUS_ORACLE", "oracle").with_extension("logins");
+        let port = std::env::var("HELENUS_ORACLE_PORT").unwrap_or_else(|_| "19042".to_owned());
+        let port = (port.parse::<u16>().expect("HELENUS_ORACLE_PORT is a port") + 3).to_string();
+        fs::create_dir_all(&folder).expect("the oracle's directory");
+        let settings = folder.join("settings.yaml");
+        let text = "authorizer: CassandraAuthorizer\nroles_validity: 0ms\npermissions_validity: 0ms\n";
+        fs::write(&settings, text).expect("the oracle's settings");
+        let settings = settings.to_str().expect("UTF-8");
+        let arguments = ["--port", &port, "--authenticator", "PasswordAuthenticator", "--settings", settings];
+        Self::running(folder, &arguments)
+    }
+
+    /// The node of a folder, started with these arguments if it does not run.
+    fn running(folder: PathBuf, arguments: &[&str]) -> Self {
         fs::create_dir_all(&folder).expect("the oracle's directory");
         let lock = File::create(folder.join("lock")).expect("the oracle's lock file");
         lock.lock().expect("the oracle's lock");
         let status = script().arg("status").arg(&folder).output().expect("run cassandra.sh");
         if !status.status.success() {
-            let port = std::env::var("HELENUS_ORACLE_PORT").unwrap_or_else(|_| "19042".to_owned());
-            run(script().arg("start").arg(&folder).args(["--port", &port]), "start Cassandra");
+            run(script().arg("start").arg(&folder).args(arguments), "start Cassandra");
         }
         let address =
             run(script().arg("status").arg(&folder), "ask for Cassandra's address").trim().to_owned();

@@ -88,19 +88,24 @@ fn oracle() -> PathBuf {
     target().join("oracle")
 }
 
-/// Stops the shared Cassandra, if one runs, and removes what it stored: each check begins without old tables.
+/// Stops the shared Cassandras, the second of which has logins, if they run, and removes what they stored: each check
+/// begins without old tables.
 fn stop_oracle() -> Result<(), String> {
-    let folder = oracle();
-    if folder.join("pid").exists() {
-        step(
-            "stop Cassandra",
-            Command::new(root().join("tests/tools/cassandra.sh")).arg("stop").arg(&folder),
-        )?;
+    for folder in [oracle(), oracle().with_extension("logins")] {
+        if folder.join("pid").exists() {
+            step(
+                "stop Cassandra",
+                Command::new(root().join("tests/tools/cassandra.sh")).arg("stop").arg(&folder),
+            )?;
+        }
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(format!("{}: {error}", folder.display()));
+            }
+            _ => {}
+        }
     }
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// The runners' own lines once more, then what they add up to.

@@ -4,6 +4,7 @@
 //! (`local`); a gateway to another database can be another.
 
 pub use crate::answer::{Answer, Outcome, ResultColumn, ResultColumns, RowsOut};
+use crate::audit::Subject;
 use crate::error::CqlError;
 pub use crate::request::{BatchKind, BoundValue, Identity, Request, StatementId, Values};
 use helenus_engine::SchemaChange;
@@ -41,6 +42,12 @@ pub trait Backend: Send + Sync {
     /// Whether `prepared` has the statement without analysing a long text again. Not called for each request.
     fn has_analysed(&self, _id: &StatementId) -> bool {
         true
+    }
+
+    /// The subject of a statement's text, for the audit log; `None` if it is not a statement. Called after the statement
+    /// was run.
+    fn subject(&self, _query: &str, _keyspace: Option<&str>) -> Option<Arc<Subject>> {
+        None
     }
 
     /// Runs a query from its text. Rows go to `out`.
@@ -201,6 +208,8 @@ pub struct Prepared {
     pub columns: Option<Arc<ResultColumns>>,
     /// Whether it names its own keyspace, and so means the same in every session.
     pub is_qualified: bool,
+    /// What it is about, for the audit log; `None` if the backend does not say.
+    pub subject: Option<Arc<Subject>>,
     /// Whether its values are decoded or computed with, which takes time in proportion to their bytes: collections,
     /// JSON, calls.
     pub(crate) works_on_values: bool,
@@ -226,6 +235,7 @@ impl Prepared {
             partition_key_markers: Vec::new(),
             columns: None,
             is_qualified: true,
+            subject: None,
             works_on_values: false,
             plan: crate::plan::Plan::Elsewhere,
             needs: Box::default(),

@@ -2,6 +2,7 @@
 
 pub mod analysis;
 mod answer;
+pub mod audit;
 pub mod backend;
 pub mod budget;
 mod error;
@@ -19,9 +20,9 @@ pub mod virtual_table;
 
 pub use error::{CqlError, Result};
 pub use local::{
-    AccessOptions, Authenticator, Authorizer, CertificateValidator, FirstLogin, ImportReport, ImportRequest,
-    LocalBackend, LocalOptions, Renames, RestoreJournal, RestorePart, RestoreRequest, add_schema_digest,
-    check_schema_digest, sasl_plain,
+    AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
+    ImportReport, ImportRequest, LocalBackend, LocalOptions, NetworkAuthorizer, Renames, RestoreJournal,
+    RestorePart, RestoreRequest, add_schema_digest, check_schema_digest, sasl_plain,
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;

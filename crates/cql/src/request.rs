@@ -5,7 +5,7 @@
 use helenus_engine::Database;
 use helenus_engine::read::{Probe, Stage};
 use parking_lot::Mutex;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,6 +20,8 @@ pub(crate) const STATEMENTS_AT_ONCE: usize = 256;
 pub struct Identity {
     /// The role that logged in. `None`: nobody has; where clients have to log in, such an identity may do nothing.
     pub role: Option<Arc<str>>,
+    /// The address of its client; `None` in the server's process, where no network lies between.
+    pub address: Option<IpAddr>,
     /// Whether the server itself asks: it may do everything.
     is_server: bool,
 }
@@ -27,12 +29,18 @@ pub struct Identity {
 impl Identity {
     /// The identity of a role.
     pub fn of_role(role: &str) -> Identity {
-        Identity { role: Some(role.into()), is_server: false }
+        Identity { role: Some(role.into()), address: None, is_server: false }
+    }
+
+    /// The same identity, of a client at this address.
+    #[must_use]
+    pub fn at(self, address: Option<IpAddr>) -> Identity {
+        Identity { address, ..self }
     }
 
     /// The identity of the server itself, for its own statements.
     pub fn server() -> Identity {
-        Identity { role: None, is_server: true }
+        Identity { role: None, address: None, is_server: true }
     }
 
     /// Whether it is that of the server itself.

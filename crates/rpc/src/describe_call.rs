@@ -3,10 +3,13 @@
 use crate::context::Rpc;
 use crate::session::Session;
 use crate::statement::text;
+use helenus_cql::audit::{EventType, Subject};
+use helenus_cql::backend::Backend;
 use helenus_wire::thrift::{
     ApplicationFailure, Exception, Field, Message, MessageHead, Method, Reader, args,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// An exception sent to a client. `NotFoundException` is a normal answer and not counted here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +111,10 @@ pub struct CallDescription {
     pub text: String,
     /// The key of a call on one row, in hexadecimal.
     pub key: Option<String>,
+    /// What it is about, for the audit log.
+    pub subject: Subject,
+    /// The role of its session; `None` before a login.
+    pub role: Option<Arc<str>>,
 }
 
 impl Rpc {
@@ -116,20 +123,36 @@ impl Rpc {
     pub fn describe(&self, message: &Message<'_>, session: &Session) -> CallDescription {
         let mut reader = Reader::new(message.bytes);
         let method = MessageHead::read(&mut reader).ok().and_then(|head| Method::of_name(head.name));
+        let role = session.identity.role.clone();
         let Some(method) = method else {
             let text = "a message that is no call".to_owned();
-            return CallDescription { is_statement: false, text, key: None };
+            let subject = Subject { event: EventType::RequestFailure, keyspace: None, scope: None };
+            return CallDescription { is_statement: false, text, key: None, subject, role };
         };
         if let Some(text) = self.statement_of(method, reader.clone()) {
-            return CallDescription { is_statement: true, text, key: None };
+            let subject = self.subject_of_statement(method, &text, session);
+            return CallDescription { is_statement: true, text, key: None, subject, role };
         }
+        let subject = subject_of_call(method, reader.clone(), session);
         let (families, key) = about(method, reader);
         let keyspace = session.keyspace.as_deref().unwrap_or_default();
         let families: Vec<String> = families.iter().map(|family| format!("{keyspace}.{family}")).collect();
         let name = method.name();
         let text =
             if families.is_empty() { name.to_owned() } else { format!("{name} of {}", families.join(", ")) };
-        CallDescription { is_statement: false, text, key }
+        CallDescription { is_statement: false, text, key, subject, role }
+    }
+
+    fn subject_of_statement(&self, method: Method, text: &str, session: &Session) -> Subject {
+        let found = self.backend().subject(text, session.keyspace.as_deref()).map(|found| (*found).clone());
+        let bare = Subject { event: event_of(method), keyspace: None, scope: None };
+        let subject = found.unwrap_or(bare);
+        match method {
+            Method::PrepareCqlQuery | Method::PrepareCql3Query => {
+                Subject { event: EventType::PrepareStatement, ..subject }
+            }
+            _ => subject,
+        }
     }
 
     fn statement_of(&self, method: Method, mut reader: Reader<'_>) -> Option<String> {
@@ -144,7 +167,6 @@ impl Rpc {
                 text(asked.query, asked.compression).ok()
             }
             Method::ExecutePreparedCql3Query => {
-                use helenus_cql::backend::Backend;
                 let asked = args::PreparedCql3::read(reader).ok()?;
                 let id = self.prepared.id_of(asked.item_id)?;
                 self.backend().prepared(&id).ok()?.map(|statement| statement.query.to_string())
@@ -156,6 +178,85 @@ impl Rpc {
             _ => None,
         }
     }
+}
+
+/// What a call does, in the terms of the audit log. Cassandra's audit log came after this interface had gone; the types
+/// are those of the statements that do the same.
+fn event_of(method: Method) -> EventType {
+    match method {
+        Method::Login => EventType::LoginSuccess,
+        Method::SetKeyspace => EventType::UseKeyspace,
+        Method::Get
+        | Method::GetSlice
+        | Method::GetCount
+        | Method::MultigetSlice
+        | Method::MultigetCount
+        | Method::GetRangeSlices
+        | Method::GetPagedSlice
+        | Method::GetIndexedSlices
+        | Method::GetMultiSlice => EventType::Select,
+        Method::Insert | Method::Add | Method::Cas => EventType::Update,
+        Method::BatchMutate | Method::AtomicBatchMutate => EventType::Batch,
+        Method::Remove | Method::RemoveCounter => EventType::Delete,
+        Method::Truncate => EventType::Truncate,
+        Method::SystemAddColumnFamily => EventType::CreateTable,
+        Method::SystemDropColumnFamily => EventType::DropTable,
+        Method::SystemUpdateColumnFamily => EventType::AlterTable,
+        Method::SystemAddKeyspace => EventType::CreateKeyspace,
+        Method::SystemDropKeyspace => EventType::DropKeyspace,
+        Method::SystemUpdateKeyspace => EventType::AlterKeyspace,
+        Method::PrepareCqlQuery | Method::PrepareCql3Query => EventType::PrepareStatement,
+        // The text of these is not known, or it is not a statement.
+        Method::ExecuteCqlQuery
+        | Method::ExecuteCql3Query
+        | Method::ExecutePreparedCqlQuery
+        | Method::ExecutePreparedCql3Query => EventType::RequestFailure,
+        Method::SetCqlVersion
+        | Method::DescribeSchemaVersions
+        | Method::DescribeClusterName
+        | Method::DescribeVersion
+        | Method::DescribeRing
+        | Method::DescribeLocalRing
+        | Method::DescribeTokenMap
+        | Method::DescribePartitioner
+        | Method::DescribeSnitch
+        | Method::DescribeKeyspaces
+        | Method::DescribeKeyspace
+        | Method::DescribeSplits
+        | Method::DescribeSplitsEx
+        | Method::TraceNextQuery => EventType::Describe,
+    }
+}
+
+/// The subject of a call that is not a statement.
+fn subject_of_call(method: Method, reader: Reader<'_>, session: &Session) -> Subject {
+    let event = event_of(method);
+    let in_use = session.keyspace.as_deref().map(Box::from);
+    let mut named = reader.clone();
+    let (keyspace, scope): (Option<Box<str>>, Option<Box<str>>) = match method {
+        Method::SetKeyspace | Method::SystemDropKeyspace | Method::DescribeKeyspace => {
+            (args::OfKeyspace::read(&mut named).ok().map(|asked| asked.keyspace.into()), None)
+        }
+        Method::SystemAddKeyspace | Method::SystemUpdateKeyspace => {
+            (args::WithKsDef::read(&mut named).ok().map(|asked| (*asked.ks_def.name).into()), None)
+        }
+        Method::SystemAddColumnFamily | Method::SystemUpdateColumnFamily => {
+            match args::WithCfDef::read(&mut named) {
+                Ok(asked) => (Some((*asked.cf_def.keyspace).into()), Some((*asked.cf_def.name).into())),
+                Err(_) => (in_use, None),
+            }
+        }
+        Method::SystemDropColumnFamily => {
+            (in_use, args::OfColumnFamily::read(&mut named).ok().map(|asked| asked.column_family.into()))
+        }
+        Method::Login => (None, None),
+        _ => {
+            let (families, _) = about(method, reader);
+            let families: Vec<String> = families.into_iter().collect();
+            (in_use, (!families.is_empty()).then(|| families.join(",").into()))
+        }
+    };
+    Subject { event, keyspace, scope }
 }
 
 /// The column families of a call, and its key if it has one.
@@ -189,6 +290,10 @@ fn about(method: Method, mut reader: Reader<'_>) -> (BTreeSet<String>, Option<St
         }
         Method::Remove => {
             args::Remove::read(reader).map(|asked| one(asked.column_path.column_family, Some(asked.key)))
+        }
+        Method::Cas => args::Cas::read(reader).map(|asked| one(asked.column_family, Some(asked.key))),
+        Method::RemoveCounter => {
+            args::RemoveCounter::read(reader).map(|asked| one(asked.path.column_family, Some(asked.key)))
         }
         Method::BatchMutate | Method::AtomicBatchMutate => args::BatchMutate::read(reader).map(|asked| {
             let of_rows = asked.mutation_map.0.iter().flat_map(|(_, families)| families.0.iter());

@@ -9,6 +9,7 @@
 
 pub mod address;
 pub mod admin;
+pub mod audit;
 pub mod backup;
 mod busy_poll;
 pub mod config;

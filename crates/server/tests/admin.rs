@@ -43,6 +43,13 @@ impl ServerControl for Closed {
         ClientsSeen::default()
     }
     fn clear_clients(&self) {}
+    fn enable_audit(&self, _: &AuditOverrides) -> Result<(), String> {
+        Err("there is no audit log".to_owned())
+    }
+    fn disable_audit(&self) {}
+    fn audit(&self) -> AuditState {
+        AuditState::default()
+    }
     fn setting(&self, _: &'static str) -> String {
         String::new()
     }

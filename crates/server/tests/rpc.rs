@@ -42,6 +42,7 @@ fn server(directory: &std::path::Path, reader_grace: Duration, answer_bytes_max:
         reader_grace,
         keeps_alive: false,
         busy_poll: Duration::ZERO,
+        audit: None,
         tls: None,
     };
     RpcServer::start(&host, rpc, "127.0.0.1:0".parse().unwrap(), limits, None).unwrap()

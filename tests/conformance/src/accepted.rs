@@ -66,6 +66,14 @@ pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
     there.is_some() && there != here
 }
 
+/// Whether Cassandra tells of a missing right, and Helenus of what else is wrong, by the entry `order-of-rights`. Neither runs
+/// the statement.
+pub(crate) fn is_order_of_rights(theirs: &Answer, ours: &Answer) -> bool {
+    let lacks =
+        |(code, text): (ErrorCode, &str)| code == ErrorCode::Unauthorized && text.contains(" permission on ");
+    theirs.error().is_some_and(lacks) && ours.error().is_some_and(|error| !lacks(error))
+}
+
 /// Whether Helenus refuses what no file can hold, by the entry `deletion-of-a-partition-before-1970`.
 pub(crate) fn is_early_deletion(theirs: &Answer, ours: &Answer) -> bool {
     let refused = "the deletion of a partition cannot have a timestamp below 0";

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use helenus_wire::native::{
-    Direction, Envelope, EnvelopeReader, Request, RequestHead, SegmentFormat, SegmentReader, SegmentWriter,
-    Step, Version, decode_response, encode_startup,
+    Direction, Envelope, EnvelopeReader, Query, QueryParameters, Request, RequestHead, SegmentFormat,
+    SegmentReader, SegmentWriter, Step, Version, decode_response, encode_startup,
 };
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -39,6 +39,14 @@ impl Connection {
     /// # Errors
     /// Nobody listens, or the answer is not READY.
     pub fn open(address: &str, version: Version) -> Result<Connection> {
+        Connection::open_as(address, version, None)
+    }
+
+    /// The same, and logs in by name and password if they are given.
+    ///
+    /// # Errors
+    /// As `open`; the server refuses the login, or asks for none.
+    pub fn open_as(address: &str, version: Version, login: Option<(&str, &str)>) -> Result<Connection> {
         let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -49,7 +57,7 @@ impl Connection {
         encode_startup(&[("CQL_VERSION", "3.0.0")], &RequestHead::new(version, 0), &mut startup)?;
         connection.socket.write_all(&startup)?;
         let answer = connection.receive()?;
-        if answer.outcome != crate::Outcome::Ready {
+        if (answer.outcome == crate::Outcome::Ready) == login.is_some() {
             bail!("{address} answers STARTUP with {:?}", answer.outcome);
         }
         connection.framing = if version == Version::V5 {
@@ -64,7 +72,29 @@ impl Connection {
                 max_frame: MESSAGE_MAX,
             })
         };
+        if let Some((user, password)) = login {
+            let token = format!("\0{user}\0{password}");
+            connection.send(&Request::AuthResponse(Some(token.as_bytes())))?;
+            let answer = connection.receive()?;
+            if answer.error().is_some() {
+                bail!("{address} refuses the login of {user}: {}", answer.describe());
+            }
+        }
         Ok(connection)
+    }
+
+    /// Runs a statement that must succeed.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn must(&mut self, text: &str) -> Result<()> {
+        let parameters = QueryParameters::default();
+        self.send(&Request::Query(Query { query: text, parameters }))?;
+        let answer = self.receive()?;
+        match answer.error() {
+            None => Ok(()),
+            Some(_) => bail!("{text}: {}", answer.describe()),
+        }
     }
 
     /// Sends one request.

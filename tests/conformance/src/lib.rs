@@ -5,6 +5,7 @@
 //! | `connection`, `answer` | a client over the repository's own codec, and what it was told |
 //! | `compare` | what counts as a difference |
 //! | `script` | hand-written scripts: statements, and directives in comments |
+//! | `role` | the role that the statements are run as |
 //! | `run` | one step of a script on both servers: unprepared, prepared, paged |
 //! | `accepted` | the differences that `docs/conformance.md` lists with their reason |
 //! | `generate` | random schemas and statements from a seed |
@@ -19,6 +20,7 @@ mod answer;
 mod compare;
 mod connection;
 pub mod generate;
+pub mod role;
 pub mod rounds;
 pub mod run;
 pub mod script;
@@ -49,8 +51,20 @@ pub fn configured(name: &str, default: &str) -> PathBuf {
 /// # Errors
 /// Their folder cannot be read.
 pub fn scripts() -> std::io::Result<Vec<PathBuf>> {
+    scripts_in("scripts")
+}
+
+/// Those about rights, which are run as a role alone, sorted.
+///
+/// # Errors
+/// Their folder cannot be read.
+pub fn scripts_of_rights() -> std::io::Result<Vec<PathBuf>> {
+    scripts_in("rights")
+}
+
+fn scripts_in(folder: &str) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(root().join("tests/conformance/scripts"))? {
+    for entry in std::fs::read_dir(root().join("tests/conformance").join(folder))? {
         let path = entry?.path();
         if path.extension().is_some_and(|end| end == "cql") {
             found.push(path);

@@ -1,6 +1,7 @@
 //! `conformance`: runs scripts, or generated statements, on Cassandra and on Helenus. See `README.md`.
 
 use anyhow::{Context, Result, bail};
+use conformance::role::Role;
 use conformance::rounds::{self, Rounds};
 use conformance::run::{Helenus, Place, Runner};
 use conformance::script::{Action, Step, parse};
@@ -17,6 +18,7 @@ conformance [OPTIONS] --statements N [--seed N] [--states]   generated statement
   --cassandra HOST:PORT   the judge [default: $CONFORMANCE_CASSANDRA, or 127.0.0.1:19042]
   --helenus HOST:PORT     a server that runs; without it the binary of $HELENUS_BIN is started
   --protocol 3|4|5        [default: 5]
+  --as ordinary|none      by a role with the rights that the scripts need, or with none; both servers need logins and permissions
   --keyspace NAME         begins the names of the keyspaces that are made [default: cf]
   --keep                  scripts: leave the keyspaces there
   --seed N                [default: the time]
@@ -27,6 +29,8 @@ conformance [OPTIONS] --statements N [--seed N] [--states]   generated statement
   --no-shrink             show all statements of a difference
 ";
 
+/// Arguments of a server with logins and permissions.
+const LOGINS: [&str; 4] = ["--authenticator", "PasswordAuthenticator", "--authorizer", "CassandraAuthorizer"];
 /// Differences of a script that are shown.
 const SHOWN_MAX: usize = 30;
 
@@ -36,6 +40,7 @@ struct Options {
     version: Version,
     keyspace: String,
     keeps: bool,
+    role: Role,
     scripts: Vec<PathBuf>,
     generated: bool,
     states: bool,
@@ -55,11 +60,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<bool> {
     let options = options()?;
+    let role = options.role;
     let helenus = match &options.helenus {
         Some(address) => Helenus::At(address.clone()),
+        None if role.logs_in() => Helenus::Own(Box::new(Server::start_with(&LOGINS))),
         None => Helenus::Own(Box::new(Server::start())),
     };
-    let place = Place { cassandra: options.cassandra.clone(), helenus, version: options.version };
+    let place = Place { cassandra: options.cassandra.clone(), helenus, version: options.version, role };
     let mut runner = Runner::connect(place)?;
     let begin = Instant::now();
     let failures = if options.generated {
@@ -71,6 +78,9 @@ fn run() -> Result<bool> {
     } else {
         scripts(&mut runner, &options)?
     };
+    if role.logs_in() {
+        println!("{} answers are refusals of a right", runner.refused);
+    }
     println!(
         "{} statements, {} answers compared, {} not built yet, {failures} differences, {:.1} s",
         runner.statements,
@@ -99,6 +109,7 @@ fn options() -> Result<Options> {
         version: Version::V5,
         keyspace: "cf".to_owned(),
         keeps: false,
+        role: Role::Anonymous,
         scripts: Vec::new(),
         generated: false,
         states: false,
@@ -120,6 +131,7 @@ fn options() -> Result<Options> {
                 }
             }
             "--keyspace" => options.keyspace = value()?,
+            "--as" => options.role = Role::of_name(&value()?)?,
             "--states" => options.states = true,
             "--keep" => options.keeps = true,
             "--seed" => options.rounds.seed = value()?.parse()?,
@@ -136,6 +148,9 @@ fn options() -> Result<Options> {
     options.rounds.keyspace = format!("{}_generated", options.keyspace);
     if !options.generated && options.scripts.is_empty() {
         options.scripts = conformance::scripts()?;
+        if options.role.logs_in() {
+            options.scripts.extend(conformance::scripts_of_rights()?);
+        }
     }
     Ok(options)
 }

@@ -11,6 +11,7 @@ use crate::Connection;
 use crate::accepted;
 use crate::answer::{Answer, Outcome, PreparedStatement};
 use crate::compare::difference;
+use crate::role::Role;
 use crate::script::{Action, Bound, Statement, Step};
 use crate::server::Server;
 
@@ -31,6 +32,8 @@ pub struct Place {
     pub helenus: Helenus,
     /// Version of the protocol.
     pub version: Version,
+    /// Who runs the statements.
+    pub role: Role,
 }
 
 /// A Helenus: one of ours, which can be restarted, or one that runs already.
@@ -55,7 +58,11 @@ pub struct Runner {
     place: Place,
     theirs: Connection,
     ours: Connection,
+    /// Connections of the superuser, where there are logins.
+    superusers: Option<[Connection; 2]>,
     keyspace: Option<String>,
+    /// Statements that Cassandra refused for a right that the role has not.
+    pub refused: u64,
     /// Statements sent so far, however often each.
     pub statements: u64,
     /// Answers compared so far.
@@ -95,13 +102,19 @@ impl Runner {
     /// # Errors
     /// One does not answer.
     pub fn connect(place: Place) -> Result<Runner> {
-        let theirs = Connection::open(&place.cassandra, place.version).context("Cassandra")?;
-        let ours = Connection::open(place.helenus.address(), place.version).context("Helenus")?;
+        let mut superusers = superusers(&place)?;
+        for superuser in superusers.iter_mut().flatten() {
+            place.role.make(superuser)?;
+        }
+        let theirs = place.role.connect(&place.cassandra, place.version).context("Cassandra")?;
+        let ours = place.role.connect(place.helenus.address(), place.version).context("Helenus")?;
         Ok(Runner {
             place,
             theirs,
             ours,
+            superusers,
             keyspace: None,
+            refused: 0,
             statements: 0,
             answers: 0,
             unbuilt: 0,
@@ -115,11 +128,14 @@ impl Runner {
     /// # Errors
     /// A server refuses it.
     pub fn begin_keyspace(&mut self, keyspace: &str) -> Result<()> {
-        self.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
-        self.must(&format!(
+        self.must_as_superuser(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+        self.must_as_superuser(&format!(
             "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
         ))?;
-        self.must(&format!("USE {keyspace}"))?;
+        for grant in self.place.role.grants(keyspace) {
+            self.must_as_superuser(&grant)?;
+        }
+        self.use_keyspace(keyspace)?;
         self.keyspace = Some(keyspace.to_owned());
         Ok(())
     }
@@ -130,9 +146,37 @@ impl Runner {
     /// A server refuses it.
     pub fn end_keyspace(&mut self) -> Result<()> {
         match self.keyspace.take() {
-            Some(keyspace) => self.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}")),
+            Some(keyspace) => self.must_as_superuser(&format!("DROP KEYSPACE IF EXISTS {keyspace}")),
             None => Ok(()),
         }
+    }
+
+    /// Takes a keyspace into use on every connection.
+    fn use_keyspace(&mut self, keyspace: &str) -> Result<()> {
+        let statement = format!("USE {keyspace}");
+        if self.superusers.is_some() {
+            self.must_as_superuser(&statement)?;
+        }
+        self.must(&statement)
+    }
+
+    /// The same as `must`, by the superusers where there are logins.
+    fn must_as_superuser(&mut self, text: &str) -> Result<()> {
+        let Some([theirs, ours]) = &mut self.superusers else { return self.must(text) };
+        theirs.must(text).context("Cassandra")?;
+        ours.must(text).context("Helenus")
+    }
+
+    /// Runs a statement by the superusers, whatever they answer, so that later statements meet what it makes.
+    fn as_superuser(&mut self, statement: &Statement) -> Result<()> {
+        let values = values(&statement.bound);
+        let parameters = parameters(statement, &values, None, None);
+        let request = Request::Query(Query { query: &statement.text, parameters });
+        for superuser in self.superusers.iter_mut().flatten() {
+            superuser.send(&request)?;
+            superuser.receive()?;
+        }
+        Ok(())
     }
 
     /// Runs a statement that both must accept, whatever they answer.
@@ -184,7 +228,17 @@ impl Runner {
     /// A server is gone.
     pub fn step(&mut self, step: &Step) -> Result<Vec<Difference>> {
         match &step.action {
-            Action::Run(statement) => self.statement(statement),
+            Action::Run(statement) if statement.by_superuser && self.superusers.is_some() => {
+                self.as_superuser(statement)?;
+                Ok(Vec::new())
+            }
+            Action::Run(statement) => {
+                let differences = self.statement(statement)?;
+                if self.place.role == Role::Powerless {
+                    self.as_superuser(statement)?;
+                }
+                Ok(differences)
+            }
             Action::Flush => self.admin(&["flush"]),
             Action::Compact => self.admin(&["compact"]),
             Action::Restart => self.restart(),
@@ -202,11 +256,13 @@ impl Runner {
         if let Helenus::Own(server) = &mut self.place.helenus {
             server.stop();
             server.restart();
-            self.ours = Connection::open(server.address(), self.place.version)?;
+            self.superusers = superusers(&self.place)?;
+            let (role, version) = (self.place.role, self.place.version);
+            self.ours = role.connect(self.place.helenus.address(), version)?;
             // Both anew: some warnings come once a connection.
-            self.theirs = Connection::open(&self.place.cassandra, self.place.version)?;
+            self.theirs = role.connect(&self.place.cassandra, version)?;
             if let Some(keyspace) = self.keyspace.clone() {
-                self.must(&format!("USE {keyspace}"))?;
+                self.use_keyspace(&keyspace)?;
             }
         }
         Ok(Vec::new())
@@ -250,6 +306,7 @@ impl Runner {
 
     fn note(&mut self, how: &str, (theirs, ours): (Answer, Answer), found: &mut Found<'_>) {
         self.answers += 1;
+        self.refused += u64::from(theirs.error().is_some_and(|(code, _)| code == ErrorCode::Unauthorized));
         if accepted::is_unbuilt(&ours) && !accepted::is_unbuilt(&theirs) {
             self.unbuilt += 1;
             self.diverged |= matches!(theirs.outcome, Outcome::Void);
@@ -258,7 +315,8 @@ impl Runner {
             || accepted::is_long_constant(&theirs, &ours)
         {
             self.diverged = true;
-        } else if accepted::is_cast_of_descending(&theirs, &ours)
+        } else if accepted::is_order_of_rights(&theirs, &ours)
+            || accepted::is_cast_of_descending(&theirs, &ours)
             || found.sorts_json && theirs.error().is_none() && ours.error().is_none()
             || accepted::is_order_of_json(&theirs, &ours)
             || accepted::is_order_of_conditions(found.text, &theirs, &ours)
@@ -462,6 +520,13 @@ pub fn judged(runner: &mut Runner, step: &Step) -> Result<Vec<String>> {
     accepted::check_listed(&accepted::page()?, name)?;
     let gone = format!("  differs no more, though it is said to: remove `@accept {name}`");
     Ok(if differences.is_empty() { vec![gone] } else { Vec::new() })
+}
+
+/// Connections of the superuser to both servers, where there are logins.
+fn superusers(place: &Place) -> Result<Option<[Connection; 2]>> {
+    let theirs = place.role.superuser(&place.cassandra, place.version).context("Cassandra")?;
+    let ours = place.role.superuser(place.helenus.address(), place.version).context("Helenus")?;
+    Ok(theirs.zip(ours).map(<[Connection; 2]>::from))
 }
 
 struct Found<'a> {

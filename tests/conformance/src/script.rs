@@ -8,6 +8,7 @@
 //! | `@bind 0x00000001 null unset` | values of the next statement's markers |
 //! | `@execute` | the next statement is run prepared only |
 //! | `@unordered` | the rows of the next statement may come in any order |
+//! | `@superuser` | the next statement is run by the superuser alone, where the others are run by another role |
 //! | `@accept ID` | the next statement differs as the entry `ID` of `docs/conformance.md` says |
 //! | `@flush`, `@compact`, `@restart` | done to Helenus here |
 //!
@@ -60,6 +61,8 @@ pub struct Statement {
     pub only_prepared: bool,
     /// Rows may come in any order.
     pub any_order: bool,
+    /// Run by the superuser alone.
+    pub by_superuser: bool,
     /// The accepted difference it shows.
     pub accepts: Option<String>,
     /// What goes with every request.
@@ -93,6 +96,7 @@ impl Statement {
             bound: Vec::new(),
             only_prepared: false,
             any_order: false,
+            by_superuser: false,
             accepts: None,
             settings: Settings::default(),
         }
@@ -152,6 +156,7 @@ fn apply(directive: &str, next: &mut Statement) -> Result<Option<Action>> {
         }
         "bind" => next.bound = words.map(bound).collect::<Result<_>>()?,
         "execute" => next.only_prepared = true,
+        "superuser" => next.by_superuser = true,
         "unordered" => next.any_order = true,
         "accept" => next.accepts = Some(one()?.to_owned()),
         _ => bail!("there is no such directive; see tests/conformance/README.md"),

@@ -10,6 +10,7 @@ use super::prepared_table;
 use super::statements::Statements;
 use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
+use crate::audit::Subject;
 use crate::backend::{
     ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginProof, LoginRefused, Outcome,
     Prepared, Request, RowsOut, SchemaStep, StatementId, Trace, Values,
@@ -21,7 +22,7 @@ use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
-use crate::plan::{Analysed, Execution, Plan, analyse, check_paging_state};
+use crate::plan::{Analysed, Execution, Plan, analyse, check_paging_state, subject};
 use crate::request::{STATEMENTS_AT_ONCE, VALUES_AT_ONCE_BYTES};
 use crate::scope::CallContext;
 use crate::syntax::ast::{InsertData, StatementKind};
@@ -138,6 +139,7 @@ impl LocalBackend {
             true => needs(&statement.kind, &scope)?.into(),
             false => Box::default(),
         };
+        let subject = Some(Arc::new(subject(&statement.kind, &scope)));
         let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
         let is_long = |ty: &CqlType| ty.has_parts() || matches!(ty, CqlType::Varint | CqlType::Decimal);
         let works_on_values = memo.has_calls()
@@ -151,6 +153,7 @@ impl LocalBackend {
             partition_key_markers,
             columns,
             is_qualified,
+            subject,
             works_on_values,
             plan,
             needs,
@@ -496,6 +499,18 @@ impl Backend for LocalBackend {
         found.is_none_or(|found| {
             found.epoch == self.database.schema_epoch() || found.query.len() <= ANALYSED_AT_ONCE_BYTES
         })
+    }
+
+    fn subject(&self, query: &str, keyspace: Option<&str>) -> Option<Arc<Subject>> {
+        let schema = self.database.schema();
+        if let Some(found) = self.statements.by_text(query, keyspace, schema.epoch) {
+            return found.subject.clone();
+        }
+        let work = RequestBudget::timed(&self.database);
+        let statement = parse_within(query, &work).ok()?;
+        let memo = Memo::default();
+        let scope = Scope { schema: &schema, keyspace, memo: &memo, work: &work };
+        Some(Arc::new(subject(&statement.kind, &scope)))
     }
 
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {

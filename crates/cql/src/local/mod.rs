@@ -33,7 +33,10 @@ mod tests;
 mod trace;
 mod writing;
 
-pub use access::{AccessOptions, Authenticator, Authorizer, CertificateValidator, FirstLogin, sasl_plain};
+pub use access::{
+    AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
+    NetworkAuthorizer, sasl_plain,
+};
 pub use backend::LocalBackend;
 use backend::may_block;
 pub use import::{ImportReport, ImportRequest};

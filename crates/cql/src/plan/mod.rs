@@ -11,8 +11,10 @@ pub(crate) mod explain;
 pub(crate) mod modify;
 pub(crate) mod paging_state;
 pub(crate) mod select;
+mod subject;
 mod validity;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};
 pub(crate) use execution::Execution;
 pub(crate) use paging_state::check_paging_state;
+pub(crate) use subject::subject;

@@ -62,6 +62,14 @@ pub enum AdminAnswer {
     Clients(ClientsSeen),
     /// The result of reading the configuration again.
     Reloaded(Reloaded),
+    /// The options of the audit log.
+    AuditLog(AuditState),
+    /// Names, such as those of groups of networks.
+    Names(Vec<String>),
+    /// Whether there was something to do.
+    Was(bool),
+    /// What was decided about the networks of clients.
+    CidrStats(CidrStats),
     /// The state of the clocks before they were reset.
     Clock(ClockMetrics),
     /// The request failed; the text gives the reason.
@@ -75,6 +83,37 @@ pub struct ClientsSeen {
     pub connections: Vec<ClientLine>,
     /// Addresses by protocol version, the last seen first.
     pub by_protocol: Vec<ProtocolClient>,
+}
+
+/// What was decided about the networks of clients since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CidrStats {
+    /// Statements that were run, by the group of the client's network.
+    pub accepted: BTreeMap<String, u64>,
+    /// Statements that were refused, by group.
+    pub rejected: BTreeMap<String, u64>,
+    /// How often the groups were read.
+    pub reloads: u64,
+}
+
+/// The options of the audit log: those in force, or those of the configuration while it is off.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the keys of audit_logging_options")]
+pub struct AuditState {
+    pub enabled: bool,
+    pub logger: String,
+    pub audit_logs_dir: String,
+    pub roll_cycle: String,
+    pub block: bool,
+    pub max_log_size: u64,
+    pub max_queue_weight: u64,
+    pub max_archive_retries: i64,
+    pub included_keyspaces: String,
+    pub excluded_keyspaces: String,
+    pub included_categories: String,
+    pub excluded_categories: String,
+    pub included_users: String,
+    pub excluded_users: String,
 }
 
 /// A connection of a client.

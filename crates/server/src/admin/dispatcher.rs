@@ -14,6 +14,7 @@ use super::answer::{AdminAnswer, Flushed, Job, Outcome};
 use super::compactions::CompactionRequests;
 use super::exports::export;
 use super::jobs::{Jobs, Work, imported, panicked, request_of, verify};
+use super::networks::networks;
 use super::request::{AdminRequest, LogLevelChoice, TableSelection, TimeoutKind};
 use super::serve::ServerInfo;
 use super::snapshots::NextExpiry;
@@ -164,6 +165,21 @@ impl Dispatcher {
                 Ok(AdminAnswer::Done)
             }
             AdminRequest::ReloadSettings => self.facts.control.reload().map(AdminAnswer::Reloaded),
+            AdminRequest::EnableAuditLog(overrides) => {
+                self.facts.control.enable_audit(overrides).map(|()| AdminAnswer::Done)
+            }
+            AdminRequest::DisableAuditLog => {
+                self.facts.control.disable_audit();
+                Ok(AdminAnswer::Done)
+            }
+            AdminRequest::AuditLog => Ok(AdminAnswer::AuditLog(self.facts.control.audit())),
+            AdminRequest::CidrGroups { .. }
+            | AdminRequest::UpdateCidrGroup { .. }
+            | AdminRequest::DropCidrGroup { .. }
+            | AdminRequest::CidrGroupsOfAddress { .. }
+            | AdminRequest::ReloadCidrGroups
+            | AdminRequest::InvalidateCidrPermissions { .. }
+            | AdminRequest::CidrFilteringStats => networks(&self.backend, request),
             AdminRequest::ResetClock => {
                 let reset = self.database.reset_clock();
                 reset.map(|before| AdminAnswer::Clock(before.into())).map_err(|error| error.to_string())

@@ -3,7 +3,7 @@
 //! A request is one line of JSON, and so is an answer; a connection carries any number of them. `request`, `answer` and
 //! `metrics` define the lines. `socket` decides where the socket is and who may use it, `serve` reads and writes it,
 //! `dispatcher` runs the requests, and `client` is the tools' side. `collect_metrics` collects metrics and `snapshots` manages
-//! snapshots. `compactions`, `jobs` and `exports` hold what takes longer than an answer may.
+//! snapshots; `networks` has the requests about groups of networks. `compactions`, `jobs` and `exports` hold what takes longer than an answer may.
 
 mod answer;
 mod client;
@@ -13,15 +13,18 @@ mod dispatcher;
 mod exports;
 mod jobs;
 mod metrics;
+mod networks;
 mod request;
 mod serve;
 mod snapshots;
 mod socket;
 
+pub use crate::audit::AuditOverrides;
 pub use crate::backup::{RestoreOrder, Restored, RestoredTable};
 pub use answer::{
-    AdminAnswer, ClientLine, ClientsSeen, Compaction, ExportedFiles, Flushed, Import, Job, Outcome,
-    ProtocolClient, Reloaded, RunningCompaction, ServerStatus, SnapshotLine, TableLine, VerifiedTable,
+    AdminAnswer, AuditState, CidrStats, ClientLine, ClientsSeen, Compaction, ExportedFiles, Flushed, Import,
+    Job, Outcome, ProtocolClient, Reloaded, RunningCompaction, ServerStatus, SnapshotLine, TableLine,
+    VerifiedTable,
 };
 pub use client::ask;
 pub(crate) use collect_metrics::{failures_of, shares};

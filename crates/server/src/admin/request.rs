@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditOverrides;
+
 /// A selection of tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSelection {
@@ -201,6 +203,43 @@ pub enum AdminRequest {
     },
     /// Read the configuration again, and apply what can change at run time.
     ReloadSettings,
+    /// Switch the audit log on.
+    EnableAuditLog(Box<AuditOverrides>),
+    /// Switch the audit log off.
+    DisableAuditLog,
+    /// The options of the audit log.
+    AuditLog,
+    /// The groups of networks, or the networks of one.
+    CidrGroups {
+        /// The group; `None` for the names of all.
+        group: Option<String>,
+    },
+    /// Set the networks of a group.
+    UpdateCidrGroup {
+        /// Its name.
+        group: String,
+        /// Its networks.
+        cidrs: Vec<String>,
+    },
+    /// Remove a group of networks.
+    DropCidrGroup {
+        /// Its name.
+        group: String,
+    },
+    /// The groups of an address.
+    CidrGroupsOfAddress {
+        /// The address.
+        address: String,
+    },
+    /// Read the groups of networks again.
+    ReloadCidrGroups,
+    /// Forget the cached limits of a role, or of all roles.
+    InvalidateCidrPermissions {
+        /// The role; `None` for all.
+        role: Option<String>,
+    },
+    /// What was decided about the networks of clients.
+    CidrFilteringStats,
     /// Trust the machine's clock: timestamps of writes continue from it.
     ResetClock,
     /// Set the password of a role.

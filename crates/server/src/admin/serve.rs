@@ -18,10 +18,11 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::{AbortHandle, JoinSet, LocalSet};
 use tokio::time::timeout;
 
-use super::answer::{AdminAnswer, ClientsSeen, Reloaded};
+use super::answer::{AdminAnswer, AuditState, ClientsSeen, Reloaded};
 use super::dispatcher::Dispatcher;
 use super::metrics::Pool;
 use super::socket::{AdminError, bind, may_use};
+use crate::audit::AuditOverrides;
 
 /// The longest request, bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -82,6 +83,15 @@ pub trait ServerControl: Send + Sync {
     fn clients(&self) -> ClientsSeen;
     /// Forgets the clients seen so far.
     fn clear_clients(&self);
+    /// Switches the audit log on, with some options replaced.
+    ///
+    /// # Errors
+    /// An option is not allowed, or the log cannot be written.
+    fn enable_audit(&self, overrides: &AuditOverrides) -> Result<(), String>;
+    /// Switches the audit log off.
+    fn disable_audit(&self);
+    /// The audit log's options: those in force, or those of the configuration while it is off.
+    fn audit(&self) -> AuditState;
     /// The present value of a setting.
     fn setting(&self, key: &'static str) -> String;
     /// Sets a setting that can change at run time, until the next start; `None`: to its value at the start.

@@ -166,15 +166,8 @@ const fn guarded(key: &'static str, harmless: &'static [&'static str], reason: &
 
 /// The guarded keys.
 pub const REFUSED_KEYS: &[Guarded] = &[
-    guarded(
-        "network_authorizer",
-        &["allowallnetworkauthorizer"],
-        "limits by datacenter are not built yet: any role could log in",
-    ),
-    guarded("cidr_authorizer", &["allowallcidrauthorizer"], "limits by address are not built yet"),
     guarded("role_manager", &["cassandrarolemanager"], "roles are kept as CassandraRoleManager keeps them"),
     guarded("transparent_data_encryption_options.enabled", &["false"], "files would be written in the clear"),
-    guarded("audit_logging_options.enabled", &["false"], "nothing would be audited"),
     guarded("full_query_logging_options.log_dir", &[], "queries would not be logged"),
     guarded("native_transport_allow_older_protocols", &["true"], "protocols before v5 could not be refused"),
     guarded("start_native_transport", &["true"], "the server is its native protocol"),

@@ -60,7 +60,7 @@ fn number(settings: &Settings, key: &str) -> Option<u64> {
         Value::Size(bytes) => *bytes,
         Value::Integer(number) => u64::try_from(*number).unwrap_or(0),
         Value::Duration(time) => u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
-        Value::Boolean(_) | Value::Text(_) | Value::Encryption(_) => 0,
+        Value::Boolean(_) | Value::Text(_) | Value::Encryption(_) | Value::Audit(_) => 0,
     };
     (number > 0).then_some(number)
 }

@@ -5,7 +5,7 @@
 
 use super::value::Kind;
 use crate::policy::{CommitFailurePolicy, DiskFailurePolicy};
-use helenus_cql::{Authenticator, Authorizer, CertificateValidator};
+use helenus_cql::{Authenticator, Authorizer, CertificateValidator, NetworkAuthorizer};
 
 /// An option.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,16 @@ options! {
     "authorizer", Some("authorizer"), Kind::Class(Authorizer::NAMES), "AllowAllAuthorizer", [],
         "What a role may do. AllowAllAuthorizer: everything but what asks for a superuser. CassandraAuthorizer: what was granted to \
          it; needs logins.";
+    "network_authorizer", None, Kind::Class(NetworkAuthorizer::NAMES), "AllowAllNetworkAuthorizer", [],
+        "CassandraNetworkAuthorizer: ACCESS TO DATACENTERS of a role counts; this server is in the one of datacenter. Needs logins.";
+    "cidr_authorizer", None, Kind::Class(&["AllowAllCIDRAuthorizer", "CassandraCIDRAuthorizer"]), "AllowAllCIDRAuthorizer", [],
+        "CassandraCIDRAuthorizer: ACCESS FROM CIDRS of a role counts. Needs logins. The following three may be its parameters, too.";
+    "cidr_authorizer_mode", None, Kind::Choice(&["MONITOR", "ENFORCE"]), "MONITOR", [],
+        "MONITOR: access from other networks is allowed, and the log says so. ENFORCE: it is refused.";
+    "cidr_checks_for_superusers", None, Kind::Boolean, "false", [],
+        "Whether superusers are limited to networks too.";
+    "cidr_groups_cache_refresh_interval", None, Kind::Integer { min: 1, max: 525_600 }, "5", [],
+        "How many minutes a change of system_auth.cidr_groups may go unnoticed; helenus admin reloadcidrgroupscache takes it over at once.";
     "password_file", Some("password-file"), Kind::Path, "none", [],
         "File whose first line becomes the password of the role cassandra at each start; the role is made if it is not there. \
          Turns PasswordAuthenticator on.";
@@ -84,6 +94,9 @@ options! {
         "The same for hashes of passwords.";
     "native_transport_max_auth_threads", None, Kind::Integer { min: 1, max: 1024 }, "4", [],
         "Threads that check logins.";
+    "audit_logging_options", None, Kind::Audit, "{enabled: false}", [],
+        "The audit log: who logged in, which statements were run, and what was refused. enabled, logger (FileAuditLogger), audit_logs_dir, \
+         and what is included and excluded.";
     "log_level", Some("log-level"), Kind::Choice(&["error", "warn", "info", "debug", "off"]), "info", [],
         "How much is logged, on standard error. debug: errors that clients made, flushes of system tables too.";
     "log_format", Some("log-format"), Kind::Choice(&["text", "json", "cassandra"]), "text", [],

@@ -1,7 +1,10 @@
 //! The configuration of a server: settings and defaults, in the form that the parts of the server need.
 
 use helenus_cql::guardrails::Guardrails;
-use helenus_cql::{AccessOptions, Authenticator, Authorizer, BatchLimits, CertificateValidator};
+use helenus_cql::{
+    AccessOptions, Authenticator, Authorizer, BatchLimits, CertificateValidator, CidrAuthorizer,
+    NetworkAuthorizer,
+};
 use helenus_host::account::fixed_share;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,6 +16,7 @@ use super::guardrails::guardrails;
 use super::settings::{ConfigError, Settings};
 use super::value::Value;
 use crate::address::Address;
+use crate::audit::AuditOptions;
 use crate::connection_budget::{ConnectionBudget, DescriptorPlan};
 use crate::http::HttpLimits;
 use crate::log::Level;
@@ -119,6 +123,8 @@ pub struct ServerConfig {
     pub http_tls: Option<Policy>,
     /// Limits of the HTTP server.
     pub http_limits: HttpLimits,
+    /// The audit log.
+    pub audit: AuditOptions,
     /// What is logged.
     pub log: LogConfig,
     /// What to do when the disk fails.
@@ -238,6 +244,10 @@ impl ServerConfig {
                 _ => None,
             },
             http_limits: read.http_limits(http, &access),
+            audit: match settings.get("audit_logging_options") {
+                Some(Value::Audit(options)) => (**options).clone(),
+                _ => AuditOptions::default(),
+            },
             log: read.log(),
             disk_failure: DiskFailurePolicy::of_name(read.text("disk_failure_policy").unwrap_or_default()),
             commit_failure: CommitFailurePolicy::of_name(
@@ -384,9 +394,34 @@ impl<'a> Read<'a> {
                 reason: "CassandraAuthorizer needs to know who asks; give authenticator: PasswordAuthenticator",
             });
         }
+        let network =
+            self.text("network_authorizer").and_then(NetworkAuthorizer::of_name).unwrap_or_default();
+        let cidr = match (self.text("cidr_authorizer"), self.text("cidr_authorizer_mode")) {
+            (Some("CassandraCIDRAuthorizer"), Some("ENFORCE")) => CidrAuthorizer::Enforce,
+            (Some("CassandraCIDRAuthorizer"), _) => CidrAuthorizer::Monitor,
+            _ => CidrAuthorizer::AllowAll,
+        };
+        for (first, is_on) in [
+            ("network_authorizer", network != NetworkAuthorizer::AllowAll),
+            ("cidr_authorizer", cidr != CidrAuthorizer::AllowAll),
+        ] {
+            if is_on && authenticator == Authenticator::AllowAll {
+                return Err(ConfigError::Conflict {
+                    first,
+                    second: "authenticator",
+                    reason: "it needs to know who asks; give authenticator: PasswordAuthenticator",
+                });
+            }
+        }
         Ok(AccessOptions {
             authenticator,
             authorizer,
+            network,
+            cidr,
+            checks_cidrs_of_superusers: self.boolean("cidr_checks_for_superusers").unwrap_or(false),
+            cidr_groups_interval: self
+                .count("cidr_groups_cache_refresh_interval")
+                .map_or(default.cidr_groups_interval, Duration::from_mins),
             roles_validity: self.duration("roles_validity").unwrap_or(default.roles_validity),
             permissions_validity: self
                 .duration("permissions_validity")
@@ -543,6 +578,7 @@ impl<'a> Read<'a> {
             reader_grace: limits.reader_grace,
             keeps_alive: limits.keeps_alive,
             busy_poll: limits.busy_poll,
+            audit: None,
             tls: None,
         }
     }

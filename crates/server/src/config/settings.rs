@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::audit::audit_options;
 use super::cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect, without_effect};
 use super::encryption::encryption_options;
 use super::file::{Yaml, line_of};
@@ -178,6 +179,13 @@ impl Settings {
             self.values.insert(found.key, options);
             return Ok(());
         }
+        if let (Kind::Audit, Yaml::Map(map)) = (found.kind, value) {
+            self.values.insert(found.key, Value::Audit(Box::new(audit_options(map)?)));
+            return Ok(());
+        }
+        if found.key == "cidr_authorizer" {
+            self.take_parameters(value)?;
+        }
         let text = match value {
             // In Cassandra, a key without a value means the default.
             Yaml::Null => return Ok(()),
@@ -223,6 +231,29 @@ impl Settings {
         if self.values.insert(found.key, value).is_some() {
             let old = found.old.iter().map(|(old, _)| (*old).to_owned()).next().unwrap_or_default();
             return Err(ConfigError::Twice { old, key: found.key });
+        }
+        Ok(())
+    }
+
+    /// Takes the parameters of `cidr_authorizer`, which are keys of their own here.
+    fn take_parameters(&mut self, value: &Yaml) -> Result<(), ConfigError> {
+        for (key, value) in parameters(value).into_iter().flatten() {
+            match key.as_str() {
+                "cidr_authorizer_mode"
+                | "cidr_checks_for_superusers"
+                | "cidr_groups_cache_refresh_interval" => self.take(key, value)?,
+                // The groups of an address are found each time.
+                "ip_cache_max_size" => {}
+                _ => {
+                    return Err(ConfigError::WrongValue {
+                        name: "cidr_authorizer".to_owned(),
+                        value: key.clone(),
+                        allowed: "the parameters cidr_authorizer_mode, cidr_checks_for_superusers, \
+                                  cidr_groups_cache_refresh_interval, ip_cache_max_size"
+                            .to_owned(),
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -287,17 +318,21 @@ fn class_name(value: &Yaml) -> Option<String> {
 
 /// A parameter of such a map, whose parameters are a map or a list of one.
 fn parameter(value: &Yaml, name: &str) -> Option<String> {
-    let parameters = match value {
-        Yaml::Map(map) => map.get("parameters")?,
-        Yaml::List(items) => return parameter(items.first()?, name),
-        Yaml::Null | Yaml::Scalar(_) => return None,
-    };
-    match parameters {
-        Yaml::Map(map) => map.get(name).map(Yaml::text),
-        Yaml::List(items) => match items.first()? {
-            Yaml::Map(map) => map.get(name).map(Yaml::text),
-            _ => None,
+    parameters(value)?.get(name).map(Yaml::text)
+}
+
+/// The parameters of a class, which may be a map or a list of one.
+fn parameters(value: &Yaml) -> Option<&BTreeMap<String, Yaml>> {
+    match value {
+        Yaml::Map(map) => match map.get("parameters")? {
+            Yaml::Map(parameters) => Some(parameters),
+            Yaml::List(items) => match items.as_slice() {
+                [Yaml::Map(parameters)] => Some(parameters),
+                _ => None,
+            },
+            Yaml::Null | Yaml::Scalar(_) => None,
         },
+        Yaml::List(items) => items.first().and_then(parameters),
         Yaml::Null | Yaml::Scalar(_) => None,
     }
 }

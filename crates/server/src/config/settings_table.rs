@@ -6,6 +6,7 @@ use helenus_cql::virtual_table::{VirtualContext, VirtualRows, VirtualTable, virt
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 
+use super::audit::audit_text;
 use super::encryption::encryption_text;
 use super::options::{OPTIONS, option};
 use super::server_config::ServerConfig;
@@ -66,6 +67,7 @@ fn text(value: &Value) -> String {
         Value::Boolean(yes) => yes.to_string(),
         Value::Text(text) => text.clone(),
         Value::Encryption(options) => encryption_text(options),
+        Value::Audit(options) => audit_text(options),
     }
 }
 

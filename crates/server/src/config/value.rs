@@ -10,6 +10,8 @@ use crate::address::Address;
 use crate::quantity::{DURATION_FORMS, SIZE_FORMS, parse_duration, parse_size};
 use helenus_tls::EncryptionOptions;
 
+use crate::audit::AuditOptions;
+
 /// What values an option allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -57,6 +59,8 @@ pub enum Kind {
     },
     /// `client_encryption_options`, a map.
     Encryption,
+    /// `audit_logging_options`, a map.
+    Audit,
 }
 
 /// The value of an option.
@@ -74,6 +78,8 @@ pub enum Value {
     Text(String),
     /// The options of TLS.
     Encryption(Box<EncryptionOptions>),
+    /// The options of the audit log.
+    Audit(Box<AuditOptions>),
 }
 
 /// The package of Cassandra's classes of access control.
@@ -151,8 +157,8 @@ impl Kind {
                 (path.file_name()? == name).then(|| Value::Text(text.to_owned()))
             }
             Kind::Listen { .. } => text.parse::<Address>().ok().map(|_| Value::Text(text.to_owned())),
-            // A map is read by `encryption`.
-            Kind::Encryption => None,
+            // A map is read by `encryption` or `audit`.
+            Kind::Encryption | Kind::Audit => None,
             Kind::Words => Some(Value::Text(text.to_owned())),
             Kind::Path | Kind::Text | Kind::Host => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
         }
@@ -204,6 +210,7 @@ impl Kind {
             Kind::Text => "a text".to_owned(),
             Kind::Words => "a list of words".to_owned(),
             Kind::Encryption => "a map of Cassandra's options of TLS".to_owned(),
+            Kind::Audit => "a map of Cassandra's options of the audit log".to_owned(),
             Kind::Host => "a host name or an IP address".to_owned(),
             Kind::Listen { port } => {
                 format!(
@@ -228,7 +235,7 @@ impl Kind {
             Kind::Words => "WORDS",
             Kind::Host => "HOST",
             Kind::Listen { .. } => "HOST[:PORT]",
-            Kind::Encryption => "MAP",
+            Kind::Encryption | Kind::Audit => "MAP",
         }
     }
 }

@@ -8,10 +8,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use helenus_cql::audit::EventType;
+use helenus_cql::syntax::cut_at_password;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::AUTHORIZATION;
 use tokio::sync::Semaphore;
+
+use crate::audit::{Audit, AuditEntry};
 
 use super::state::{HttpState, Stage};
 
@@ -58,7 +62,12 @@ impl HttpLogins {
         };
         let checked = tokio::task::spawn_blocking(move || {
             let _room = room;
-            watched.backend.log_in_by_password(&user, &password, Some(client.ip()))
+            let checked = watched.backend.log_in_by_password(&user, &password, Some(client.ip()));
+            if watched.audit.is_on() {
+                let refusal = checked.as_ref().err().map(|refused| refused.error.to_string());
+                write_entry(&watched.audit, (&user, client), refusal.as_deref());
+            }
+            checked
         });
         match checked.await {
             Ok(Ok(_identity)) => Ok(()),
@@ -69,6 +78,24 @@ impl HttpLogins {
             Err(_panicked) => Err("the login could not be checked\n".to_owned()),
         }
     }
+}
+
+/// Writes a login to the audit log. `refusal`: the text of one that failed.
+fn write_entry(audit: &Audit, (user, client): (&str, SocketAddr), refusal: Option<&str>) {
+    let (event, operation) = match refusal {
+        None => (EventType::LoginSuccess, "LOGIN SUCCESSFUL".to_owned()),
+        Some(refusal) => (EventType::LoginError, format!("LOGIN FAILURE; {}", cut_at_password(refusal))),
+    };
+    audit.write(&AuditEntry {
+        event,
+        user: refusal.is_none().then_some(user),
+        source: Some(client),
+        timestamp_ms: audit.now_ms(),
+        batch: None,
+        keyspace: None,
+        scope: None,
+        operation: &operation,
+    });
 }
 
 /// Name and password of a header.

@@ -10,6 +10,7 @@ use helenus_cql::virtual_table::NodeInfo;
 use helenus_engine::{Database, OpenProgress, OpenStage};
 use parking_lot::RwLock;
 
+use crate::audit::Audit;
 use crate::log::{Log, SlowStatements};
 use crate::native::NativeServer;
 use crate::policy::FailurePolicies;
@@ -49,6 +50,8 @@ pub struct Watched {
     pub directory: Option<PathBuf>,
     /// Checks logins.
     pub backend: Arc<LocalBackend>,
+    /// The audit log.
+    pub audit: Arc<Audit>,
     /// Version of the program.
     pub version: &'static str,
 }

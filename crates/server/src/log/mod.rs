@@ -12,5 +12,6 @@ mod slow;
 
 pub use line::{Entry, Format, Level};
 pub(crate) use line::{duration_text, time_text};
+pub(crate) use sanitize::on_one_line;
 pub use sink::Log;
 pub use slow::{SlowStatements, StatementText};

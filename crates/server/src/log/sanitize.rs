@@ -16,7 +16,7 @@ const LIST_MAX: usize = 64;
 const DEPTH_MAX: usize = 4;
 
 /// A text of slightly more than `bytes_max` bytes at most, on one line.
-pub(super) fn on_one_line(text: &str, bytes_max: usize) -> Cow<'_, str> {
+pub(crate) fn on_one_line(text: &str, bytes_max: usize) -> Cow<'_, str> {
     shown(text, bytes_max, |c| match c {
         '\n' | '\r' | '\t' => Some(' '),
         _ => None,

@@ -24,12 +24,14 @@ use helenus_wire::native::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::audited::Audited;
 use super::columns::{ColumnsCache, specs};
 use super::errors::{error_message, schema_change};
 use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
 use super::statement_cache::{BatchStatements, StatementCache};
 use super::statement_text::statement_text;
 use super::trace_parameters::traced_request;
+use crate::audit::Audit;
 use crate::log::SlowStatements;
 
 /// The number of values of a request that are kept on the stack; with more, all go to the heap.
@@ -61,6 +63,8 @@ pub(super) struct Caller<'a> {
     pub clock: &'a dyn Clock,
     /// The log of slow and failed statements.
     pub slow: Option<&'a SlowStatements>,
+    /// The audit log, if it is on.
+    pub audit: Option<&'a Audit>,
     /// When the request arrived, by the coarse clock; `None` if slow statements are not logged.
     pub began_ns: Option<u64>,
 }
@@ -247,12 +251,26 @@ struct RequestInProgress<'a> {
     probe: Option<&'a Mutex<Probe>>,
 }
 
-impl RequestInProgress<'_> {
+impl<'a> RequestInProgress<'a> {
     fn query(&mut self, query: &wire::Query<'_>) -> Result<Reply, Failure> {
         query.parameters.check_page_size()?;
         let known = if query.parameters.skip_metadata { Known::Skip } else { Known::Nothing };
         let backend = self.caller.backend;
-        self.run(&query.parameters, (known, None), |request, rows| backend.query(query.query, request, rows))
+        let audited = self.audited();
+        let reply = self
+            .run(&query.parameters, (known, None), |request, rows| backend.query(query.query, request, rows));
+        if let (Some(audited), Ok(_)) = (audited, &reply) {
+            audited.query(query.query, query.parameters.keyspace.or(self.caller.keyspace));
+        }
+        reply
+    }
+
+    /// The entry of the request for the audit log, if that is on.
+    #[inline]
+    fn audited(&self) -> Option<Audited<'a>> {
+        let audit = self.caller.audit?;
+        let Caller { backend, identity, client, keyspace, .. } = *self.caller;
+        Some(Audited { audit, backend, identity, client, keyspace, began_ms: audit.now_ms() })
     }
 
     /// Checks a login. Called on the threads for logins alone.
@@ -271,6 +289,9 @@ impl RequestInProgress<'_> {
                 return Ok(Reply::LoginRefused(message.detail.code(), wait));
             }
         };
+        if let Some(audited) = self.audited() {
+            audited.logged_in(&identity);
+        }
         let (_, codec) = self.tools.split(self.caller.compression);
         Outgoing::AuthSuccess(None).encode(&self.head, codec, self.out)?;
         Ok(Reply::LoggedIn(identity))
@@ -282,9 +303,13 @@ impl RequestInProgress<'_> {
         execute.parameters.check_page_size()?;
         let known = known_columns(self.caller.version, execute, &prepared);
         let warning = keyspace_warning(self.caller, &prepared, true);
+        let audited = self.audited();
         let reply = self.run(&execute.parameters, (known, warning), |request, rows| {
             backend.execute(&prepared, request, rows)
         });
+        if let (Some(audited), Ok(_)) = (audited, &reply) {
+            audited.executed(&prepared);
+        }
         self.tools.statements.give_back(prepared);
         reply
     }
@@ -315,7 +340,11 @@ impl RequestInProgress<'_> {
 
     fn batch(&mut self, batch: &wire::Batch<'_>) -> Result<Reply, Failure> {
         let mut known = BatchStatements::default();
+        let audited = self.audited();
         let reply = self.run_batch(batch, &mut known);
+        if let (Some(audited), Ok(_)) = (audited, &reply) {
+            audited.batch(batch, &known);
+        }
         known.taken.into_iter().for_each(|taken| self.tools.statements.give_back(taken));
         reply
     }
@@ -394,6 +423,9 @@ impl RequestInProgress<'_> {
             result_columns: &result,
         };
         self.put(&Outgoing::Prepared(&described), &warnings)?;
+        if let Some(audited) = self.audited() {
+            audited.prepared(&prepared);
+        }
         Ok(Reply::Written)
     }
 
@@ -460,6 +492,9 @@ impl RequestInProgress<'_> {
         // The length of an error's text is bounded by the statement's, so it always fits.
         let _fits = self.put(&Outgoing::Error(message), &[]);
         let code = message.detail.code();
+        if let Some(audited) = self.audited() {
+            audited.failed(request, message);
+        }
         // UNPREPARED is not logged: the client has made no mistake.
         if let Some(slow) = self.caller.slow.filter(|_| code != ErrorCode::Unprepared) {
             let (backend, values) = (self.caller.backend, slow.shows_values());

@@ -22,6 +22,7 @@ use super::in_flight::Reservation;
 use super::mailbox::Mailbox;
 use super::requests::PANICKED;
 use crate::admin::Pool;
+use crate::audit::Audit;
 use crate::log::SlowStatements;
 
 /// From this body size on, a request runs here from the start: it needs room on the memory account, and may have to
@@ -78,12 +79,20 @@ pub(super) struct DiskPool {
     queue_max: usize,
 }
 
+/// The logs of requests.
+pub(super) struct Reports {
+    /// That of slow and failed statements.
+    pub slow: Option<Arc<SlowStatements>>,
+    /// The audit log.
+    pub audit: Option<Arc<Audit>>,
+}
+
 struct Shared {
     /// The largest size to which a body may decompress.
     frame_bytes_max: u64,
     backend: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
-    slow: Option<Arc<SlowStatements>>,
+    reports: Reports,
     state: Mutex<State>,
     /// Notified when a job ends.
     ended: Condvar,
@@ -136,13 +145,13 @@ impl DiskPool {
         backend: Arc<dyn Backend>,
         (name, threads_max): (&'static str, usize),
         (queue_max, frame_bytes_max): (usize, u64),
-        slow: Option<Arc<SlowStatements>>,
+        reports: Reports,
     ) -> DiskPool {
         let shared = Arc::new(Shared {
             frame_bytes_max,
             backend,
             clock: host.clock.clone(),
-            slow,
+            reports,
             state: Mutex::default(),
             ended: Condvar::new(),
             delayed: Mutex::default(),
@@ -311,7 +320,8 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         cancelled: &job.mailbox.gone,
         warned_of_use: &job.mailbox.warned_of_use,
         clock: &*shared.clock,
-        slow: shared.slow.as_deref(),
+        slow: shared.reports.slow.as_deref(),
+        audit: shared.reports.audit.as_deref().filter(|audit| audit.is_on()),
         began_ns: job.began_ns,
     };
     let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);

@@ -23,7 +23,7 @@ use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenOrder, Lis
 use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
-use super::disk_pool::DiskPool;
+use super::disk_pool::{DiskPool, Reports};
 use super::in_flight::InFlightBytes;
 use super::limits::{Limits, ticks};
 use super::mailbox::{Mailbox, Waiters};
@@ -197,14 +197,14 @@ impl NativeServer {
                 Arc::clone(&backend),
                 ("disk", limits.disk_threads_max),
                 (limits.disk_queue_max, limits.frame_bytes_max),
-                slow.clone(),
+                Reports { slow: slow.clone(), audit: limits.audit.clone() },
             ),
             login_pool: DiskPool::new(
                 host.clone(),
                 Arc::clone(&backend),
                 ("login", limits.login_threads_max),
                 (LOGINS_WAITING_MAX, limits.frame_bytes_max),
-                None,
+                Reports { slow: None, audit: limits.audit.clone() },
             ),
             counts: Counts::default(),
             slow,

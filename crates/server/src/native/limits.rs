@@ -7,6 +7,7 @@ use std::time::Duration;
 use helenus_tls::ServerTls;
 
 use super::own_clients::OwnClients;
+use crate::audit::Audit;
 use crate::connection_budget::ConnectionBudget;
 
 /// How often held answers are checked for timeouts, and so the precision of timeouts.
@@ -55,6 +56,8 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// `busy_poll_us`: how long an event loop polls for the next request before it sleeps.
     pub busy_poll: Duration,
+    /// The audit log; `None`: nothing is audited.
+    pub audit: Option<Arc<Audit>>,
     /// `client_encryption_options`; `None`: connections are in the clear.
     pub tls: Option<Arc<ServerTls>>,
     /// `native_transport_port_ssl`: a second address, for TLS, while the first is in the clear.
@@ -94,6 +97,7 @@ impl Limits {
             reader_grace: Duration::from_secs(60),
             write_timeout: Duration::from_secs(2),
             busy_poll: Duration::ZERO,
+            audit: None,
             tls: None,
             encrypted_address: None,
             own_clients: None,

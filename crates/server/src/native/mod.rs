@@ -5,12 +5,13 @@
 //! `session`; other threads reach it through its `mailbox`. `requests` handles each request, and `in_flight` counts the
 //! bytes of those that are not answered. `answer` translates a request for the backend and the outcome for the client,
 //! with the prepared statements of `statement_cache`; `disk_pool` runs requests that must wait. `rows` encodes rows
-//! (`columns` their description), `errors` encodes errors, `output` holds what is not yet sent. `clients` lists the
+//! (`columns` their description), `audited` writes requests to the audit log, `errors` encodes errors, `output` holds what is not yet sent. `clients` lists the
 //! connected clients, `client_history` those seen so far, `metrics` has the counters. `statement_text` and
 //! `trace_parameters` word a request for the log and for traces.
 
 mod accept;
 mod answer;
+mod audited;
 mod client_history;
 mod clients;
 mod columns;

@@ -126,6 +126,8 @@ impl Requests {
     }
 
     fn log_in(&mut self, identity: Identity) {
+        // However it has logged in: limits to networks are checked by this address.
+        let identity = identity.at(self.client.map(|client| client.ip()));
         self.mailbox.facts.lock().role.clone_from(&identity.role);
         self.session.logged_in(identity);
     }
@@ -354,6 +356,7 @@ impl Requests {
             warned_of_use: &self.mailbox.warned_of_use,
             clock,
             slow: self.shared.slow.as_deref(),
+            audit: self.shared.limits.audit.as_deref().filter(|audit| audit.is_on()),
             began_ns,
         };
         let scope = Scope::begin(Share::Requests, Waits::Never);

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use super::connection::serve;
 use super::watch::{CallWatch, LoopCounters, RpcMetrics};
 use crate::ServerError;
+use crate::audit::Audit;
 use crate::busy_poll::BusyPoll;
 use crate::connection_budget::{Admitted, ConnectionBudget};
 use crate::log::SlowStatements;
@@ -55,6 +56,8 @@ pub struct RpcLimits {
     pub keeps_alive: bool,
     /// `busy_poll_us`: how long an event loop polls for the next message before it sleeps.
     pub busy_poll: Duration,
+    /// The audit log; `None`: nothing is audited.
+    pub audit: Option<Arc<Audit>>,
     /// `client_encryption_options`; `None`: connections are in the clear.
     pub tls: Option<Arc<ServerTls>>,
 }
@@ -97,7 +100,7 @@ impl RpcServer {
         let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
         let (in_all, per_address) = limits.in_flight_bytes_max;
         let in_flight = InFlightBytes::new(in_all, per_address);
-        let watch = CallWatch::new(slow, &host.clock);
+        let watch = CallWatch::new(slow, (limits.audit.clone(), rpc.has_logins()), &host.clock);
         let write_timeout_ms = AtomicU64::new(ms(limits.write_timeout));
         let written = Notify::new();
         let clock = host.clock.clone();

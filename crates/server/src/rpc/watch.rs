@@ -7,10 +7,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use helenus_cql::audit::EventType;
+use helenus_cql::syntax::{cut_at_password, without_passwords};
 use helenus_engine::read::Probe;
 use helenus_host::Clock;
 use helenus_rpc::{CallDescription, CallOutcome, Refused, RefusedKind};
 
+use crate::audit::{Audit, AuditEntry};
 use crate::log::{SlowStatements, StatementText};
 
 /// The most hexadecimal digits of a key that are shown.
@@ -40,6 +43,9 @@ pub struct RpcMetrics {
 /// Counts and logs calls.
 pub(super) struct CallWatch {
     slow: Option<Arc<SlowStatements>>,
+    audit: Option<Arc<Audit>>,
+    /// Whether clients have to log in.
+    has_logins: bool,
     clock: Arc<dyn Clock>,
     errors: [AtomicU64; RefusedKind::ALL.len()],
     handshakes_failed: AtomicU64,
@@ -50,13 +56,21 @@ pub(super) struct CallWatch {
 pub(super) struct Watched {
     /// When it began, by the coarse clock; `None` if no call is slow.
     pub began_ns: Option<u64>,
+    /// When it began, milliseconds since 1970; `None` if the audit log is off.
+    pub began_ms: Option<i64>,
     pub client: Option<SocketAddr>,
 }
 
 impl CallWatch {
-    pub fn new(slow: Option<Arc<SlowStatements>>, clock: &Arc<dyn Clock>) -> CallWatch {
+    pub fn new(
+        slow: Option<Arc<SlowStatements>>,
+        (audit, has_logins): (Option<Arc<Audit>>, bool),
+        clock: &Arc<dyn Clock>,
+    ) -> CallWatch {
         CallWatch {
             slow,
+            audit,
+            has_logins,
             clock: Arc::clone(clock),
             errors: Default::default(),
             handshakes_failed: AtomicU64::default(),
@@ -67,7 +81,8 @@ impl CallWatch {
     #[inline]
     pub fn begin(&self, client: Option<SocketAddr>) -> Watched {
         let threshold = self.slow.as_ref().and_then(|slow| slow.threshold_ns());
-        Watched { began_ns: threshold.map(|_| self.clock.coarse_ns()), client }
+        let began_ms = self.audit.as_ref().filter(|audit| audit.is_on()).map(|audit| audit.now_ms());
+        Watched { began_ns: threshold.map(|_| self.clock.coarse_ns()), began_ms, client }
     }
 
     /// Called when a call has been answered. `words` describes the call, for the log.
@@ -85,9 +100,55 @@ impl CallWatch {
                 slow.slow(&statement(slow, words()), took_ns, watched.client, probe);
             }
         }
+        if let (Some(audit), Some(began_ms)) = (&self.audit, watched.began_ms) {
+            self.audited((audit, began_ms), watched.client, done, words);
+        }
         if let CallOutcome::Refused(refused) = done {
             self.refused(watched, refused, words);
         }
+    }
+
+    /// Writes the entry of a call to the audit log.
+    fn audited(
+        &self,
+        (audit, began_ms): (&Audit, i64),
+        client: Option<SocketAddr>,
+        done: &CallOutcome,
+        words: &dyn Fn() -> CallDescription,
+    ) {
+        let refused = match done {
+            CallOutcome::Answered | CallOutcome::Held(..) => None,
+            CallOutcome::Refused(refused) => Some(refused),
+            CallOutcome::WouldBlock | CallOutcome::Cancelled => return,
+        };
+        let words = words();
+        let is_login = words.subject.event == EventType::LoginSuccess;
+        let event = match refused.map(|refused| refused.kind) {
+            None => words.subject.event,
+            Some(_) if is_login => EventType::LoginError,
+            Some(RefusedKind::Authorization) => EventType::UnauthorizedAttempt,
+            Some(_) => EventType::RequestFailure,
+        };
+        let text = match (is_login, refused) {
+            (true, None) => "LOGIN SUCCESSFUL".into(),
+            (true, Some(_)) => "LOGIN FAILURE".into(),
+            (false, _) => without_passwords(&words.text),
+        };
+        let operation = match refused {
+            Some(refused) => format!("{text}; {}", cut_at_password(&refused.text)).into(),
+            None => text,
+        };
+        let role = words.role.as_deref().filter(|_| event != EventType::LoginError);
+        audit.write(&AuditEntry {
+            event,
+            user: role.or((!self.has_logins).then_some("anonymous")),
+            source: client,
+            timestamp_ms: began_ms,
+            batch: None,
+            keyspace: words.subject.keyspace.as_deref(),
+            scope: words.subject.scope.as_deref(),
+            operation: &operation,
+        });
     }
 
     #[cold]

@@ -57,6 +57,13 @@ impl ServerControl for Failing {
         ClientsSeen::default()
     }
     fn clear_clients(&self) {}
+    fn enable_audit(&self, _: &AuditOverrides) -> Result<(), String> {
+        Err("there is no audit log".to_owned())
+    }
+    fn disable_audit(&self) {}
+    fn audit(&self) -> AuditState {
+        AuditState::default()
+    }
     fn setting(&self, _: &'static str) -> String {
         String::new()
     }
@@ -214,6 +221,7 @@ fn a_panic_costs_one_call_of_the_old_interface() {
         reader_grace: long,
         keeps_alive: false,
         busy_poll: Duration::ZERO,
+        audit: None,
         tls: None,
     };
     let server = RpcServer::start(&host, Rpc::new(backend.clone(), node), any_port(), limits, None);

@@ -35,6 +35,9 @@ impl LocalBackend {
         let Some(role) = identity.role.as_deref() else {
             return Err(CqlError::Unauthorized(NOT_LOGGED_IN.to_owned()));
         };
+        if self.access().has_limits() {
+            self.check_reach(identity, role, may_block)?;
+        }
         for need in needs {
             match need {
                 Need::Superuser(refusal) => {

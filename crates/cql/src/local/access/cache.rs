@@ -48,6 +48,11 @@ impl<V> Cache<V> {
         entries.insert(role.into(), Entry { expires_ns, value: value.clone() });
     }
 
+    /// Forgets a value; returns whether there was one.
+    pub(super) fn forget(&self, role: &str) -> bool {
+        self.entries.lock().remove(role).is_some()
+    }
+
     /// Forgets all values.
     pub(super) fn clear(&self) {
         self.entries.lock().clear();

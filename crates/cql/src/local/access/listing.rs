@@ -99,18 +99,18 @@ impl LocalBackend {
                 ("datacenters", CqlType::Text),
             ],
         );
-        let row = |role: &Role| {
+        let row = |role: &Role| -> Result<Vec<Cell>> {
             let mut options = Vec::new();
             pack(0, [], &mut options);
-            vec![
+            Ok(vec![
                 text(&role.name),
                 boolean(role.is_superuser),
                 boolean(role.can_login),
                 Some(options),
-                text("ALL"),
-            ]
+                text(&self.datacenters_of(&role.name, true)?.to_string()),
+            ])
         };
-        let rows: Vec<Vec<Cell>> = roles.iter().map(row).collect();
+        let rows = roles.iter().map(row).collect::<Result<Vec<_>>>()?;
         Ok(answer(columns, &rows, out))
     }
 
@@ -125,7 +125,8 @@ impl LocalBackend {
         let mut rows = Vec::new();
         for role in roles.iter().filter(|role| role.can_login) {
             let is_super = self.role_set_now(&role.name, true)?.is_super();
-            rows.push(vec![text(&role.name), boolean(is_super), text("ALL")]);
+            let datacenters = self.datacenters_of(&role.name, true)?.to_string();
+            rows.push(vec![text(&role.name), boolean(is_super), text(&datacenters)]);
         }
         let columns = columns(
             "users",

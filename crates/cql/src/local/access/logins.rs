@@ -133,7 +133,7 @@ impl LocalBackend {
         if is_default && !is_own_machine && !self.access().options.allows_default_password {
             return Err(CqlError::BadCredentials(DEFAULT_REFUSED.to_owned()));
         }
-        Ok(Identity::of_role(user))
+        Ok(Identity::of_role(user).at(client))
     }
 
     /// The hash of a role's password. A hash may be as old as `credentials_validity`; that there is none is not cached.

@@ -3,7 +3,8 @@
 //! `options` says which of Cassandra's authenticators and authorizers the server has; `state` holds the options and caches.
 //! `roles`, `grants` and `store` read and change the tables through ordinary statements. `passwords` hashes passwords and
 //! `logins` checks them; `attempts` counts the failures. `certificates` logs in by what TLS has checked.
-//! `authorize` checks before a statement runs that its role has what it needs. `role_statements`, `permission_statements` and
+//! `authorize` checks before a statement runs that its role has what it needs, and `reach` that it may use the server from where
+//! its client is, by the groups of networks of `cidr`. `role_statements`, `permission_statements` and
 //! `listing` run the statements about roles and permissions.
 //!
 //! Source: the package `org.apache.cassandra.auth` and the statements of `org.apache.cassandra.cql3.statements` that
@@ -13,12 +14,14 @@ mod attempts;
 mod authorize;
 mod cache;
 mod certificates;
+mod cidr;
 mod grants;
 mod listing;
 mod logins;
 mod options;
 mod passwords;
 mod permission_statements;
+mod reach;
 mod role_statements;
 mod roles;
 mod state;
@@ -26,5 +29,8 @@ mod store;
 
 pub(super) use authorize::Sight;
 pub use logins::{FirstLogin, sasl_plain};
-pub use options::{AccessOptions, Authenticator, Authorizer, CertificateValidator};
+pub use options::{
+    AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, NetworkAuthorizer,
+};
+pub use reach::CidrCounts;
 pub(crate) use state::Access;

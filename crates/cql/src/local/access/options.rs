@@ -112,6 +112,42 @@ impl Authorizer {
     }
 }
 
+/// Whether roles may be limited to datacenters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkAuthorizer {
+    /// They may not: every role has access to all.
+    #[default]
+    AllowAll,
+    /// ACCESS TO DATACENTERS counts.
+    Cassandra,
+}
+
+impl NetworkAuthorizer {
+    /// The names of the classes, without their package.
+    pub const NAMES: &'static [&'static str] = &["AllowAllNetworkAuthorizer", "CassandraNetworkAuthorizer"];
+
+    /// The authorizer of a class; `None` for a class that is not built.
+    pub fn of_name(name: &str) -> Option<NetworkAuthorizer> {
+        match name {
+            "AllowAllNetworkAuthorizer" => Some(NetworkAuthorizer::AllowAll),
+            "CassandraNetworkAuthorizer" => Some(NetworkAuthorizer::Cassandra),
+            _ => None,
+        }
+    }
+}
+
+/// What the networks to which roles are limited mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CidrAuthorizer {
+    /// Nothing: every role has access from everywhere.
+    #[default]
+    AllowAll,
+    /// Access from elsewhere is reported and allowed.
+    Monitor,
+    /// Access from elsewhere is refused.
+    Enforce,
+}
+
 /// The options of access control.
 #[derive(Clone, Debug)]
 pub struct AccessOptions {
@@ -125,6 +161,14 @@ pub struct AccessOptions {
     pub permissions_validity: Duration,
     /// How long the hash of a password is cached.
     pub credentials_validity: Duration,
+    /// Whether roles may be limited to datacenters.
+    pub network: NetworkAuthorizer,
+    /// What the networks to which roles are limited mean.
+    pub cidr: CidrAuthorizer,
+    /// Whether superusers are limited to networks too.
+    pub checks_cidrs_of_superusers: bool,
+    /// How long the groups of networks are cached.
+    pub cidr_groups_interval: Duration,
     /// The least time between two changes of a role's password
     /// (`cassandra.role_password_update_min_interval_in_ms`).
     pub password_interval: Duration,
@@ -141,6 +185,10 @@ impl Default for AccessOptions {
             roles_validity: Duration::from_secs(2),
             permissions_validity: Duration::from_secs(2),
             credentials_validity: Duration::from_secs(2),
+            network: NetworkAuthorizer::AllowAll,
+            cidr: CidrAuthorizer::AllowAll,
+            checks_cidrs_of_superusers: false,
+            cidr_groups_interval: Duration::from_mins(5),
             password_interval: Duration::from_secs(5),
             allows_default_password: false,
         }

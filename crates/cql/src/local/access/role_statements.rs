@@ -7,6 +7,7 @@
 
 use super::authorize::ANONYMOUS;
 use super::grants::{Permissions, grant};
+use super::options::NetworkAuthorizer;
 use super::passwords;
 use super::roles::RoleSet;
 use super::store::{Changes, text_set};
@@ -24,6 +25,7 @@ const REMOVE_MEMBERSHIP: &str = "UPDATE system_auth.roles SET member_of = member
 const ADD_MEMBER: &str = "INSERT INTO system_auth.role_members (role, member) VALUES (?, ?)";
 const REMOVE_MEMBER: &str = "DELETE FROM system_auth.role_members WHERE role = ? AND member = ?";
 const REMOVE_IDENTITY: &str = "DELETE FROM system_auth.identity_to_role WHERE identity = ?";
+const SET_DATACENTERS: &str = "INSERT INTO system_auth.network_permissions (role, dcs) VALUES (?, ?)";
 const SET_CIDRS: &str = "INSERT INTO system_auth.cidr_permissions (role, cidr_groups) VALUES (?, ?)";
 
 /// Who runs a statement.
@@ -160,7 +162,10 @@ impl LocalBackend {
             &[name.as_bytes(), &flag(options.superuser), &flag(options.login)],
         );
         self.set_password(name, options, changes)?;
-        changes.add(SET_CIDRS, &[name.as_bytes(), &cidr_groups(options)]);
+        changes.add(SET_CIDRS, &[name.as_bytes(), &limit_set(options.cidrs.as_ref())]);
+        if self.access().options.network == NetworkAuthorizer::Cassandra {
+            self.set_datacenters(name, options, changes);
+        }
         if let Some(creator) = asker.identity.role.as_deref().filter(|_| self.access().has_permissions()) {
             let resource = Resource::Role(name.into());
             grant(creator, &resource, Permissions::of(resource.applicable()), changes);
@@ -199,13 +204,24 @@ impl LocalBackend {
             changes.add(statement, &[&[u8::from(login)], name.as_bytes()]);
         }
         if options.cidrs.is_some() {
-            changes.add(SET_CIDRS, &[name.as_bytes(), &cidr_groups(options)]);
+            changes.add(SET_CIDRS, &[name.as_bytes(), &limit_set(options.cidrs.as_ref())]);
         }
         if options.datacenters.is_some() {
-            // Cassandra says so after it has changed the rest; here nothing has changed.
-            return invalid("ACCESS TO DATACENTERS operations not supported by AllowAllNetworkAuthorizer");
+            if self.access().options.network == NetworkAuthorizer::AllowAll {
+                // Cassandra says so after it has changed the rest; here nothing has changed.
+                return invalid(
+                    "ACCESS TO DATACENTERS operations not supported by AllowAllNetworkAuthorizer",
+                );
+            }
+            self.set_datacenters(name, options, changes);
         }
         Ok(())
+    }
+
+    /// Limits a role to datacenters. The key of the table is the name of the role as a resource.
+    fn set_datacenters(&self, name: &str, options: &RoleOptions, changes: &mut Changes) {
+        let key = Resource::Role(name.into()).name();
+        changes.add(SET_DATACENTERS, &[key.as_bytes(), &limit_set(options.datacenters.as_ref())]);
     }
 
     /// `AlterRoleStatement.authorize`
@@ -448,9 +464,9 @@ impl LocalBackend {
     }
 }
 
-/// The value of `cidr_permissions.cidr_groups`; empty for all.
-fn cidr_groups(options: &RoleOptions) -> Vec<u8> {
-    match &options.cidrs {
+/// The value of `cidr_permissions.cidr_groups` or `network_permissions.dcs`; empty for all.
+fn limit_set(limits: Option<&Limits>) -> Vec<u8> {
+    match limits {
         Some(Limits::Only(names)) => text_set(names.iter().map(|name| &**name)),
         Some(Limits::All) | None => text_set([]),
     }

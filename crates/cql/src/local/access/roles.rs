@@ -63,6 +63,11 @@ impl RoleSet {
         self.roles.iter().any(|role| role.is_superuser)
     }
 
+    /// Whether the role itself may log in.
+    pub(super) fn can_login(&self) -> bool {
+        self.roles.first().is_some_and(|role| role.can_login)
+    }
+
     /// Whether a role is the role itself or is granted to it.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.roles.iter().any(|role| *role.name == *name)

@@ -3,7 +3,8 @@
 use super::attempts::Attempts;
 use super::cache::Cache;
 use super::grants::Grants;
-use super::options::{AccessOptions, Authenticator, Authorizer};
+use super::options::{AccessOptions, Authenticator, Authorizer, CidrAuthorizer, NetworkAuthorizer};
+use super::reach::{Networks, Reach};
 use super::roles::RoleSet;
 use helenus_engine::Database;
 use parking_lot::Mutex;
@@ -15,6 +16,10 @@ pub(crate) struct Access {
     pub(super) roles: Cache<RoleSet>,
     /// The permissions of a role by its name.
     pub(super) grants: Cache<Grants>,
+    /// From where a role has access, by its name.
+    pub(super) reaches: Cache<Reach>,
+    /// The groups of networks.
+    pub(super) networks: Networks,
     /// The hash of a role's password by the role's name.
     pub(super) credentials: Cache<String>,
     /// The role of an identity by the identity.
@@ -32,6 +37,8 @@ impl Access {
         Access {
             roles: Cache::new(options.roles_validity),
             grants: Cache::new(options.permissions_validity),
+            reaches: Cache::new(options.permissions_validity),
+            networks: Networks::default(),
             credentials: Cache::new(options.credentials_validity),
             identities: Cache::new(options.credentials_validity),
             attempts: Attempts::default(),
@@ -57,6 +64,12 @@ impl Access {
         self.has_logins().then(|| self.options.authenticator.class())
     }
 
+    /// Whether roles may be limited to datacenters or networks.
+    #[inline]
+    pub(super) fn has_limits(&self) -> bool {
+        self.options.network != NetworkAuthorizer::AllowAll || self.options.cidr != CidrAuthorizer::AllowAll
+    }
+
     /// Whether permissions count.
     pub(crate) fn has_permissions(&self) -> bool {
         self.options.authorizer != Authorizer::AllowAll
@@ -66,6 +79,7 @@ impl Access {
     pub(super) fn forget(&self) {
         self.roles.clear();
         self.grants.clear();
+        self.reaches.clear();
         self.credentials.clear();
         self.identities.clear();
     }

@@ -34,10 +34,14 @@ impl Row {
         self.value(at)?.try_into().ok().map(i64::from_be_bytes)
     }
 
+    /// The elements of a set.
+    pub(super) fn elements(&self, at: usize) -> impl Iterator<Item = &[u8]> {
+        Elements::of_list(self.value(at).unwrap_or_default()).flatten()
+    }
+
     /// The elements of a set of texts.
     pub(super) fn texts(&self, at: usize) -> Vec<Box<str>> {
-        let elements = Elements::of_list(self.value(at).unwrap_or_default());
-        elements.flatten().filter_map(|text| std::str::from_utf8(text).ok()).map(Box::from).collect()
+        self.elements(at).filter_map(|text| std::str::from_utf8(text).ok()).map(Box::from).collect()
     }
 }
 
@@ -47,6 +51,13 @@ pub(super) fn text_set<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u8> 
     texts.sort_unstable();
     let mut bytes = Vec::new();
     pack(texts.len(), texts.iter().map(|text| Some(text.as_bytes())), &mut bytes);
+    bytes
+}
+
+/// A set of values in the order of their type, as a value.
+pub(super) fn value_set(values: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pack(values.len(), values.iter().map(|value| Some(value.as_slice())), &mut bytes);
     bytes
 }
 

@@ -10,5 +10,5 @@ mod statement;
 pub(crate) use needs::{Need, Wanted, has_masks, needs};
 pub(crate) use resource::Resource;
 pub(crate) use statement::{
-    AccessStatement, Limits, PermissionChange, PermissionList, RoleChange, RoleOptions,
+    AccessStatement, Limits, PermissionChange, PermissionList, RoleChange, RoleOptions, resource_of,
 };

@@ -122,7 +122,7 @@ impl AccessStatement {
             StatementKind::ListUsers => AccessStatement::ListUsers,
             StatementKind::ListPermissions(list) => AccessStatement::ListPermissions(PermissionList {
                 permissions: list.permissions.clone(),
-                resource: list.resource.as_ref().map(|resource| of_resource(resource, scope)).transpose()?,
+                resource: list.resource.as_ref().map(|resource| resource_of(resource, scope)).transpose()?,
                 role: list.role.as_ref().map(owned),
                 recursive: list.recursive,
             }),
@@ -172,13 +172,17 @@ fn of_user(user: &UserStatement<'_>, login: Option<bool>) -> RoleChange {
 }
 
 fn of_grant(grant: &GrantPermissions<'_>, scope: &Scope<'_>) -> Result<PermissionChange> {
-    let resource = of_resource(&grant.resource, scope)?;
+    let resource = resource_of(&grant.resource, scope)?;
     let applicable = resource.applicable();
     let permissions = grant.permissions.iter().copied().filter(|asked| applicable.contains(asked)).collect();
     Ok(PermissionChange { permissions, resource, role: owned(&grant.role) })
 }
 
-fn of_resource(resource: &ast::Resource<'_>, scope: &Scope<'_>) -> Result<Resource> {
+/// The resource that a statement names.
+///
+/// # Errors
+/// The name of a table without a keyspace, in a session without one; a type that does not exist.
+pub(crate) fn resource_of(resource: &ast::Resource<'_>, scope: &Scope<'_>) -> Result<Resource> {
     let text = |name: &ast::Ident<'_>| Box::<str>::from(name.as_str());
     Ok(match resource {
         ast::Resource::AllKeyspaces => Resource::AllKeyspaces,

@@ -131,13 +131,6 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         verbs: &[
-            "cidrfilteringstats",
-            "dropcidrgroup",
-            "getcidrgroupsofip",
-            "listcidrgroups",
-            "updatecidrgroup",
-            "reloadcidrgroupscache",
-            "invalidatecidrpermissionscache",
             "invalidatecredentialscache",
             "invalidatejmxpermissionscache",
             "invalidatenetworkpermissionscache",
@@ -146,15 +139,12 @@ const ABSENT: &[Absent] = &[
             "getauthcacheconfig",
             "setauthcacheconfig",
         ],
-        why: "there are no roles and permissions yet, and so no caches and CIDR groups of them",
+        why: "changes by statements about roles and permissions count at once; what is written into system_auth otherwise counts \
+              after roles_validity, permissions_validity or credentials_validity",
     },
     Absent {
         verbs: &["reloadssl"],
         why: "connections are not encrypted yet: there are no certificates to read again",
-    },
-    Absent {
-        verbs: &["enableauditlog", "disableauditlog", "getauditlog"],
-        why: "there is no audit log; slow_query_log_timeout and log_level: debug write statements and errors to the log",
     },
     Absent {
         verbs: &["enablefullquerylog", "disablefullquerylog", "getfullquerylog", "resetfullquerylog"],

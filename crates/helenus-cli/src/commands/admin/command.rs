@@ -46,6 +46,7 @@ pub fn command() -> Command {
     });
     command
         .subcommands(of_node())
+        .subcommands(of_networks())
         .subcommands(of_tables())
         .subcommands(of_files())
         .subcommands(of_compactions())
@@ -195,8 +196,95 @@ fn of_node() -> Vec<Command> {
                     .value_name("FILE")
                     .help("File whose first line is the password"),
             ),
+        verb("getauditlog", "Show the options of the audit log, and whether it is on", "getauditlog"),
+        verb("disableauditlog", "Switch the audit log off, until the next start", "disableauditlog"),
+        enableauditlog(),
         verb("drain", "Serve no client any more and write everything to SSTables", "drain"),
     ]
+}
+
+fn of_networks() -> Vec<Command> {
+    let group = || Arg::new("group").value_name("GROUP").help("Name of the group");
+    vec![
+        verb(
+            "listcidrgroups",
+            "Show the groups of networks, or the networks of one",
+            "listcidrgroups office",
+        )
+        .arg(group()),
+        verb(
+            "updatecidrgroup",
+            "Set the networks of a group",
+            "updatecidrgroup office 10.1.0.0/16 192.168.7.0/24",
+        )
+        .arg(group().required(true))
+        .arg(Arg::new("cidrs").value_name("CIDR").num_args(0..).help("Its networks")),
+        verb("dropcidrgroup", "Remove a group of networks", "dropcidrgroup office")
+            .arg(group().required(true)),
+        verb("getcidrgroupsofip", "Show the groups of an address", "getcidrgroupsofip 10.1.2.3")
+            .arg(Arg::new("address").value_name("ADDRESS").required(true).help("The address")),
+        verb(
+            "reloadcidrgroupscache",
+            "Take changes of system_auth.cidr_groups over at once",
+            "reloadcidrgroupscache",
+        ),
+        verb(
+            "invalidatecidrpermissionscache",
+            "Take changes of system_auth.cidr_permissions over at once",
+            "invalidatecidrpermissionscache app",
+        )
+        .arg(Arg::new("roles").value_name("ROLE").num_args(0..).help("Only of these roles")),
+        verb(
+            "cidrfilteringstats",
+            "Show how many statements came from which groups of networks",
+            "cidrfilteringstats",
+        ),
+    ]
+}
+
+/// `enableauditlog` (`EnableAuditLog.java`).
+fn enableauditlog() -> Command {
+    let list = |name: &'static str, long: &'static str, help: &'static str| {
+        Arg::new(name).long(long).value_name("NAME,...").help(help)
+    };
+    let number = |name: &'static str, long: &'static str| Arg::new(name).long(long).value_name("N");
+    verb(
+        "enableauditlog",
+        "Switch the audit log on, until the next start; what is not given is as in audit_logging_options",
+        "enableauditlog --logger FileAuditLogger --included-categories AUTH,DCL,DDL",
+    )
+    .arg(Arg::new("logger").long("logger").value_name("CLASS").help("FileAuditLogger"))
+    .arg(list("included_keyspaces", "included-keyspaces", "Only statements in these"))
+    .arg(list("excluded_keyspaces", "excluded-keyspaces", "No statements in these"))
+    .arg(list(
+        "included_categories",
+        "included-categories",
+        "QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE",
+    ))
+    .arg(list("excluded_categories", "excluded-categories", "None of these"))
+    .arg(list("included_users", "included-users", "Only these roles"))
+    .arg(list("excluded_users", "excluded-users", "Not these roles"))
+    .arg(Arg::new("roll_cycle").long("roll-cycle").value_name("CYCLE").help("MINUTELY, HOURLY or DAILY"))
+    .arg(
+        Arg::new("blocking")
+            .long("blocking")
+            .value_name("BOOL")
+            .ignore_case(true)
+            .value_parser(["true", "false"])
+            .help("Whether requests wait when the queue is full; otherwise lines are lost"),
+    )
+    .arg(
+        number("max_queue_weight", "max-queue-weight")
+            .value_parser(value_parser!(u64))
+            .help("Bytes that may wait to be written"),
+    )
+    .arg(
+        number("max_log_size", "max-log-size")
+            .value_parser(value_parser!(u64))
+            .help("Bytes of rolled files that are kept"),
+    )
+    .arg(Arg::new("archive_command").long("archive-command").value_name("COMMAND").hide(true))
+    .arg(number("archive_retries", "max-archive-retries").value_parser(value_parser!(i64)).hide(true))
 }
 
 fn of_tables() -> Vec<Command> {

@@ -10,6 +10,7 @@
 //! and similar ones.
 
 mod absent;
+mod audit;
 mod clients;
 mod clocks;
 mod command;
@@ -17,6 +18,7 @@ mod compactions;
 mod histograms;
 mod layout;
 mod maintenance;
+mod networks;
 mod node;
 mod overview;
 mod passwords;

@@ -6,15 +6,15 @@ use super::requests::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
 use super::{
-    absent, clients, clocks, compactions, histograms, maintenance, node, overview, passwords, paths, pools,
-    snapshots, tables, timeouts,
+    absent, audit, clients, clocks, compactions, histograms, maintenance, networks, node, overview,
+    passwords, paths, pools, snapshots, tables, timeouts,
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
 use clap::error::ErrorKind;
 use helenus_model::types::{CqlType, parse_text};
 use helenus_server::address::Address;
-use helenus_server::admin::{AdminRequest, ImportOrder, TableSelection};
+use helenus_server::admin::{AdminRequest, AuditOverrides, ImportOrder, TableSelection};
 
 /// The arguments of a verb.
 struct Given<'a>(&'a ArgMatches);
@@ -108,6 +108,36 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "settraceprobability" => maintenance::settraceprobability(server, given.0.get_one("value").copied()),
         "reloadsettings" => maintenance::reloadsettings(server),
         "resetclock" => clocks::resetclock(server),
+        "listcidrgroups" => networks::listcidrgroups(server, given.text("group")),
+        "updatecidrgroup" => networks::updatecidrgroup(server, given.needed("group"), &given.many("cidrs")),
+        "dropcidrgroup" => networks::dropcidrgroup(server, given.needed("group")),
+        "getcidrgroupsofip" => networks::getcidrgroupsofip(server, given.needed("address")),
+        "reloadcidrgroupscache" => networks::reloadcidrgroupscache(server),
+        "invalidatecidrpermissionscache" => {
+            networks::invalidatecidrpermissionscache(server, &given.many("roles"))
+        }
+        "cidrfilteringstats" => networks::cidrfilteringstats(server),
+        "getauditlog" => audit::getauditlog(server),
+        "disableauditlog" => maintenance::done(server, &AdminRequest::DisableAuditLog),
+        "enableauditlog" => {
+            let text = |name: &str| given.text(name).map(str::to_owned);
+            let overrides = AuditOverrides {
+                logger: text("logger"),
+                included_keyspaces: text("included_keyspaces"),
+                excluded_keyspaces: text("excluded_keyspaces"),
+                included_categories: text("included_categories"),
+                excluded_categories: text("excluded_categories"),
+                included_users: text("included_users"),
+                excluded_users: text("excluded_users"),
+                roll_cycle: text("roll_cycle"),
+                block: given.text("blocking").map(|word| word.eq_ignore_ascii_case("true")),
+                max_queue_weight: given.0.get_one("max_queue_weight").copied(),
+                max_log_size: given.0.get_one("max_log_size").copied(),
+                archive_command: text("archive_command"),
+                max_archive_retries: given.0.get_one("archive_retries").copied(),
+            };
+            maintenance::done(server, &AdminRequest::EnableAuditLog(Box::new(overrides)))
+        }
         "passwd" => passwords::passwd(server, given.needed("role"), given.text("password_file")),
         "drain" => maintenance::done(server, &AdminRequest::Drain),
         _ => return None,

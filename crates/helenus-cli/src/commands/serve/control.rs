@@ -4,9 +4,10 @@ use super::run::{local_options, read_timeouts, settings};
 use clap::ArgMatches;
 use helenus_cql::LocalBackend;
 use helenus_engine::Database;
-use helenus_server::admin::{ClientsSeen, Pool, Reloaded, ServerControl};
+use helenus_server::admin::{AuditState, ClientsSeen, Pool, Reloaded, ServerControl};
+use helenus_server::audit::{Audit, AuditOverrides};
 use helenus_server::config::{ServerConfig, Settings, judges_statements, setting_text, settings_table};
-use helenus_server::log::{Log, SlowStatements};
+use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::RpcServer;
@@ -43,6 +44,8 @@ pub struct RunningServer {
     pub log: Arc<Log>,
     /// The log of slow statements.
     pub slow: Arc<SlowStatements>,
+    /// The audit log.
+    pub audit: Arc<Audit>,
     /// The reactions to failures of disk and commit log.
     pub policies: Arc<FailurePolicies>,
     /// The configuration of the start.
@@ -105,6 +108,38 @@ impl ServerControl for RunningServer {
 
     fn clear_clients(&self) {
         self.native.clear_clients_seen();
+    }
+
+    fn enable_audit(&self, overrides: &AuditOverrides) -> Result<(), String> {
+        self.audit.enable(overrides).map_err(|error| error.to_string())?;
+        self.log.write(Level::Info, &Entry::new("audit", "the audit log is on"));
+        Ok(())
+    }
+
+    fn disable_audit(&self) {
+        self.audit.disable();
+        self.log.write(Level::Warn, &Entry::new("audit", "the audit log is off"));
+    }
+
+    fn audit(&self) -> AuditState {
+        let options = self.audit.options();
+        let directory = self.audit.directory(&options);
+        AuditState {
+            enabled: self.audit.is_on(),
+            logger: options.logger.class().to_owned(),
+            audit_logs_dir: directory.map(|path| path.display().to_string()).unwrap_or_default(),
+            roll_cycle: options.roll_cycle.name().to_owned(),
+            block: options.block,
+            max_log_size: options.log_bytes_max,
+            max_queue_weight: options.queue_bytes_max,
+            max_archive_retries: options.archive_retries_max,
+            included_keyspaces: options.keyspaces.included,
+            excluded_keyspaces: options.keyspaces.excluded,
+            included_categories: options.categories.included,
+            excluded_categories: options.categories.excluded,
+            included_users: options.users.included,
+            excluded_users: options.users.excluded,
+        }
     }
 
     fn setting(&self, key: &'static str) -> String {

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
-use helenus_cql::{FirstLogin, LocalBackend, LocalOptions};
+use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions};
 use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
 use helenus_engine::{
     CompactionSettings, Database, DatabaseOptions, JournalSlot, MemoryShares, OpenProgress, PurgeOptions,
@@ -24,6 +24,7 @@ use helenus_host::Host;
 use helenus_host::account::{self, split};
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
+use helenus_server::audit::{Audit, AuditNode};
 use helenus_server::config::{
     Kind, LogForm, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table,
 };
@@ -155,10 +156,13 @@ fn serve(
     describe_node(&local, config, config.listen);
     begin_logins(real, &local, config, log)?;
     let backend: Arc<dyn Backend> = local.clone();
+    report_foreign_addresses(&local, config, log);
+    let audit = start_audit(real, config, log)?;
     let mut limits = config.limits.clone();
     if let Some(directory) = matches.get_one::<String>("init") {
         init::run(&host, &local, limits.clone(), Path::new(directory), log)?;
     }
+    limits.audit = Some(Arc::clone(&audit));
     limits.tls.clone_from(&tls);
     limits.encrypted_address = config.listen_encrypted;
     let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
@@ -167,7 +171,7 @@ fn serve(
     local.virtual_tables().register(settings_table(settings, config));
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
-    let rpc = start_rpc(&host, &local, (config, tls.clone()), &slow)?.map(Arc::new);
+    let rpc = start_rpc(&host, &local, (config, tls.clone(), &audit), &slow)?.map(Arc::new);
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
     let http_address = http.as_ref().map(HttpServer::address);
     let doors = RunningServer {
@@ -177,6 +181,7 @@ fn serve(
         local: Arc::clone(&local),
         log: Arc::clone(log),
         slow,
+        audit: Arc::clone(&audit),
         policies: Arc::clone(&policies),
         started: config.clone(),
         settings_started: settings.clone(),
@@ -196,6 +201,7 @@ fn serve(
             Storage::Directory(directory) => Some(directory.clone()),
         },
         backend: Arc::clone(&local),
+        audit: Arc::clone(&audit),
         version: env!("CARGO_PKG_VERSION"),
     });
     let connections_max = config.limits.budget.in_all();
@@ -223,6 +229,7 @@ fn serve(
     announce(log, "stopping", "answering what has come, writing memtables".to_owned());
     stop_doors();
     admin.stop();
+    audit.disable();
     let closed = database.close().context("closing the database");
     if let Some(http) = &http {
         http.stop();
@@ -231,6 +238,39 @@ fn serve(
     closed?;
     announce(log, "stopped", "nothing to replay".to_owned());
     Ok(())
+}
+
+/// Logs statements of roles from networks that they may not come from.
+fn report_foreign_addresses(local: &LocalBackend, config: &ServerConfig, log: &Arc<Log>) {
+    if config.access.cidr == CidrAuthorizer::AllowAll {
+        return;
+    }
+    let log = Arc::clone(log);
+    local.on_foreign_address(move |role, address, groups| {
+        let groups: Vec<&str> = groups.iter().map(|group| &**group).collect();
+        let groups = groups.join(", ");
+        let text = format!("Role {role} accessed from unauthorized IP {address}, CIDR group [{groups}]");
+        let entry = Entry::new("foreign_address", text).with("role", role);
+        log.write_rate_limited(Level::Warn, role, entry.with("address", address.to_string()));
+    });
+}
+
+/// Starts the audit log, if it is configured; it can be switched on later too.
+fn start_audit(real: &Host, config: &ServerConfig, log: &Arc<Log>) -> Result<Arc<Audit>> {
+    let own = if config.listen.ip().is_unspecified() { outward_address() } else { config.listen.ip() };
+    let node = AuditNode {
+        address: config.broadcast_address.unwrap_or(own),
+        directory: match &config.storage {
+            Storage::Memory => None,
+            Storage::Directory(directory) => Some(directory.clone()),
+        },
+        memory_limit: config.memory_limit,
+    };
+    let audit = Audit::new(real, log, node, config.audit.clone())?;
+    if let Some(directory) = audit.directory(&config.audit).filter(|_| audit.is_on()) {
+        announce(log, "audit", format!("{}", directory.join("audit.log").display()));
+    }
+    Ok(audit)
 }
 
 /// Makes the first superuser and sets its password, if clients have to log in.
@@ -443,7 +483,7 @@ pub fn outward_address() -> IpAddr {
 fn start_rpc(
     host: &Host,
     local: &Arc<LocalBackend>,
-    (config, tls): (&ServerConfig, Option<Arc<ServerTls>>),
+    (config, tls, audit): (&ServerConfig, Option<Arc<ServerTls>>, &Arc<Audit>),
     slow: &Arc<SlowStatements>,
 ) -> Result<Option<RpcServer>> {
     let Some(listen) = config.rpc else { return Ok(None) };
@@ -455,7 +495,7 @@ fn start_rpc(
         address: config.broadcast_address.unwrap_or(own),
     };
     let rpc = Rpc::new(Arc::clone(local), node);
-    let limits = RpcLimits { tls, ..config.rpc_limits.clone() };
+    let limits = RpcLimits { tls, audit: Some(Arc::clone(audit)), ..config.rpc_limits.clone() };
     Ok(Some(RpcServer::start(host, rpc, listen, limits, Some(Arc::clone(slow)))?))
 }
 

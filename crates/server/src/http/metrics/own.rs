@@ -37,6 +37,15 @@ fn put_info(page: &mut Page, gathered: &MetricsInput<'_>) {
     for (level, lines) in state.log.counts() {
         page.sample("helenus_log_lines_total", &[("level", level.name())], lines as f64);
     }
+    let audit = watched.audit.counts();
+    page.family(
+        "helenus_audit_lines_total",
+        Kind::Counter,
+        "Lines of the audit log, by what became of them.",
+    );
+    for (state, lines) in [("written", audit.written), ("dropped", audit.dropped), ("failed", audit.failed)] {
+        page.sample("helenus_audit_lines_total", &[("state", state)], lines as f64);
+    }
     let slow = "Statements that took longer than slow_query_log_timeout.";
     page.single("helenus_slow_statements_total", Kind::Counter, slow, state.slow.count() as f64);
     if let Some((free, all)) = watched.directory.as_deref().and_then(disk_space) {

@@ -1,0 +1,125 @@
+//! Decides which events are written (`AuditLogFilter`).
+//!
+//! Keyspaces, categories and roles are included and excluded as in Cassandra, with one difference: failed logins,
+//! refused statements, DDL and DCL are written whatever keyspaces are included or excluded, and whatever categories and
+//! roles are included. In Cassandra they are dropped too, so a client hides its refused statements by `USE system`, a
+//! keyspace that is excluded by default. `excluded_categories` and `excluded_users` hide them here as well.
+
+use std::collections::BTreeSet;
+
+use helenus_cql::audit::{Category, EventType};
+
+use super::entry::AuditEntry;
+use super::options::{AuditOptions, InOut};
+
+/// The names that are included and excluded.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    keyspaces: Names,
+    categories: Names,
+    users: Names,
+}
+
+#[derive(Clone, Debug)]
+struct Names {
+    included: BTreeSet<String>,
+    excluded: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(lists: &InOut) -> Names {
+        let set = |names: &str| {
+            names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        Names { included: set(&lists.included), excluded: set(&lists.excluded) }
+    }
+
+    fn excludes(&self, name: Option<&str>) -> bool {
+        name.is_some_and(|name| self.excluded.contains(name))
+    }
+
+    /// Whether others are included and this is not.
+    fn leaves_out(&self, name: Option<&str>) -> bool {
+        !self.included.is_empty() && !name.is_some_and(|name| self.included.contains(name))
+    }
+}
+
+/// Whether an event is written whatever is included: a failed login, a refused statement, DDL or DCL.
+pub fn is_always_written(event: EventType) -> bool {
+    matches!(event, EventType::LoginError | EventType::UnauthorizedAttempt)
+        || matches!(event.category(), Category::Ddl | Category::Dcl)
+}
+
+impl Filter {
+    /// The filter of some options.
+    pub fn new(options: &AuditOptions) -> Filter {
+        Filter {
+            keyspaces: Names::of(&options.keyspaces),
+            categories: Names::of(&options.categories),
+            users: Names::of(&options.users),
+        }
+    }
+
+    /// Whether an event is written.
+    pub fn passes(&self, entry: &AuditEntry<'_>) -> bool {
+        let category = Some(entry.event.category().name());
+        if self.categories.excludes(category) || self.users.excludes(entry.user) {
+            return false;
+        }
+        is_always_written(entry.event)
+            || !(self.keyspaces.excludes(entry.keyspace)
+                || self.keyspaces.leaves_out(entry.keyspace)
+                || self.categories.leaves_out(category)
+                || self.users.leaves_out(entry.user))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry<'a>(event: EventType, user: &'a str, keyspace: Option<&'a str>) -> AuditEntry<'a> {
+        AuditEntry {
+            event,
+            user: Some(user),
+            source: None,
+            timestamp_ms: 0,
+            batch: None,
+            keyspace,
+            scope: None,
+            operation: "x",
+        }
+    }
+
+    #[test]
+    fn excluded_wins_over_included_and_nothing_given_is_everything_but_system_keyspaces() {
+        let filter = Filter::new(&AuditOptions::default());
+        assert!(filter.passes(&entry(EventType::Select, "a", Some("k"))));
+        assert!(filter.passes(&entry(EventType::Select, "a", None)));
+        assert!(!filter.passes(&entry(EventType::Select, "a", Some("system"))));
+        let mut options = AuditOptions::default();
+        options.keyspaces = InOut { included: "k,l".to_owned(), excluded: "l".to_owned() };
+        let filter = Filter::new(&options);
+        assert!(filter.passes(&entry(EventType::Select, "a", Some("k"))));
+        assert!(!filter.passes(&entry(EventType::Select, "a", Some("l"))));
+        assert!(!filter.passes(&entry(EventType::Select, "a", Some("m"))));
+        assert!(!filter.passes(&entry(EventType::Select, "a", None)));
+    }
+
+    #[test]
+    fn refusals_and_changes_of_rights_are_hidden_by_no_keyspace() {
+        let mut options = AuditOptions::default();
+        options.categories.included = "QUERY".to_owned();
+        options.users = InOut { included: "b".to_owned(), excluded: "c".to_owned() };
+        let filter = Filter::new(&options);
+        for event in
+            [EventType::UnauthorizedAttempt, EventType::LoginError, EventType::Grant, EventType::DropTable]
+        {
+            assert!(filter.passes(&entry(event, "a", Some("system"))), "{event:?}");
+            assert!(!filter.passes(&entry(event, "c", Some("k"))), "{event:?}");
+        }
+        assert!(!filter.passes(&entry(EventType::LoginSuccess, "a", None)));
+        options.categories.excluded = "DDL".to_owned();
+        assert!(!Filter::new(&options).passes(&entry(EventType::DropTable, "a", Some("k"))));
+    }
+}

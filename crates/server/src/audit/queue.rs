@@ -1,0 +1,235 @@
+//! The bounded queue of lines between requests and the disk.
+//!
+//! A request formats its line straight into a buffer; a thread takes the whole buffer and writes it. A full buffer makes
+//! requests wait (`block: true`) or loses their lines, which are counted. Lines that must not be lost always wait.
+//! What the disk refuses is lost, counted and logged: a full disk stops no client, as in Cassandra.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
+use parking_lot::{Condvar, Mutex};
+
+use super::entry::{AuditEntry, LineTexts};
+use super::file::Files;
+use super::filter::is_always_written;
+use super::options::AuditFormat;
+use crate::log::{Entry, Level, Log};
+
+/// Bytes that are written at once, without waiting for more.
+const WRITTEN_AT_ONCE_BYTES: usize = 256 << 10;
+/// Capacity of a buffer that is kept.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// The numbers of lines since the start.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Written.
+    pub written: AtomicU64,
+    /// Lost because the queue was full.
+    pub dropped: AtomicU64,
+    /// Lost because the disk refused them.
+    pub failed: AtomicU64,
+}
+
+/// What a queue keeps to.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueOptions {
+    pub format: AuditFormat,
+    pub bytes_max: usize,
+    pub blocks: bool,
+    pub flush_ns: u64,
+}
+
+struct State {
+    lines: Vec<u8>,
+    count: u64,
+    /// When the first of the lines came.
+    since_ns: u64,
+    /// Whether a line must not wait for others.
+    is_urgent: bool,
+    is_closing: bool,
+    texts: LineTexts,
+}
+
+struct Inner {
+    options: QueueOptions,
+    state: Mutex<State>,
+    room: Condvar,
+    clock: Arc<dyn Clock>,
+    counts: Arc<Counts>,
+}
+
+/// The queue.
+pub struct Queue {
+    inner: Arc<Inner>,
+    task: Arc<dyn TaskHandle>,
+}
+
+impl Queue {
+    /// Starts the thread that writes to `files`.
+    pub fn start(
+        host: &Host,
+        files: Files,
+        options: QueueOptions,
+        (texts, counts, log): (LineTexts, &Arc<Counts>, &Arc<Log>),
+    ) -> Queue {
+        let state =
+            State { lines: Vec::new(), count: 0, since_ns: 0, is_urgent: false, is_closing: false, texts };
+        let inner = Arc::new(Inner {
+            options,
+            state: Mutex::new(state),
+            room: Condvar::new(),
+            clock: Arc::clone(&host.clock),
+            counts: Arc::clone(counts),
+        });
+        let writer = Writer { inner: Arc::clone(&inner), files, log: Arc::clone(log), spare: Vec::new() };
+        Queue { inner, task: host.tasks.start("audit", Box::new(writer)) }
+    }
+
+    /// Puts a line in.
+    pub fn put(&self, entry: &AuditEntry<'_>) {
+        let Inner { options, state, room, clock, counts } = &*self.inner;
+        let bytes = entry.bytes_about();
+        let must_stay = is_always_written(entry.event);
+        let mut state = state.lock();
+        // A line that is longer than the queue has it alone.
+        while !state.lines.is_empty() && state.lines.len() + bytes > options.bytes_max {
+            if !options.blocks && !must_stay {
+                counts.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            state.is_urgent = true;
+            self.task.wake();
+            room.wait(&mut state);
+        }
+        let State { lines, count, since_ns, is_urgent, texts, .. } = &mut *state;
+        let was_empty = lines.is_empty();
+        let was_short = lines.len() < WRITTEN_AT_ONCE_BYTES;
+        entry.append(options.format, texts, lines);
+        *count += 1;
+        if was_empty {
+            *since_ns = clock.coarse_ns();
+        }
+        let hurries = must_stay && !std::mem::replace(is_urgent, *is_urgent || must_stay);
+        if was_empty || hurries || was_short && lines.len() >= WRITTEN_AT_ONCE_BYTES {
+            self.task.wake();
+        }
+    }
+
+    /// Writes and syncs all lines, and ends the thread.
+    pub fn close(&self) {
+        self.inner.state.lock().is_closing = true;
+        self.task.wake();
+        self.task.join();
+    }
+}
+
+struct Writer {
+    inner: Arc<Inner>,
+    files: Files,
+    log: Arc<Log>,
+    /// The buffer that the next lines will take.
+    spare: Vec<u8>,
+}
+
+impl Worker for Writer {
+    fn step(&mut self) -> Next {
+        let (lines, count) = {
+            let mut state = self.inner.state.lock();
+            if state.lines.is_empty() {
+                if !state.is_closing {
+                    return Next::Wait;
+                }
+                if let Err(error) = self.files.sync() {
+                    self.complain(&error, 0);
+                }
+                return Next::Done;
+            }
+            let waited_ns = self.inner.clock.coarse_ns().saturating_sub(state.since_ns);
+            let flush_ns = self.inner.options.flush_ns;
+            let is_due = state.is_urgent
+                || state.is_closing
+                || state.lines.len() >= WRITTEN_AT_ONCE_BYTES
+                || waited_ns >= flush_ns;
+            if !is_due {
+                return Next::WaitAtMost(flush_ns - waited_ns);
+            }
+            state.is_urgent = false;
+            (
+                std::mem::replace(&mut state.lines, std::mem::take(&mut self.spare)),
+                std::mem::take(&mut state.count),
+            )
+        };
+        self.inner.room.notify_all();
+        match self.files.append(&lines, self.inner.clock.wall_us()) {
+            Ok(()) => {
+                self.inner.counts.written.fetch_add(count, Ordering::Relaxed);
+            }
+            Err(error) => self.complain(&error, count),
+        }
+        self.spare = lines;
+        self.spare.clear();
+        self.spare.shrink_to(KEPT_BYTES);
+        Next::Again
+    }
+}
+
+impl Writer {
+    #[cold]
+    fn complain(&self, error: &std::io::Error, count: u64) {
+        self.inner.counts.failed.fetch_add(count, Ordering::Relaxed);
+        let text = format!("the audit log cannot be written, and {count} of its lines are lost: {error}");
+        let entry = Entry::new("audit_failed", text).with("lines", count);
+        self.log.write_rate_limited(Level::Error, "audit", entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::options::{AuditOptions, FileParameters};
+    use crate::log::Format;
+    use helenus_cql::audit::EventType;
+    use helenus_host::sim::Machine;
+    use std::path::Path;
+
+    fn queue(machine: &Machine, blocks: bool) -> (Queue, Arc<Counts>) {
+        let host = machine.host();
+        let log = Log::start(&host, Format::Json, None);
+        let (options, parameters) = (AuditOptions::default(), FileParameters::default());
+        let files = Files::open(&host, Path::new("/audit"), &options, &parameters).unwrap();
+        let counts = Arc::<Counts>::default();
+        let options =
+            QueueOptions { format: AuditFormat::Text, bytes_max: 1000, blocks, flush_ns: 100_000_000 };
+        let texts = LineTexts::new("127.0.0.1:7000".to_owned());
+        (Queue::start(&host, files, options, (texts, &counts, &log)), counts)
+    }
+
+    fn entry(event: EventType) -> AuditEntry<'static> {
+        AuditEntry {
+            event,
+            user: Some("a"),
+            source: None,
+            timestamp_ms: 1,
+            batch: None,
+            keyspace: None,
+            scope: None,
+            operation: "SELECT",
+        }
+    }
+
+    #[test]
+    fn a_full_queue_loses_lines_and_counts_them() {
+        let machine = Machine::new(1);
+        let (queue, counts) = queue(&machine, false);
+        for _ in 0..20 {
+            queue.put(&entry(EventType::Select));
+        }
+        let kept = queue.inner.state.lock().count;
+        assert!(kept > 0 && kept < 20, "{kept}");
+        assert_eq!(counts.dropped.load(Ordering::Relaxed), 20 - kept);
+        queue.close();
+        assert_eq!(counts.written.load(Ordering::Relaxed), kept);
+    }
+}
