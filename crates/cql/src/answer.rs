@@ -78,11 +78,11 @@ pub trait RowsOut {
     /// The row is complete.
     fn end_row(&mut self);
     /// All rows of a row batch; `columns` selects the cells of each.
-    fn rows(&mut self, run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
-        for row in run.rows() {
+    fn rows(&mut self, batch: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
+        for row in batch.rows() {
             for column in columns {
                 self.cell(match *column {
-                    BatchColumn::Value(place) => row.get(place).map(|value| run.bytes(value)),
+                    BatchColumn::Value(place) => row.get(place).map(|value| batch.bytes(value)),
                     BatchColumn::Fixed(value) => value,
                 });
             }

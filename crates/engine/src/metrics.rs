@@ -4,8 +4,8 @@
 //! clock and takes a lock. `system_views`, `/metrics` and the admin tools all show these metrics. They are lost at a
 //! restart, as in Cassandra.
 
+use crate::decaying_histogram::Samples;
 use crate::distribution::Distribution;
-use crate::samples::Samples;
 use crate::sharded::{self, Sharded};
 use crate::top_partitions::TopPartitions;
 use parking_lot::Mutex;

@@ -3,10 +3,10 @@
 use super::access::{Access, Sight};
 use super::consistency::check_read;
 use super::engine_error::truncate_error;
-use super::identity::statement_id;
 use super::live_options::LiveOptions;
 use super::options::LocalOptions;
 use super::prepared_table;
+use super::statement_id::statement_id;
 use super::statements::Statements;
 use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};

@@ -2,7 +2,7 @@
 //!
 //! `backend` runs statements, `writing` runs writes, `explain` explains statements, `explain_read_first` those that
 //! read before they write, `trace` stores what a traced request did. `statements` caches analysed statements, which
-//! `prepared_table` lists, and `identity` computes their ids. `engine_error` maps the engine's errors to those that
+//! `prepared_table` lists, and `statement_id` computes their ids. `engine_error` maps the engine's errors to those that
 //! clients see, `consistency` checks consistency levels, `guardrail_checks` the guardrails. `options` has the options
 //! of the start, `live_options` those that may change at run time. `import` imports SSTables with their schema;
 //! `current_folders` selects the folder of a table that was created again under its name. `schema_text` reads and
@@ -17,7 +17,6 @@ mod engine_error;
 mod explain;
 mod explain_read_first;
 mod guardrail_checks;
-mod identity;
 mod import;
 mod live_options;
 mod options;
@@ -27,6 +26,7 @@ mod restore;
 mod schema_comment;
 mod schema_digest;
 mod schema_text;
+mod statement_id;
 mod statements;
 #[cfg(test)]
 mod tests;

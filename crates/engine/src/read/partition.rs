@@ -146,7 +146,7 @@ impl Progress<'_> {
         if let Some(merge) = merge {
             loop {
                 if in_runs {
-                    match self.runs(merge, key, &mut pace, sink, cx)? {
+                    match self.batches(merge, key, &mut pace, sink, cx)? {
                         ControlFlow::Continue(()) => {}
                         ControlFlow::Break(None) => break,
                         ControlFlow::Break(Some(end)) => return Ok(end),
@@ -203,7 +203,7 @@ impl Progress<'_> {
 
     /// Passes row batches to the sink, as long as only one source has the rows, no deletion covers them, and the sink
     /// takes batches. Breaks if the read of the partition ends here.
-    fn runs(
+    fn batches(
         &mut self,
         merge: &mut Merge<AnySource>,
         key: &[u8],
@@ -211,15 +211,15 @@ impl Progress<'_> {
         sink: &mut dyn RowSink,
         cx: &mut ReadContext,
     ) -> Result<ControlFlow<Option<PartitionEnd>>> {
-        while let Some(runs) = sink.batches() {
+        while let Some(batch_sink) = sink.batches() {
             let Some(source) = merge.only_source() else { break };
-            let Some(run) = source.batch(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else {
+            let Some(batch) = source.batch(usize::try_from(pace.left).unwrap_or(usize::MAX), cx)? else {
                 break;
             };
             let merging = cx.enter(Stage::Sink);
-            let is_counted = runs.batch(&run)?;
+            let is_counted = batch_sink.batch(&batch)?;
             cx.leave(merging);
-            let rows = run.len() as u64;
+            let rows = batch.len() as u64;
             *if is_counted { &mut pace.counted } else { &mut pace.skipped } += rows;
             pace.left -= rows;
             if pace.left > 0 && (self.command.page_rows.is_none() || !sink.is_full()) {
@@ -229,7 +229,7 @@ impl Progress<'_> {
                 After::GoOn => {}
                 After::Leave => return Ok(ControlFlow::Break(None)),
                 After::End(end) => {
-                    let last = || self.position_of_last(&run);
+                    let last = || self.position_of_last(&batch);
                     return Ok(ControlFlow::Break(Some(self.ended(end, key, last, pace))));
                 }
             }
@@ -370,10 +370,10 @@ impl Progress<'_> {
     }
 
     /// The byte-comparable position of the last row of a row batch.
-    fn position_of_last(&self, run: &RowBatch<'_>) -> Vec<u8> {
+    fn position_of_last(&self, batch: &RowBatch<'_>) -> Vec<u8> {
         let mut position = Vec::new();
-        let last = run.rows().next_back().unwrap_or_default();
-        self.encode(last.iter().take(run.clustering).map(|value| Some(run.bytes(value))), &mut position);
+        let last = batch.rows().next_back().unwrap_or_default();
+        self.encode(last.iter().take(batch.clustering).map(|value| Some(batch.bytes(value))), &mut position);
         position
     }
 

@@ -80,7 +80,7 @@ pub trait RowSink {
 pub trait BatchSink {
     /// Rows of the current partition, with columns that the table has. Returns whether they count against the limits:
     /// all of them or none.
-    fn batch(&mut self, run: &RowBatch<'_>) -> Result<bool>;
+    fn batch(&mut self, batch: &RowBatch<'_>) -> Result<bool>;
 }
 
 /// How a read ended.

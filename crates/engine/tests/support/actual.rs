@@ -270,24 +270,24 @@ impl RowSink for Collector<'_> {
 }
 
 impl BatchSink for Collector<'_> {
-    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
+    fn batch(&mut self, batch: &RowBatch<'_>) -> helenus_engine::Result<bool> {
         let version = |value: &BatchValue, bytes: &[u8]| Version {
             timestamp_us: value.timestamp_us,
             ttl_s: 0,
             ends_s: NEVER,
             value: bytes.to_vec(),
         };
-        for row in run.rows() {
-            let (clustering, cells) = row.split_at(run.clustering);
+        for row in batch.rows() {
+            let (clustering, cells) = row.split_at(batch.clustering);
             let marker = clustering.first().filter(|value| value.timestamp_us != i64::MIN);
             let cell = |(id, value): (&ColumnId, &BatchValue)| {
                 let name = &*self.table.column_by_id(*id).expect("cells of known columns").name;
                 let name = ["v", "w"].into_iter().find(|known| *known == name).expect("a column of one cell");
-                ((name, None), version(value, run.bytes(value)))
+                ((name, None), version(value, batch.bytes(value)))
             };
-            let mut cells: Vec<_> = run.columns.iter().zip(cells).map(cell).collect();
+            let mut cells: Vec<_> = batch.columns.iter().zip(cells).map(cell).collect();
             cells.sort_by(|a, b| a.0.cmp(&b.0));
-            let clustering_values = clustering.iter().map(|value| run.bytes(value).to_vec()).collect();
+            let clustering_values = clustering.iter().map(|value| batch.bytes(value).to_vec()).collect();
             let marker = marker.map(|value| version(value, &[]));
             let found = FoundRow { clustering: clustering_values, marker, cells };
             self.found.last_mut().unwrap().rows.push(found);

@@ -217,10 +217,11 @@ impl RowSink for Rows {
 }
 
 impl BatchSink for Rows {
-    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
-        for row in run.rows() {
-            let c = row.first().and_then(|c| run.bytes(c).first_chunk::<4>()).map(|c| i32::from_be_bytes(*c));
-            let v = row.get(run.clustering).map(|value| text(run.bytes(value)));
+    fn batch(&mut self, batch: &RowBatch<'_>) -> helenus_engine::Result<bool> {
+        for row in batch.rows() {
+            let c =
+                row.first().and_then(|c| batch.bytes(c).first_chunk::<4>()).map(|c| i32::from_be_bytes(*c));
+            let v = row.get(batch.clustering).map(|value| text(batch.bytes(value)));
             self.rows.push((self.partition.0.clone(), self.partition.1.clone(), c.unwrap(), v));
         }
         Ok(true)

@@ -91,29 +91,29 @@ fn behind_value(timestamp_us: i64) -> [u8; 13] {
 }
 
 /// Appends the columns of a row batch in the same form as `put_row`. `place` is the index of their value.
-pub(crate) fn put_batch(family: &Family, run: &RowBatch<'_>, place: usize, out: &mut Vec<u8>) {
+pub(crate) fn put_batch(family: &Family, batch: &RowBatch<'_>, place: usize, out: &mut Vec<u8>) {
     let is_composite = family.shape == Shape::Composite;
     // A component has its length before it and one byte after it.
-    let around = COLUMN_BYTES + if is_composite { COMPONENT_BYTES * run.clustering } else { 0 };
-    let bytes: usize = run.values.iter().map(|value| value.value.len as usize).sum();
-    append(out, bytes + run.len() * around, |out| {
-        for row in run.rows() {
-            let (names, _) = row.split_at(run.clustering);
+    let around = COLUMN_BYTES + if is_composite { COMPONENT_BYTES * batch.clustering } else { 0 };
+    let bytes: usize = batch.values.iter().map(|value| value.value.len as usize).sum();
+    append(out, bytes + batch.len() * around, |out| {
+        for row in batch.rows() {
+            let (names, _) = row.split_at(batch.clustering);
             if is_composite {
                 let length = names.iter().map(|name| COMPONENT_BYTES + name.value.len as usize).sum();
                 out.put(&before_name(length));
                 for name in names {
                     out.put(&(name.value.len as u16).to_be_bytes());
-                    out.put_span(run.data, name.value);
+                    out.put_span(batch.data, name.value);
                     out.put(&[0]);
                 }
             } else if let [name, ..] = names {
                 out.put(&before_name(name.value.len as usize));
-                out.put_span(run.data, name.value);
+                out.put_span(batch.data, name.value);
             }
             if let Some(value) = row.get(place) {
                 out.put(&before_value(value.value.len as usize));
-                out.put_span(run.data, value.value);
+                out.put_span(batch.data, value.value);
                 out.put(&behind_value(value.timestamp_us));
             }
         }

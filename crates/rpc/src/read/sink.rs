@@ -358,16 +358,16 @@ impl RowSink for ColumnSink<'_> {
 }
 
 impl BatchSink for ColumnSink<'_> {
-    fn batch(&mut self, run: &RowBatch<'_>) -> EngineResult<bool> {
+    fn batch(&mut self, batch: &RowBatch<'_>) -> EngineResult<bool> {
         if self.out.len() > self.bytes_max {
             self.is_too_long = true;
             return Err(helenus_engine::Error::Cancelled);
         }
-        let Some(value) = run.value_index_of(self.family.value, 0) else { return Ok(false) };
+        let Some(value) = batch.value_index_of(self.family.value, 0) else { return Ok(false) };
         if self.writes() {
-            put_batch(self.family, run, value, self.out);
+            put_batch(self.family, batch, value, self.out);
         }
-        self.given += run.len() as u64;
+        self.given += batch.len() as u64;
         Ok(true)
     }
 }

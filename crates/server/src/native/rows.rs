@@ -122,9 +122,9 @@ impl RowsOut for RowsAnswer<'_> {
         }
     }
 
-    fn rows(&mut self, run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
+    fn rows(&mut self, batch: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
         if let Some((writer, _)) = &mut self.writer {
-            writer.row_batch(run, columns);
+            writer.row_batch(batch, columns);
         }
     }
 

@@ -184,17 +184,19 @@ impl Backward {
         if range.with_keys {
             return Ok(false);
         }
-        let (Some(run), Some(first)) = (BatchRows::of(rows.layout), self.next_at()) else { return Ok(false) };
+        let (Some(batch), Some(first)) = (BatchRows::of(rows.layout), self.next_at()) else {
+            return Ok(false);
+        };
         cursor.hold(rows.data, first, cx)?;
-        for _ in 0..cursor.begin_rows(&run, most) {
+        for _ in 0..cursor.begin_rows(&batch, most) {
             let Some(at) = self.next_at() else { break };
-            let Some((end, row)) = cursor.next_row(&run, at) else { break };
+            let Some((end, row)) = cursor.next_row(&batch, at) else { break };
             if !pass((&mut self.by_size, &mut self.offsets), self.block, (at, end, row.back)) {
                 break;
             }
             cursor.keep_row();
         }
-        Ok(cursor.count_rows(&run, cx))
+        Ok(cursor.count_rows(&batch, cx))
     }
 
     /// The position of the next element of the block.
@@ -219,10 +221,12 @@ impl Backward {
             return Ok(ControlFlow::Continue(()));
         }
         // The rows are known to be in the slice since their offsets were collected or the block was entered.
-        let Some(run) = cursor.begin_run(rows, &self.anywhere) else { return Ok(ControlFlow::Continue(())) };
+        let Some(plain) = cursor.begin_plain_rows(rows, &self.anywhere) else {
+            return Ok(ControlFlow::Continue(()));
+        };
         while let Some(at) = self.next_at() {
             let mut next = at;
-            let Plain::Row { back } = cursor.next_plain_row(&run, rows.data, &mut next, cx)? else { break };
+            let Plain::Row { back } = cursor.next_plain_row(&plain, rows.data, &mut next, cx)? else { break };
             if cursor.row_view().is_empty() {
                 break;
             }

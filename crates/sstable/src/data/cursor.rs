@@ -129,15 +129,17 @@ impl Cursor {
         bound: &BoundValues,
         cx: &mut ReadContext,
     ) -> Result<Plain> {
-        let Some(run) = PlainRows::begin(rows.layout, bound, &mut self.row) else { return Ok(Plain::Other) };
-        self.next_plain_row(&run, rows.data, position, cx)
+        let Some(plain) = PlainRows::begin(rows.layout, bound, &mut self.row) else {
+            return Ok(Plain::Other);
+        };
+        self.next_plain_row(&plain, rows.data, position, cx)
     }
 
     /// Decodes the next of several plain rows, like `one_plain_row`. It is inlined into the loops over rows.
     #[inline(always)]
     pub(super) fn next_plain_row(
         &mut self,
-        run: &PlainRows<'_>,
+        plain: &PlainRows<'_>,
         data: &DataBlocks,
         position: &mut u64,
         cx: &mut ReadContext,
@@ -146,7 +148,7 @@ impl Cursor {
             self.window.seek(data, *position, cx)?;
         }
         let Some((bytes, at)) = self.window.at(*position) else { return Ok(Plain::Other) };
-        match run.decode(bytes, at, &mut self.row) {
+        match plain.decode(bytes, at, &mut self.row) {
             Some(PlainRow::Row { end, back }) => {
                 *position += (end - at) as u64;
                 cx.touched.rows_decoded += 1;
@@ -159,7 +161,11 @@ impl Cursor {
     }
 
     /// Prepares the row for consecutive plain rows; `None` if the file can have no plain row.
-    pub(super) fn begin_run<'a>(&mut self, rows: Rows<'a>, bound: &'a BoundValues) -> Option<PlainRows<'a>> {
+    pub(super) fn begin_plain_rows<'a>(
+        &mut self,
+        rows: Rows<'a>,
+        bound: &'a BoundValues,
+    ) -> Option<PlainRows<'a>> {
         PlainRows::begin(rows.layout, bound, &mut self.row)
     }
 
@@ -243,7 +249,7 @@ impl Cursor {
     }
 
     /// The row batch that was decoded last.
-    pub(crate) fn row_run<'a>(&'a self, layout: &'a RowLayout) -> RowBatch<'a> {
+    pub(crate) fn row_batch<'a>(&'a self, layout: &'a RowLayout) -> RowBatch<'a> {
         RowBatch {
             values: self.batch.values(),
             data: self.window.bytes(),

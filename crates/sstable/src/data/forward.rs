@@ -23,11 +23,11 @@ pub(crate) struct Forward {
     is_near: bool,
     /// The most rows of the next row batch, for a slice with an end. Batches grow along the slice, so that few rows
     /// after its end are decoded in vain.
-    run_rows: usize,
+    batch_rows: usize,
 }
 
 /// Rows of the first row batch of a slice with an end.
-const FIRST_RUN_ROWS: usize = 8;
+const FIRST_BATCH_ROWS: usize = 8;
 
 enum Phase {
     /// Elements before the slice must be passed.
@@ -46,7 +46,7 @@ enum Phase {
 impl Forward {
     /// A read from the element at `position`.
     pub(crate) fn at(position: u64, open: DeletionTime) -> Forward {
-        Forward { position, open, phase: Phase::Done, is_near: true, run_rows: FIRST_RUN_ROWS }
+        Forward { position, open, phase: Phase::Done, is_near: true, batch_rows: FIRST_BATCH_ROWS }
     }
 
     /// The position of the next element.
@@ -63,7 +63,7 @@ impl Forward {
             (self.position, self.open, self.is_near) = (position, open, false);
         }
         self.phase = Phase::Before;
-        self.run_rows = FIRST_RUN_ROWS;
+        self.batch_rows = FIRST_BATCH_ROWS;
     }
 
     /// Begins the next slice at the current position, if a plain row is there that is not before the slice; then the
@@ -76,7 +76,7 @@ impl Forward {
         let may_begin = self.is_near && self.position > 0 && self.may_begin_plainly(range);
         let begins = may_begin && self.begins_plainly(cursor, rows, range, cx)?;
         if begins {
-            (self.phase, self.run_rows) = (Phase::Begun, FIRST_RUN_ROWS);
+            (self.phase, self.batch_rows) = (Phase::Begun, FIRST_BATCH_ROWS);
         }
         Ok(begins)
     }
@@ -92,27 +92,27 @@ impl Forward {
         if !matches!(self.phase, Phase::Within) || range.with_keys || range.with_hidden || range.is_name {
             return Ok(false);
         }
-        let Some(run) = BatchRows::of(rows.layout) else { return Ok(false) };
+        let Some(batch) = BatchRows::of(rows.layout) else { return Ok(false) };
         let mut most = most;
         if !range.end_values.is_after_all() {
-            most = most.min(self.run_rows);
-            self.run_rows = self.run_rows.saturating_mul(2);
+            most = most.min(self.batch_rows);
+            self.batch_rows = self.batch_rows.saturating_mul(2);
         }
         cursor.hold(rows.data, self.position, cx)?;
         let mut position = self.position;
-        for _ in 0..cursor.begin_rows(&run, most) {
-            let Some((end, _)) = cursor.next_row(&run, position) else { break };
+        for _ in 0..cursor.begin_rows(&batch, most) {
+            let Some((end, _)) = cursor.next_row(&batch, position) else { break };
             cursor.keep_row();
             position = end;
         }
-        if let Some((end, is_behind)) = cursor.cut_rows(&run, &range.end_values, self.position) {
+        if let Some((end, is_behind)) = cursor.cut_rows(&batch, &range.end_values, self.position) {
             position = end;
             if is_behind {
                 self.phase = Phase::Closing;
             }
         }
         self.position = position;
-        Ok(cursor.count_rows(&run, cx))
+        Ok(cursor.count_rows(&batch, cx))
     }
 
     /// Reads on as long as the rows are plain, if rows need no keys, and calls `each` with each row, which may stop
@@ -126,11 +126,11 @@ impl Forward {
         if !matches!(self.phase, Phase::Within) || range.with_keys || range.with_hidden {
             return Ok(ControlFlow::Continue(()));
         }
-        let Some(run) = cursor.begin_run(rows, &range.end_values) else {
+        let Some(plain) = cursor.begin_plain_rows(rows, &range.end_values) else {
             return Ok(ControlFlow::Continue(()));
         };
         loop {
-            match cursor.next_plain_row(&run, rows.data, &mut self.position, cx)? {
+            match cursor.next_plain_row(&plain, rows.data, &mut self.position, cx)? {
                 // An empty row is not returned.
                 Plain::Row { .. } if cursor.row_view().is_empty() => {}
                 Plain::Row { .. } => {

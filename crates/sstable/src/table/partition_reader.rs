@@ -307,7 +307,7 @@ impl PartitionReader {
             Walk::Backward => state.backward.batch(at, most, cx)?,
             Walk::Between => false,
         };
-        Ok(is_there.then(|| state.cursor.row_run(layout)))
+        Ok(is_there.then(|| state.cursor.row_batch(layout)))
     }
 
     /// The position of a forward read that has begun.

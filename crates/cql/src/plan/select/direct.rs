@@ -66,19 +66,19 @@ impl DirectColumns {
     }
 
     /// Writes the rows of a row batch of the partition of `at`. There are at most `RUN_COLUMNS` columns.
-    pub(super) fn write_batch(&self, run: &RowBatch<'_>, at: &RowAt<'_>, out: &mut dyn RowsOut) {
+    pub(super) fn write_batch(&self, batch: &RowBatch<'_>, at: &RowAt<'_>, out: &mut dyn RowsOut) {
         let mut columns = [BatchColumn::Fixed(None); RUN_COLUMNS];
         for (taken, column) in columns.iter_mut().zip(&self.0) {
             *taken = match *column {
                 DirectColumn::Clustering(index) => BatchColumn::Value(index),
                 DirectColumn::Cell(id, near) => {
-                    run.value_index_of(id, near).map_or(BatchColumn::Fixed(None), BatchColumn::Value)
+                    batch.value_index_of(id, near).map_or(BatchColumn::Fixed(None), BatchColumn::Value)
                 }
                 DirectColumn::Key(index) => BatchColumn::Fixed(at.key_part(index)),
                 DirectColumn::Static(id) => BatchColumn::Fixed(at.static_value(id)),
             };
         }
-        out.rows(run, columns.get(..self.0.len()).unwrap_or(&columns));
+        out.rows(batch, columns.get(..self.0.len()).unwrap_or(&columns));
     }
 
     /// Writes a row. `at` is called only for columns of the partition.

@@ -304,13 +304,13 @@ impl RowSink for SelectSink<'_> {
 }
 
 impl BatchSink for SelectSink<'_> {
-    fn batch(&mut self, run: &RowBatch<'_>) -> helenus_engine::Result<bool> {
+    fn batch(&mut self, batch: &RowBatch<'_>) -> helenus_engine::Result<bool> {
         let Some(direct) = self.direct else { return Ok(false) };
-        if run.data.len() >= LARGE_ROW_BYTES {
-            self.out.make_room(run.values.iter().map(|value| value.value.len as usize).sum())?;
+        if batch.data.len() >= LARGE_ROW_BYTES {
+            self.out.make_room(batch.values.iter().map(|value| value.value.len as usize).sum())?;
         }
         let at = self.partition.row_at(None, (self.key_columns, self.now_s));
-        direct.write_batch(run, &at, self.out);
+        direct.write_batch(batch, &at, self.out);
         self.check_length().map_err(|error| self.end_with(error))?;
         Ok(true)
     }

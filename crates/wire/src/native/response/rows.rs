@@ -197,20 +197,20 @@ impl<'b> RowsWriter<'b> {
     ///
     /// # Panics
     /// If the number of `columns` is not that of the result, or a row has been begun.
-    pub fn row_batch(&mut self, run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
+    pub fn row_batch(&mut self, batch: &RowBatch<'_>, columns: &[BatchColumn<'_>]) {
         assert_eq!(
             (self.cells_in_row, columns.len()),
             (0, self.columns),
             "a row must have a cell for each column"
         );
-        append(self.out, run_bytes(run, columns), |out| {
-            for row in run.rows() {
+        append(self.out, batch_bytes(batch, columns), |out| {
+            for row in batch.rows() {
                 for column in columns {
                     match *column {
                         BatchColumn::Value(place) => match row.get(place) {
                             Some(value) => {
                                 out.put(&value.value.len.to_be_bytes());
-                                out.put_span(run.data, value.value);
+                                out.put_span(batch.data, value.value);
                             }
                             None => out.put(&(-1_i32).to_be_bytes()),
                         },
@@ -223,7 +223,7 @@ impl<'b> RowsWriter<'b> {
                 }
             }
         });
-        self.rows += run.len() as i32;
+        self.rows += batch.len() as i32;
         self.row_start = self.out.len();
     }
 
@@ -328,14 +328,14 @@ impl Drop for RowsWriter<'_> {
 }
 
 /// Bytes of the cells that `columns` select from a row batch.
-fn run_bytes(run: &RowBatch<'_>, columns: &[BatchColumn<'_>]) -> usize {
+fn batch_bytes(batch: &RowBatch<'_>, columns: &[BatchColumn<'_>]) -> usize {
     let values =
-        |place: usize| run.rows().filter_map(move |row| row.get(place)).map(|v| v.value.len as usize);
+        |place: usize| batch.rows().filter_map(move |row| row.get(place)).map(|v| v.value.len as usize);
     let column = |column: &BatchColumn<'_>| match *column {
         BatchColumn::Value(place) => values(place).sum(),
-        BatchColumn::Fixed(value) => run.len() * value.map_or(0, <[u8]>::len),
+        BatchColumn::Fixed(value) => batch.len() * value.map_or(0, <[u8]>::len),
     };
-    4 * run.len() * columns.len() + columns.iter().map(column).sum::<usize>()
+    4 * batch.len() * columns.len() + columns.iter().map(column).sum::<usize>()
 }
 
 /// The metadata of a result as a client reads it.
