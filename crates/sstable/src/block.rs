@@ -49,7 +49,7 @@ impl ReadContext {
 pub struct Touched {
     /// Trie nodes visited in Partitions.db and Rows.db; entries and blocks read in Index.db.
     pub index_nodes: u64,
-    /// Partitions found in the key cache or the row index cache, so that neither filter nor partition index was asked.
+    /// Partitions found in the key cache or the row index cache, so that the partition index was not asked.
     pub keys_cached: u64,
     /// Index blocks of wide partitions found in the row index cache, without a walk through the trie.
     pub index_blocks_cached: u64,

@@ -155,13 +155,6 @@ impl SsTable {
         self.filter.may_contain(h1, h2)
     }
 
-    /// Whether the key cache or the row index cache has a partition of this key (or of its hash). Then neither the key
-    /// range nor the filter need be asked.
-    #[inline]
-    pub fn has_cached_position(&self, key: &PartitionKey) -> bool {
-        self.key_cache.get(&key.hash).is_some() || self.index.find_cached(key).is_some()
-    }
-
     /// Decorated key of the first partition.
     pub fn first_decorated(&self) -> &[u8] {
         &self.first

@@ -289,14 +289,13 @@ pub(super) fn reason_to_skip(
     filter: &ClusteringFilter,
     deletion: DeletionTime,
 ) -> Option<SkipReason> {
-    let is_there = table.has_cached_position(key);
-    if !is_there && !table.covers(&key.decorated) {
+    if !table.covers(&key.decorated) {
         return Some(SkipReason::KeyRange);
     }
     if table.stats().timestamp_us_max < deletion.timestamp_us {
         return Some(SkipReason::Deleted);
     }
-    if !is_there && !table.may_contain(&key.hash) {
+    if !table.may_contain(&key.hash) {
         return Some(SkipReason::BloomFilter);
     }
     let outside = !table.may_have_tombstones()

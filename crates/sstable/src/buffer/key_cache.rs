@@ -1,5 +1,5 @@
 //! The key cache of one table: maps the hash of a partition key to the partition's position in Data.db. A read that
-//! finds its key here needs neither the Bloom filter nor the partition index.
+//! finds its key here does not ask the partition index.
 //!
 //! A slot has eight bytes: 24 bits of the hash, and the position. Two keys with the same slot and bits replace each
 //! other, so the caller must compare the key that it finds at the position. The cache holds only partitions without a

@@ -50,10 +50,7 @@ impl Restrictions {
         } else if self.clustering.is_empty() {
             return Ok(RowSelection { filter: self.everything.clone(), is_empty: false });
         } else {
-            let slices = match self.plain_slice(bindings)? {
-                Some(slice) => Some(slice).into_iter().filter(|slice| !slice.is_empty()).collect(),
-                None => self.slices(bindings)?,
-            };
+            let slices = self.slices(bindings)?;
             let is_empty = slices.is_empty();
             (ClusteringFilter::Slices(slices), is_empty)
         };
@@ -99,38 +96,6 @@ impl Restrictions {
         }
         end_row(&mut prefix);
         Ok(Some(vec![prefix]))
-    }
-
-    /// The slice if the first columns have `=` and the next possibly a range, each with a single value. Otherwise
-    /// `None`.
-    fn plain_slice(&self, bindings: &Bindings<'_>) -> Result<Option<Slice>> {
-        let mut base = Vec::with_capacity(POSITION_BYTES);
-        let mut position = 0;
-        for restriction in self.clustering.iter() {
-            if is_filtered(restriction, &mut position) {
-                break;
-            }
-            let column = restriction.first();
-            match &restriction.test {
-                Test::Equal(operand) => match plain_value(operand, restriction, bindings)? {
-                    Some(value) => encode_one(column, &Some(value), &mut base)?,
-                    None => return Ok(None),
-                },
-                Test::Slice(start, end) if restriction.columns.len() == 1 => {
-                    let (low, high) = if column.reversed { (end, start) } else { (start, end) };
-                    let ends = (plain_end(&base, (column, low, true), bindings)?, {
-                        plain_end(&base, (column, high, false), bindings)?
-                    });
-                    let (Some(start), Some(end)) = ends else { return Ok(None) };
-                    return Ok(Some(Slice { start, end }));
-                }
-                _ => return Ok(None),
-            }
-        }
-        let (mut start, mut end) = (base.clone(), base);
-        end_bound(true, &mut start);
-        end_bound(false, &mut end);
-        Ok(Some(Slice { start, end }))
     }
 
     fn names(&self, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
