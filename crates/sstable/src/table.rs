@@ -26,7 +26,6 @@ use crate::partitioner::Partitioner;
 use crate::statistics::{ClusteringBound, Statistics, Stats};
 use helenus_host::Disk;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
-use helenus_model::partitions::PartitionKey;
 use helenus_model::schema::Table;
 use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
