@@ -301,13 +301,13 @@ fn the_file_of_cqlshs_defaults_is_read_and_flags_win_over_it() {
     let csv = fs::read_to_string(home.path().join("other.csv")).expect("the file");
     assert!(csv.contains("1;7") && !csv.contains("k;n"), "{csv}");
 
-    // An unsupported feature is refused with advice.
+    // What does not work is refused with advice.
     let refused = |args: &[&str]| {
         let (done, _, errors) = of_user(home.path(), args);
         assert!(!done);
         errors
     };
-    assert!(refused(&["--ssl"]).contains("ssh -L"));
+    assert!(refused(&["--ssl"]).contains("serves no TLS on this port"));
     fs::write(
         &rc,
         format!("[connection]\nhostname = {host}\nport = {port}\n[ui]\ntimezone = Europe/Berlin\n"),
