@@ -5,6 +5,7 @@ mod answer;
 pub mod audit;
 pub mod backend;
 pub mod budget;
+pub mod changes;
 mod error;
 pub mod functions;
 pub mod guardrails;

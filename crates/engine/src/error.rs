@@ -1,5 +1,6 @@
 //! The errors of the engine.
 
+use crate::changes_error::ChangesError;
 use helenus_host::account::Refusal;
 use helenus_host::contain;
 use helenus_model::packed::Damaged;
@@ -55,6 +56,9 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
+    /// The feed of changes cannot be read as asked.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
     /// A record of the commit log is intact, but no table can store it.
     #[error(
         "a record of the commit log cannot be applied: {}, {} at byte {}: {}; it is kept in {}; start with \

@@ -5,6 +5,8 @@
 //!
 //! What stands below `database` takes an `env::Env`, or all tables with it (`table::Storage`), and never the database.
 
+pub mod changes;
+mod changes_error;
 mod check_mutation;
 mod checked_name;
 mod clock_watch;
@@ -38,9 +40,10 @@ mod totals;
 mod workers;
 mod write_gate;
 
+pub use changes_error::ChangesError;
 pub use checked_name::{CheckedName, CheckedPath, NameError};
 pub use clock_watch::ClockJump;
-pub use commitlog::{SyncMode, Ticket};
+pub use commitlog::{DefinitionKind, KeptLimits, SyncMode, Ticket};
 pub use compaction::{
     CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
     parse_percent, parse_scaling_parameters, parse_size,

@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command, FromArgMatches};
 use commands::backup::{self, BackupCommand};
 use commands::cert::{self, CertCommand};
+use commands::changes::{self, ChangesCommand};
 use commands::cli::{self, CliOptions};
 use commands::container;
 use commands::export::{self, ExportCommand};
@@ -38,8 +39,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Commands whose files contain data of a database, or statements typed by the user. These files are readable by their
 /// owner only, whatever the umask.
-const KEEPS_DATA: [&str; 9] =
-    ["cert", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
+const KEEPS_DATA: [&str; 10] =
+    ["cert", "changes", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
 
 /// The version, the commit that it was built from, and the features that not every build has.
 fn version() -> String {
@@ -65,6 +66,8 @@ fn command_line() -> Command {
     let backup = BackupCommand::augment_args(Command::new("backup"))
         .about("Take a backup of schema and data while the server goes on");
     let restore = RestoreCommand::augment_args(Command::new("restore")).about("Take a backup back");
+    let changes = ChangesCommand::augment_args(Command::new("changes"))
+        .about("Print the changes of a table as they come");
     let cert = CertCommand::augment_args(Command::new("cert")).about("Make certificates for a test of TLS");
     Command::new("helenus")
         .version(version())
@@ -77,6 +80,7 @@ fn command_line() -> Command {
         .subcommand(admin::command())
         .subcommand(backup)
         .subcommand(restore)
+        .subcommand(changes)
         .subcommand(cert)
         .subcommand(cli)
         .subcommand(sstable::command())
@@ -112,6 +116,10 @@ fn main() -> ExitCode {
         },
         Some(("cert", matches)) => match CertCommand::from_arg_matches(matches) {
             Ok(command) => cert::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("changes", matches)) => match ChangesCommand::from_arg_matches(matches) {
+            Ok(command) => changes::run(&helenus_host::real::host(), &command),
             Err(error) => error.exit(),
         },
         Some(("backup", matches)) => match BackupCommand::from_arg_matches(matches) {

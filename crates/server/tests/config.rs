@@ -215,7 +215,6 @@ fn keys_that_would_change_safety_or_access_are_refused() {
         "transparent_data_encryption_options: {enabled: true}",
         "rpc_interface: eth0",
         "partitioner: org.apache.cassandra.dht.RandomPartitioner",
-        "cdc_enabled: true",
     ] {
         let error = read(yaml).unwrap_err();
         assert!(error.contains("is not supported: ") && error.contains("remove the key"), "{error}");
@@ -228,6 +227,7 @@ fn keys_that_would_change_safety_or_access_are_refused() {
         "audit_logging_options: {enabled: false, logger: [{class_name: BinAuditLogger}]}",
         "partitioner: org.apache.cassandra.dht.Murmur3Partitioner",
         "cdc_enabled: false",
+        "{cdc_enabled: true, cdc_total_space: 100MiB, cdc_retention: 1h}",
     ] {
         read(yaml).unwrap();
     }

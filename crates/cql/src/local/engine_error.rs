@@ -30,9 +30,10 @@ impl From<Error> for CqlError {
             Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
                 "Rejected an oversized mutation ({size}/{limit}) for keyspace: {keyspace}. Top keys are: {table}.{key}"
             )),
-            Error::Unstorable { .. } | Error::Unindexable { .. } | Error::ClockBeyond { .. } => {
-                CqlError::Invalid(message)
-            }
+            Error::Unstorable { .. }
+            | Error::Unindexable { .. }
+            | Error::ClockBeyond { .. }
+            | Error::Changes(_) => CqlError::Invalid(message),
             Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
             Error::TimedOut => CqlError::ReadTimeout { consistency: CONSISTENCY_ONE },
             Error::Unlogged { .. } => CqlError::ReadFailure { consistency: CONSISTENCY_ONE, reason: message },

@@ -3,8 +3,9 @@
 //!
 //! `table` is the interface of a virtual table and its rows. `registry` holds the virtual tables and adds them to the
 //! schema. `read` runs a read over their rows. `local`, `peers`, `estimates` and `compaction_history` are tables of
-//! `system`, `views` and `top_partitions` are those of `system_views`, `virtual_schema` is `system_virtual_schema`.
+//! `system`, `views`, `top_partitions` and `changes` are those of `system_views`, `virtual_schema` is `system_virtual_schema`.
 
+mod changes;
 mod compaction_history;
 mod estimates;
 mod local;
@@ -20,4 +21,4 @@ pub use local::{NodeInfo, RELEASE_VERSION, ring_tokens};
 pub(crate) use read::read;
 pub use registry::VirtualTables;
 pub(crate) use registry::is_virtual_keyspace;
-pub use table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
+pub use table::{VirtualContext, VirtualRead, VirtualRows, VirtualTable, virtual_definition};

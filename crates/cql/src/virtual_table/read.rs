@@ -34,7 +34,8 @@ pub(crate) fn read(
             rows.partitions.values().filter(within).collect()
         }
     };
-    for partition in partitions {
+    let last = partitions.last().map(|partition| &partition.key.bytes);
+    for partition in partitions.iter().copied() {
         let mut from = None;
         if let Some(at) = resume.take().filter(|at| at.key == partition.key.bytes) {
             match &at.clustering {
@@ -42,7 +43,8 @@ pub(crate) fn read(
                 Some(clustering) => from = Some((&clustering[..], at.rows_left_in_partition)),
             }
         }
-        if let Some(end) = reading.partition(partition, from, sink)? {
+        let is_cut = rows.is_cut && last == Some(&partition.key.bytes);
+        if let Some(end) = reading.partition((partition, is_cut), from, sink)? {
             return Ok(end);
         }
     }
@@ -59,7 +61,7 @@ impl Reading<'_> {
     /// Reads a partition, starting after a row if an earlier page began it. Returns the read's end if it ends here.
     fn partition(
         &mut self,
-        partition: &VirtualPartition,
+        (partition, is_cut): (&VirtualPartition, bool),
         from: Option<(&[u8], u64)>,
         sink: &mut dyn RowSink,
     ) -> helenus_engine::Result<Option<ReadEnd>> {
@@ -74,6 +76,7 @@ impl Reading<'_> {
             Some(after) if command.reversed => all.before(after).collect(),
             Some(after) => all.at_or_after(after).filter(|(position, _)| *position != after).collect(),
         };
+        let last = rows.last().map(|(position, _)| position.to_vec());
         for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
             match sink.row(row.view())? {
                 RowOutcome::Counted => {
@@ -93,6 +96,9 @@ impl Reading<'_> {
             if self.page_ends(sink) {
                 return Ok(Some(self.page(partition, Some(position.to_vec()), left)));
             }
+        }
+        if is_cut && left > 0 && last.is_some() {
+            return Ok(Some(self.page(partition, last, left)));
         }
         match sink.partition_end(u64::from(is_begun))? {
             RowOutcome::Counted => self.count(),

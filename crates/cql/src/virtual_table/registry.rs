@@ -1,7 +1,7 @@
 //! The registry of virtual tables.
 
-use super::table::{VirtualContext, VirtualRows, VirtualTable};
-use super::{compaction_history, estimates, local, peers, views, virtual_schema};
+use super::table::{VirtualContext, VirtualRead, VirtualRows, VirtualTable};
+use super::{changes, compaction_history, estimates, local, peers, views, virtual_schema};
 use crate::super_family;
 use crate::virtual_table::NodeInfo;
 use helenus_engine::Database;
@@ -29,6 +29,7 @@ impl VirtualTables {
         estimates::tables(database).into_iter().for_each(|table| tables.register(table));
         compaction_history::table(database).into_iter().for_each(|table| tables.register(table));
         virtual_schema::tables().into_iter().for_each(|table| tables.register(table));
+        tables.register(changes::table());
         views::tables().into_iter().for_each(|table| tables.register(table));
         tables
     }
@@ -81,12 +82,21 @@ impl VirtualTables {
         shown
     }
 
-    /// The rows of a table, if it is virtual.
-    pub(crate) fn rows(&self, table: TableId, cx: &VirtualContext<'_>) -> Option<VirtualRows> {
+    /// Whether a table is virtual.
+    pub(crate) fn contains(&self, table: TableId) -> bool {
+        self.tables.read().contains_key(&table)
+    }
+
+    /// The rows of a table that a read may need, if it is virtual.
+    pub(crate) fn rows(
+        &self,
+        table: TableId,
+        cx: &VirtualContext<'_>,
+        read: &VirtualRead<'_>,
+    ) -> Option<helenus_engine::Result<VirtualRows>> {
         let found = self.tables.read().get(&table).cloned()?;
         let mut rows = VirtualRows::new(found.table().clone());
-        found.rows(cx, &mut rows);
-        Some(rows)
+        Some(found.rows_of(cx, read, &mut rows).map(|()| rows))
     }
 }
 

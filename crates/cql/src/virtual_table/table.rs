@@ -1,7 +1,7 @@
 //! The interface of virtual tables.
 
 use helenus_engine::Database;
-use helenus_engine::read::PartitionKey;
+use helenus_engine::read::{PartitionKey, ReadCommand};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::column_map::{ArrayMap, Arrays, ColumnMap, ColumnMapFactory};
@@ -21,6 +21,30 @@ pub trait VirtualTable: Send + Sync {
 
     /// Adds all current rows.
     fn rows(&self, cx: &VirtualContext<'_>, rows: &mut VirtualRows);
+
+    /// Adds the rows that a read may need: all of them, unless the table has too many. A table that adds the first rows of
+    /// a page alone says so with `VirtualRows::cut`.
+    ///
+    /// # Errors
+    /// The rows cannot be had; `WouldBlock` if the read may not wait for the disk and they are there.
+    fn rows_of(
+        &self,
+        cx: &VirtualContext<'_>,
+        _read: &VirtualRead<'_>,
+        rows: &mut VirtualRows,
+    ) -> helenus_engine::Result<()> {
+        self.rows(cx, rows);
+        Ok(())
+    }
+}
+
+/// A read of a virtual table.
+#[derive(Clone, Copy)]
+pub struct VirtualRead<'a> {
+    /// The read.
+    pub command: &'a ReadCommand,
+    /// Whether it may wait for the disk.
+    pub may_block: bool,
 }
 
 /// The data that a virtual table may use.
@@ -36,6 +60,8 @@ pub struct VirtualContext<'a> {
 pub struct VirtualRows {
     table: Arc<Table>,
     pub(super) partitions: BTreeMap<Vec<u8>, VirtualPartition>,
+    /// Whether more rows follow the last one.
+    pub(super) is_cut: bool,
 }
 
 /// One partition: its key and its rows by ordered clustering.
@@ -49,7 +75,12 @@ const WRITTEN_US: i64 = 0;
 
 impl VirtualRows {
     pub(super) fn new(table: Arc<Table>) -> VirtualRows {
-        VirtualRows { table, partitions: BTreeMap::new() }
+        VirtualRows { table, partitions: BTreeMap::new(), is_cut: false }
+    }
+
+    /// More rows follow the last one, in its partition: the page ends behind it.
+    pub fn cut(&mut self) {
+        self.is_cut = true;
     }
 
     /// Adds a row: serialised values by column name, collections as one value. Missing columns are null. A row whose

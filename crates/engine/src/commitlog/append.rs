@@ -5,6 +5,7 @@
 //! `written` and `synced` are the positions up to which the last two are done, and only grow. The order of locks is
 //! `syncing`, `writing`, `state`. A failure of the last two steps is final (`failure`).
 
+use super::kept::{Kept, KeptLimits};
 use super::record::{self, HEADER_BYTES, TIMESTAMP_BYTES};
 use super::segment::{
     SEGMENT_HEAD, SPARE_NAMES, Segment, SpareFile, UsedSegment, content_bytes_max, remove_spares,
@@ -13,6 +14,7 @@ use super::segment::{
 use super::spare::SpareWorker;
 use super::sync::SyncWorker;
 use super::ticket::Ticket;
+use super::watched::WatchedTables;
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
 use crate::journal::{Event, JournalSlot};
@@ -26,7 +28,7 @@ use helenus_host::{Host, TaskHandle};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Table, TableId};
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -57,6 +59,10 @@ impl SyncMode {
 pub struct LogOptions {
     /// The folder of the segments.
     pub dir: PathBuf,
+    /// The folder of the segments that are kept for readers of changes.
+    pub kept_dir: PathBuf,
+    /// How much of them is kept.
+    pub kept_limits: KeptLimits,
     /// When a write is acknowledged.
     pub mode: SyncMode,
     /// Size of a full-size segment. The first segments are smaller, so that a start and a small database cost little.
@@ -132,6 +138,10 @@ pub(super) struct State {
     appended_bytes: u64,
     /// Whether the next segment could not be created and the journal has been told.
     is_full: bool,
+    /// The watched tables (`watched`).
+    pub(super) watched: WatchedTables,
+    /// The segments that are kept for readers of changes.
+    pub(super) kept: Kept,
 }
 
 /// A mutation record whose header is not filled in yet.
@@ -171,6 +181,8 @@ pub(super) struct Active {
     timestamp_at: Option<usize>,
     /// The layouts already described in this segment: for each table, the column numbers below this one.
     layouts: BTreeMap<TableId, u16>,
+    /// The watched tables that are defined in this segment.
+    pub(super) defined: BTreeSet<TableId>,
     pub(super) dirty: BTreeMap<TableId, LogPosition>,
 }
 
@@ -179,8 +191,12 @@ pub(super) struct Closed {
     pub(super) number: u32,
     /// Size of the file.
     pub(super) bytes: u64,
+    /// End of its records.
+    pub(super) end: u32,
     /// Last position of each table with writes here.
     pub(super) dirty: BTreeMap<TableId, LogPosition>,
+    /// Whether it has records of a watched table.
+    pub(super) is_watched: bool,
 }
 
 impl State {
@@ -216,7 +232,7 @@ impl Active {
         self.buffer_at + self.buffer.len() as u32
     }
 
-    fn put(&mut self, content: &[u8]) -> LogPosition {
+    pub(super) fn put(&mut self, content: &[u8]) -> LogPosition {
         self.leave_timestamp();
         self.put_bare(content);
         LogPosition::new(self.segment.number, self.end())
@@ -268,11 +284,25 @@ impl Active {
     }
 }
 
+/// A segment of the last run.
+#[derive(Default)]
+pub(crate) struct RecoveredSegment {
+    pub(crate) number: u32,
+    /// Size of the file.
+    pub(crate) bytes: u64,
+    /// End of its records.
+    pub(crate) end: u32,
+    /// The last position of each table in it.
+    pub(crate) dirty: BTreeMap<TableId, LogPosition>,
+    /// Whether it has records of a watched table.
+    pub(crate) is_watched: bool,
+}
+
 /// The state that the last run left, as found by `replay`.
 #[derive(Default)]
 pub(crate) struct RecoveredLog {
-    /// Segments by number, with their size and the last position of each table in them.
-    pub(crate) segments: Vec<(u32, u64, BTreeMap<TableId, LogPosition>)>,
+    /// Segments by number.
+    pub(crate) segments: Vec<RecoveredSegment>,
     /// End of the last segment.
     pub(crate) end: Option<LogPosition>,
     /// The position up to which each table is flushed.
@@ -292,12 +322,15 @@ impl CommitLog {
         let base = options.dir.parent().unwrap_or(&options.dir);
         make_folder_below(&*host.disk, base, &options.dir)?;
         remove_spares(&*host.disk, &options.dir)?;
-        let next_number = left.segments.iter().map(|(number, ..)| number + 1).max().unwrap_or(1);
-        let closed = left.segments.into_iter().map(|(number, bytes, dirty)| Closed {
-            path: segment_path(&options.dir, number),
-            number,
-            bytes,
-            dirty,
+        let kept = Kept::open(&*host.disk, &options.kept_dir)?;
+        let next_number = left.segments.iter().map(|segment| segment.number + 1).max().unwrap_or(1);
+        let closed = left.segments.into_iter().map(|segment| Closed {
+            path: segment_path(&options.dir, segment.number),
+            number: segment.number,
+            bytes: segment.bytes,
+            end: segment.end,
+            dirty: segment.dirty,
+            is_watched: segment.is_watched,
         });
         let state = State {
             active: None,
@@ -315,6 +348,8 @@ impl CommitLog {
             stopping: false,
             appended_bytes: 0,
             is_full: false,
+            watched: WatchedTables::default(),
+            kept,
         };
         let start = LogPosition::new(next_number, 0).0;
         let log = Arc::new(CommitLog {
@@ -361,11 +396,15 @@ impl CommitLog {
         let updates = || mutation.updates.iter().chain(derived);
         let content_bytes = bytes.len() - HEADER_BYTES;
         let mut state = self.state.lock();
-        self.make_room(&mut state, content_bytes + layout_bytes(updates()))?;
-        let State { active, pending, .. } = &mut *state;
+        let definitions_bytes = state.watched.definitions_bytes(updates());
+        self.make_room(&mut state, content_bytes + layout_bytes(updates()) + definitions_bytes)?;
+        let State { active, pending, watched, .. } = &mut *state;
         let Some(active) = active else { unreachable!("make_room leaves an active segment") };
         for update in updates() {
             active.describe(&update.table);
+        }
+        if !watched.is_empty() {
+            watched.define_all(updates(), active);
         }
         let of_piece = (self.synced_offset(active.segment.number), &self.options.last_given);
         let position = active.put_record(bytes, of_piece, pending);
@@ -403,12 +442,15 @@ impl CommitLog {
                 content
             })
             .collect();
-        let bytes = contents.iter().map(|content| content.len() + HEADER_BYTES).sum();
+        let bytes: usize = contents.iter().map(|content| content.len() + HEADER_BYTES).sum();
         let mut state = self.state.lock();
-        self.make_room(&mut state, bytes)?;
-        let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
+        let definitions: usize = tables.iter().map(|table| state.watched.definition_bytes(*table)).sum();
+        self.make_room(&mut state, bytes + definitions)?;
+        let State { active, watched, .. } = &mut *state;
+        let Some(active) = active else { unreachable!("make_room leaves an active segment") };
         let mut end = LogPosition::START;
         for (table, content) in tables.iter().zip(&contents) {
+            watched.define(*table, active);
             end = active.put(content);
             active.dirty.insert(*table, end);
         }
@@ -425,6 +467,11 @@ impl CommitLog {
         let content = record::timestamp(self.options.last_given.get());
         let position = self.append_content(&content)?;
         self.sync_up_to(position)
+    }
+
+    /// The end of the last segment before the active one.
+    pub(super) fn end_before_active(&self) -> LogPosition {
+        self.state.lock().end_of_last
     }
 
     /// The position after the last record.
@@ -655,7 +702,7 @@ impl CommitLog {
     }
 
     /// Ensures an active segment with room for `bytes` of content in several records.
-    fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
+    pub(super) fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
         self.check_failure()?;
         // Room for the record's header, a timestamp record and a SYNCED record before it, and the end.
         let wanted = bytes + 4 * HEADER_BYTES + 64;
@@ -687,7 +734,9 @@ impl CommitLog {
                 path: old.segment.path.clone(),
                 number: old.segment.number,
                 bytes: u64::from(old.segment.size),
+                end: old.end(),
                 dirty: old.dirty,
+                is_watched: !old.defined.is_empty(),
             });
             state.pending.push_back(Chunk::new(old.segment, old.buffer, old.buffer_at, true));
         }
@@ -697,6 +746,7 @@ impl CommitLog {
             buffer_at: SEGMENT_HEAD,
             timestamp_at: None,
             layouts: BTreeMap::new(),
+            defined: BTreeSet::new(),
             dirty: BTreeMap::new(),
         };
         // Repeats what older segments record, because they may be removed. The end of the previous segment comes

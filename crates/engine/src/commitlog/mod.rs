@@ -6,11 +6,15 @@
 //!
 //! `record` encodes records, `segment` has the files and `spare` creates them ahead. A `ticket` tells when a write may
 //! be acknowledged; `failure` says what happens when a write or a sync of the log fails. `removal` finds segments that
-//! are no longer needed. At the start `replay` reads the records, `remap` translates their column numbers, and
+//! are no longer needed. `reader` reads on from a position, for the feed of changes; `watched` has the tables that it shows,
+//! `definition` writes their definitions into the log, and `kept` keeps segments for its consumers. At the start `replay` reads the records, `remap` translates their column numbers, and
 //! `unappliable` keeps those that cannot be applied.
 
 mod append;
+mod definition;
 mod failure;
+mod kept;
+mod reader;
 mod record;
 mod remap;
 mod removal;
@@ -22,10 +26,15 @@ mod spare;
 mod sync;
 mod ticket;
 mod unappliable;
+mod watched;
 
 pub(crate) use append::MutationRecord;
 pub use append::{CommitLog, LogOptions, SyncMode};
-pub(crate) use record::{LoggedUpdates, Record};
+pub use definition::DefinitionKind;
+pub use kept::KeptLimits;
+pub(crate) use kept::replace_file;
+pub(crate) use reader::{LogReader, LogRecord};
+pub(crate) use record::{LoggedUpdate, LoggedUpdates, Record};
 pub(crate) use remap::Layouts;
 pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
 pub(crate) use ticket::MemoryWait;

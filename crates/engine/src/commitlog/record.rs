@@ -4,6 +4,7 @@
 //! the content), content. The content's first byte is the kind. A length of zero ends the segment if only zeroes
 //! follow.
 
+use super::definition::{DefinitionKind, put_definition, read_definition};
 use crate::log_position::LogPosition;
 use helenus_model::cell::ColumnId;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
@@ -21,6 +22,8 @@ const TRUNCATE: u8 = 4;
 const FLUSHED: u8 = 5;
 const TIMESTAMP: u8 = 6;
 const CONTINUES: u8 = 7;
+const DEFINITION: u8 = 8;
+const IMPORTED: u8 = 9;
 
 /// Bytes of a timestamp record's content.
 pub(super) const TIMESTAMP_BYTES: usize = 9;
@@ -46,6 +49,11 @@ pub enum Record<'a> {
     Timestamp(i64),
     /// End of the previous segment.
     Continues(LogPosition),
+    /// The definition of a watched table, for the records after it in this segment. If it is new, the next mutation is
+    /// the schema change that makes it so.
+    Definition(DefinitionKind, Box<Table>),
+    /// So many SSTables were imported into a watched table, and are visible.
+    Imported(TableId, u32),
 }
 
 /// Iterates over the updates of a record without copying them.
@@ -129,6 +137,18 @@ pub(super) fn put_continues(end: LogPosition, out: &mut Vec<u8>) {
     out.extend_from_slice(&end.0.to_le_bytes());
 }
 
+pub(super) fn definition(kind: DefinitionKind, table: &Table) -> Vec<u8> {
+    let mut out = vec![DEFINITION];
+    put_definition(kind, table, &mut out);
+    out
+}
+
+pub(super) fn put_imported(table: TableId, sstables: u32, out: &mut Vec<u8>) {
+    out.push(IMPORTED);
+    out.extend_from_slice(table.0.as_bytes());
+    out.extend_from_slice(&sstables.to_le_bytes());
+}
+
 /// The header of a record in a segment.
 pub(super) fn head(segment: u32, content: &[u8]) -> [u8; HEADER_BYTES] {
     let [a, b, c, d] = (content.len() as u32).to_le_bytes();
@@ -146,11 +166,11 @@ pub(super) fn checksum(segment: u32, content: &[u8]) -> u32 {
     crc.value()
 }
 
-fn put_len(out: &mut Vec<u8>, len: usize) {
+pub(super) fn put_len(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(&(len as u32).to_le_bytes());
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_len(out, bytes.len());
     out.extend_from_slice(bytes);
 }
@@ -193,30 +213,40 @@ pub(super) fn parse(content: &[u8]) -> Option<Record<'_>> {
         }
         TIMESTAMP => Record::Timestamp(i64::from_le_bytes(input.array()?)),
         CONTINUES => Record::Continues(LogPosition(u64::from_le_bytes(input.array()?))),
+        DEFINITION => {
+            let (kind, table) = read_definition(&mut input)?;
+            Record::Definition(kind, Box::new(table))
+        }
+        IMPORTED => Record::Imported(input.table()?, input.u32()?),
         _ => return None,
     };
     input.0.is_empty().then_some(record)
 }
 
-struct Input<'a>(&'a [u8]);
+/// Bytes that are read from the front; each method returns `None` if they are too few.
+pub(super) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*array)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn table(&mut self) -> Option<TableId> {
+    pub(super) fn table(&mut self) -> Option<TableId> {
         self.array().map(|bytes| TableId(Uuid::from_bytes(bytes)))
     }
 
     fn update(&mut self) -> Option<LoggedUpdate<'a>> {
         Some(LoggedUpdate { table: self.table()?, key: self.bytes()?, changes: self.bytes()? })
+    }
+
+    pub(super) fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
     }
 
     fn bytes(&mut self) -> Option<&'a [u8]> {

@@ -6,6 +6,7 @@ use super::segment::UsedSegment;
 use crate::error::{Error, Result};
 use crate::log_position::LogPosition;
 use helenus_model::schema::TableId;
+use std::path::Path;
 use std::sync::Arc;
 
 impl CommitLog {
@@ -68,19 +69,32 @@ impl CommitLog {
             let count = closed.iter().take_while(before).count();
             closed.drain(..count).collect()
         };
+        let (kept, useless): (Vec<Closed>, Vec<Closed>) =
+            removed.into_iter().partition(|segment| segment.is_watched && self.is_wanted(segment));
+        self.pass(&useless)?;
+        for segment in kept {
+            self.keep(segment)?;
+        }
+        let files = useless.iter().map(|segment| (segment.path.as_path(), segment.number, segment.bytes));
+        self.reuse_or_remove(files.collect())?;
+        self.release()
+    }
+
+    /// Sets segment files aside for reuse, or removes them: path, number and size of each.
+    pub(super) fn reuse_or_remove(&self, files: Vec<(&Path, u32, u64)>) -> Result<()> {
         let (disk, dir) = (&*self.host.disk, &self.options.dir);
         let mut room = {
             let state = self.state.lock();
             if state.stopping { 0 } else { USED_MAX.saturating_sub(state.used.len()) }
         };
         let mut used = Vec::new();
-        for segment in &removed {
-            if room > 0 && segment.bytes == u64::from(self.options.segment_bytes) {
+        for (path, number, bytes) in files {
+            if room > 0 && bytes == u64::from(self.options.segment_bytes) {
                 room -= 1;
                 let size = self.options.segment_bytes;
-                used.push(UsedSegment::set_aside(disk, (dir, segment.number), size)?);
+                used.push(UsedSegment::set_aside(disk, path, (dir, number), size)?);
             } else {
-                disk.remove(&segment.path).map_err(Error::io("remove", &segment.path))?;
+                disk.remove(path).map_err(Error::io("remove", path))?;
             }
         }
         disk.sync_dir(dir).map_err(Error::io("sync", dir))?;

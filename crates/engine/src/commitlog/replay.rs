@@ -9,7 +9,7 @@
 //! Records that are read here may have been written but not synced by a process that died. They are synced before they
 //! are used: a later power cut must not take back what a reader has seen or a flush has stored.
 
-use super::append::RecoveredLog;
+use super::append::{RecoveredLog, RecoveredSegment};
 use super::record::{HEADER_BYTES, Record, SYNCED_MAGIC, checksum, parse};
 use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number};
 use crate::error::{Error, Result};
@@ -138,7 +138,7 @@ pub(crate) fn read_log(
         let continued = log.continued_behind(index)?;
         if continued.is_some_and(|end| end.segment() < *number) {
             // Created in advance and never used: the next segment continues the one before this one.
-            left.segments.push((*number, bytes, BTreeMap::new()));
+            left.segments.push(RecoveredSegment { number: *number, bytes, ..RecoveredSegment::default() });
             OpenProgress::add(&progress.log_bytes_read, bytes);
             continue;
         }
@@ -175,8 +175,9 @@ pub(crate) fn read_log(
         let (path, end) = (path.clone(), stop.at);
         let (records, tables) = (noted.records, noted.dirty.clone());
         replay.segments.push(SoundSegment { number: *number, path, end, records, tables });
+        let (end, is_watched) = (stop.at as u32, noted.is_watched);
         let dirty = noted.tell(&mut left);
-        left.segments.push((*number, bytes, dirty));
+        left.segments.push(RecoveredSegment { number: *number, bytes, end, dirty, is_watched });
         OpenProgress::add(&progress.log_bytes_read, bytes);
         if stop.ends_log {
             break;
@@ -270,6 +271,8 @@ struct Noted {
     timestamp_us: Option<i64>,
     /// End of the previous segment.
     continues: Option<LogPosition>,
+    /// Whether it has records of a watched table.
+    is_watched: bool,
 }
 
 impl Noted {
@@ -285,7 +288,8 @@ impl Noted {
             Record::Flushed(tables) => self.flushed.extend(tables),
             Record::Timestamp(timestamp_us) => self.timestamp_us = Some(timestamp_us),
             Record::Continues(end) => self.continues = self.continues.or(Some(end)),
-            Record::Layout(..) | Record::Synced(_) => {}
+            Record::Definition(..) => self.is_watched = true,
+            Record::Layout(..) | Record::Synced(_) | Record::Imported(..) => {}
         }
     }
 

@@ -84,9 +84,14 @@ pub(super) struct UsedSegment {
 
 impl UsedSegment {
     /// Renames a segment to a name outside the log. It has left the log once the folder is synced.
-    pub(super) fn set_aside(disk: &dyn Disk, (dir, number): (&Path, u32), size: u32) -> Result<UsedSegment> {
-        let (from, path) = (segment_path(dir, number), dir.join(format!("{USED_PREFIX}{number:010}.log")));
-        disk.rename(&from, &path).map_err(Error::io("rename", &from))?;
+    pub(super) fn set_aside(
+        disk: &dyn Disk,
+        from: &Path,
+        (dir, number): (&Path, u32),
+        size: u32,
+    ) -> Result<UsedSegment> {
+        let path = dir.join(format!("{USED_PREFIX}{number:010}.log"));
+        disk.rename(from, &path).map_err(Error::io("rename", from))?;
         Ok(UsedSegment { path, size })
     }
 

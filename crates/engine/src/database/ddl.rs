@@ -1,6 +1,7 @@
 //! Schema changes: one log record each, without a flush.
 
 use super::shared::Database;
+use super::watching::watched_changes;
 use crate::commitlog::Ticket;
 use crate::error::Error;
 use crate::index::{attach, stored_tables};
@@ -84,7 +85,14 @@ impl Database {
             check_memory(bytes)?;
         }
         let (added, dropped) = self.stores_after(&next)?;
-        let ticket = shared.write(&mutation)?;
+        if let Some(log) = &shared.log {
+            log.announce(watched_changes(&present, &next));
+        }
+        let ticket = shared.write(&mutation).inspect_err(|_| {
+            if let Some(log) = &shared.log {
+                log.announce(Vec::new());
+            }
+        })?;
         // A schema that may still be refused is not shown to anybody.
         if let (Some(log), Some(position)) = (&shared.log, ticket.position()) {
             log.secure(position)?;

@@ -5,7 +5,8 @@
 //! partitions for writes that read first, and `counting` is one of these: counter updates. `ddl` changes the schema,
 //! `maintenance` flushes in the background and closes, `index_builds` fills new indexes. `status` and `details` report,
 //! `compacting` passes an administrator's calls to `crate::compaction`, `estimates` counts partitions in ranges of the
-//! ring, `clocks` checks the clocks, `host_id` keeps the server's identity.
+//! ring, `clocks` checks the clocks, `watching` reads the
+//! feed of changes, `host_id` keeps the server's identity.
 
 mod clocks;
 mod compacting;
@@ -24,6 +25,7 @@ mod replaying;
 mod shared;
 mod status;
 mod timeouts;
+mod watching;
 mod writing;
 
 pub use ddl::DdlError;

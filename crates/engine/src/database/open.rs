@@ -9,6 +9,8 @@ use super::partition_locks::PartitionLocks;
 use super::replaying::Replayer;
 use super::shared::{Database, Shared};
 use super::timeouts::LiveTimeouts;
+use super::watching::Watching;
+use crate::changes::Consumers;
 use crate::commitlog::{CommitLog, LogOptions, Replay, ReplayOptions, read_log};
 use crate::compaction::Compactions;
 use crate::env::Env;
@@ -47,6 +49,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
+
+/// The folder of what is kept for consumers of changes.
+const CHANGES: &str = "changes";
 
 /// The result of opening a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,10 +96,20 @@ impl Database {
                 let segment_bytes = options.segment_bytes;
                 let journal = options.journal.clone();
                 let last_given = timestamps.last_given();
-                let log_options = LogOptions { dir: log_dir, mode, segment_bytes, journal, last_given };
+                let kept_limits = options.kept_log;
+                let log_options = LogOptions {
+                    dir: log_dir,
+                    kept_dir: options.dir.join(CHANGES),
+                    kept_limits,
+                    mode,
+                    segment_bytes,
+                    journal,
+                    last_given,
+                };
                 Some(CommitLog::open(&host, log_options, left, announcer.clone())?)
             }
         };
+        let consumers = Consumers::open(&*disk, &options.dir.join(CHANGES))?;
         let mut random = [0; 8];
         host.random.fill(&mut random);
         let env = Env {
@@ -129,6 +144,7 @@ impl Database {
             flush_failure: Mutex::new(None),
             index_builds: IndexBuilds::default(),
             partition_locks: PartitionLocks::new(),
+            watching: Watching::new(consumers),
         });
         let database = Arc::new(Database { shared, flusher: OnceLock::new() });
         let report = database.bring_up(replay, &flushed)?;
@@ -150,6 +166,7 @@ impl Database {
         let of_schema = |table: &TableId| first.contains(table);
         Replayer::new(shared, flushed, &of_schema, false).run(&replay.segments, &mut report)?;
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
+        shared.watch_tables(&schema)?;
         finish_imports(shared, &schema)?;
         // What interrupted exports have left.
         remove_all(&*shared.host.disk, &shared.export_dir())?;

@@ -1,7 +1,7 @@
 //! Options of a database. The binary fills them from its own options; this module reads no file.
 
 use super::timeouts::ReadTimeouts;
-use crate::commitlog::SyncMode;
+use crate::commitlog::{KeptLimits, SyncMode};
 use crate::compaction::CompactionSettings;
 use crate::journal::JournalSlot;
 use crate::open_progress::OpenProgress;
@@ -21,6 +21,8 @@ pub struct DatabaseOptions {
     pub skip_damaged_log: bool,
     /// Largest mutation, bytes.
     pub mutation_bytes_max: usize,
+    /// How much of the log is kept for consumers of changes.
+    pub kept_log: KeptLimits,
     /// Memory for memtables and cache.
     pub memory: MemoryShares,
     /// Compaction: how many at a time, how fast, and what is purged.
@@ -65,6 +67,7 @@ impl DatabaseOptions {
             segment_bytes: SEGMENT_BYTES_DEFAULT,
             skip_damaged_log: false,
             mutation_bytes_max: MUTATION_BYTES_MAX_DEFAULT,
+            kept_log: KeptLimits::default(),
             memory: MemoryShares::of_limit(MEMORY_LIMIT),
             compaction: CompactionSettings::default(),
             timeouts: ReadTimeouts::default(),

@@ -97,7 +97,9 @@ impl<'a> Replayer<'a> {
             | Record::Synced(_)
             | Record::Flushed(_)
             | Record::Timestamp(_)
-            | Record::Continues(_) => {}
+            | Record::Continues(_)
+            | Record::Definition(..)
+            | Record::Imported(..) => {}
         }
         Ok(())
     }

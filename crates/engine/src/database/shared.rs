@@ -7,6 +7,7 @@ use super::index_builds::IndexBuilds;
 use super::options::DatabaseOptions;
 use super::partition_locks::PartitionLocks;
 use super::timeouts::LiveTimeouts;
+use super::watching::Watching;
 use crate::compaction::Compactions;
 use crate::metrics::Period;
 use crate::notify::Notifier;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) index_builds: IndexBuilds,
     pub(super) partition_locks: PartitionLocks,
+    pub(super) watching: Watching,
 }
 
 impl Deref for Shared {

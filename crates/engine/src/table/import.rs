@@ -41,6 +41,10 @@ impl TableStore {
             self.view.rcu(|view| view.with_replaced(&[], &opened));
             self.compaction.changed();
             env.compactors.wake();
+            // Its rows are visible; and if the process dies before the next step, the next start logs the import.
+            if let Some(log) = &env.log {
+                log.note_import(table.id, descriptors.len())?;
+            }
         }
         retire(&**disk, from)
     }

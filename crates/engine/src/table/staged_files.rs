@@ -55,6 +55,7 @@ fn finish_table(env: &Env, schema: &Schema, from: &Path) -> Result<Option<Arc<Ta
     make_folder_below(&**disk, &env.dir, &folder)?;
     recover(&**disk, &folder)?;
     let descriptors = descriptors_in(&**disk, from)?;
+    let sstables = descriptors.len();
     let missing: BTreeSet<Descriptor> = descriptors
         .into_iter()
         .filter(|descriptor| !disk.exists(&descriptor.path(&folder, Component::Data)))
@@ -64,6 +65,9 @@ fn finish_table(env: &Env, schema: &Schema, from: &Path) -> Result<Option<Arc<Ta
         link_all(&mut transaction, disk, (from, &folder), &missing)?;
         transaction.commit()?;
         transaction.finish()?;
+    }
+    if let Some(log) = &env.log {
+        log.note_import(table.id, sstables)?;
     }
     retire(&**disk, from)?;
     Ok(Some(table.clone()))

@@ -6,6 +6,7 @@ pub mod admin;
 mod analysis;
 pub mod backup;
 pub mod cert;
+pub mod changes;
 pub mod cli;
 mod client;
 pub mod container;

@@ -72,8 +72,40 @@ pub enum AdminAnswer {
     CidrStats(CidrStats),
     /// The state of the clocks before they were reset.
     Clock(ClockMetrics),
+    /// Events of a table.
+    Changes(ChangesLines),
+    /// The consumers of changes.
+    ChangeConsumers(Vec<ChangeConsumerLine>),
     /// The request failed; the text gives the reason.
     Error(String),
+}
+
+/// Events of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesLines {
+    /// The events, each a JSON object.
+    pub events: Vec<String>,
+    /// The position behind them.
+    pub next: String,
+    /// Whether there were no more.
+    pub is_end: bool,
+}
+
+/// A consumer of changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeConsumerLine {
+    /// Its name.
+    pub name: String,
+    /// The keyspace of its table.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// The position that it has acknowledged.
+    pub position: String,
+    /// When it did, seconds since 1970.
+    pub acknowledged_s: i64,
+    /// Whether the log has everything after that position.
+    pub is_kept: bool,
 }
 
 /// The clients connected now, and those seen since the start.

@@ -9,13 +9,15 @@ use helenus_engine::import::SourceDisk;
 use helenus_host::contain;
 use helenus_model::schema::Table;
 use helenus_model::types::parse_key_text;
+use tokio::sync::Mutex;
 
 use super::answer::{AdminAnswer, Flushed, Job, Outcome};
+use super::changes::answer_changes;
 use super::compactions::CompactionRequests;
 use super::exports::export;
 use super::jobs::{Jobs, Work, imported, panicked, request_of, verify};
 use super::networks::networks;
-use super::request::{AdminRequest, LogLevelChoice, TableSelection, TimeoutKind};
+use super::request::{AdminRequest, ChangesOrder, LogLevelChoice, TableSelection, TimeoutKind};
 use super::serve::ServerInfo;
 use super::snapshots::NextExpiry;
 use super::{collect_metrics, snapshots};
@@ -24,6 +26,10 @@ use crate::backup::restore;
 /// The interval and number of checks of a longer operation before its progress is sent to the tool.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 20;
+
+/// The same for events of a table. Each look syncs the log if it has unsynced records.
+const CHANGES_LOOK: Duration = Duration::from_millis(50);
+const CHANGES_LOOKS: u32 = 40;
 
 /// Kinds of jobs. One job of a kind runs at a time.
 const TAKING_IN: &str = "import or restore";
@@ -68,6 +74,24 @@ impl Dispatcher {
             tokio::time::sleep(LOOK).await;
         }
         self.try_answer(request).unwrap_or_else(AdminAnswer::Error)
+    }
+
+    /// Answers once there are events, or after a while. It takes its turn at each look.
+    pub(super) async fn wait_for_changes(&self, mut order: ChangesOrder, turn: &Mutex<()>) -> AdminAnswer {
+        for _ in 0..CHANGES_LOOKS {
+            let in_turn = turn.lock().await;
+            match self.try_answer(&AdminRequest::Changes(order.clone())) {
+                Ok(AdminAnswer::Changes(found)) if found.events.is_empty() => {
+                    order.from = Some(found.next);
+                    // The consumer is there now, and has acknowledged nothing more.
+                    order.consumer = None;
+                }
+                over => return over.unwrap_or_else(AdminAnswer::Error),
+            }
+            drop(in_turn);
+            tokio::time::sleep(CHANGES_LOOK).await;
+        }
+        self.try_answer(&AdminRequest::Changes(order)).unwrap_or_else(AdminAnswer::Error)
     }
 
     /// A request that panics fails alone; the panic hook has logged the panic.
@@ -192,6 +216,10 @@ impl Dispatcher {
                 self.facts.control.close();
                 self.database.drain().map(|()| AdminAnswer::Done).map_err(|error| error.to_string())
             }
+            AdminRequest::Changes(_)
+            | AdminRequest::AcknowledgeChanges { .. }
+            | AdminRequest::ChangeConsumers
+            | AdminRequest::DropChangeConsumer { .. } => answer_changes(&self.database, request),
             AdminRequest::Verify { .. }
             | AdminRequest::Import(_)
             | AdminRequest::Refresh { .. }

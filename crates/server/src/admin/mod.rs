@@ -3,9 +3,11 @@
 //! A request is one line of JSON, and so is an answer; a connection carries any number of them. `request`, `answer` and
 //! `metrics` define the lines. `socket` decides where the socket is and who may use it, `serve` reads and writes it,
 //! `dispatcher` runs the requests, and `client` is the tools' side. `collect_metrics` collects metrics and `snapshots` manages
-//! snapshots; `networks` has the requests about groups of networks. `compactions`, `jobs` and `exports` hold what takes longer than an answer may.
+//! snapshots; `networks` has the requests about groups of networks, `changes` reads the feed of changes. `compactions`, `jobs`
+//! and `exports` hold what takes longer than an answer may.
 
 mod answer;
+mod changes;
 mod client;
 mod collect_metrics;
 mod compactions;
@@ -22,10 +24,11 @@ mod socket;
 pub use crate::audit::AuditOverrides;
 pub use crate::backup::{RestoreOrder, Restored, RestoredTable};
 pub use answer::{
-    AdminAnswer, AuditState, CidrStats, ClientLine, ClientsSeen, Compaction, ExportedFiles, Flushed, Import,
-    Job, Outcome, ProtocolClient, Reloaded, RunningCompaction, ServerStatus, SnapshotLine, TableLine,
-    VerifiedTable,
+    AdminAnswer, AuditState, ChangeConsumerLine, ChangesLines, CidrStats, ClientLine, ClientsSeen,
+    Compaction, ExportedFiles, Flushed, Import, Job, Outcome, ProtocolClient, Reloaded, RunningCompaction,
+    ServerStatus, SnapshotLine, TableLine, VerifiedTable,
 };
+pub use changes::answer_changes;
 pub use client::ask;
 pub(crate) use collect_metrics::{failures_of, shares};
 pub use exports::export;
@@ -34,6 +37,8 @@ pub use metrics::{
     ClockMetrics, CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool,
     RunningTask, Spread, TableMetrics, TopPartitionLine,
 };
-pub use request::{AdminRequest, ImportOrder, LogLevelChoice, Password, TableSelection, TimeoutKind};
+pub use request::{
+    AdminRequest, ChangesOrder, ImportOrder, LogLevelChoice, Password, TableSelection, TimeoutKind,
+};
 pub use serve::{AdminServer, ServerControl, ServerInfo};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};

@@ -249,8 +249,49 @@ pub enum AdminRequest {
         /// The password.
         password: Password,
     },
+    /// Events of a table. Answered at once, or with `wait` after a while if there are none.
+    Changes(ChangesOrder),
+    /// A consumer has dealt with the events of a table up to a position.
+    AcknowledgeChanges {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its table.
+        table: String,
+        /// The consumer.
+        consumer: String,
+        /// The position of the last event.
+        position: String,
+    },
+    /// The consumers of changes.
+    ChangeConsumers,
+    /// Forget a consumer.
+    DropChangeConsumer {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its table.
+        table: String,
+        /// The consumer.
+        consumer: String,
+    },
     /// Accept no more clients and write everything to SSTables, so that the next start replays no log.
     Drain,
+}
+
+/// The events that a tool wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesOrder {
+    /// The keyspace of the table.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// `now`, `beginning`, `oldest`, or the position of an event; `None`: where the consumer goes on.
+    pub from: Option<String>,
+    /// The consumer that reads; it is made if it begins somewhere.
+    pub consumer: Option<String>,
+    /// The most events.
+    pub events: usize,
+    /// Wait a while if there are none.
+    pub wait: bool,
 }
 
 /// A password, which does not show in debugging output.

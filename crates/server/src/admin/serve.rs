@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::answer::{AdminAnswer, AuditState, ClientsSeen, Reloaded};
 use super::dispatcher::Dispatcher;
 use super::metrics::Pool;
+use super::request::AdminRequest;
 use super::socket::{AdminError, bind, may_use};
 use crate::audit::AuditOverrides;
 
@@ -235,6 +236,8 @@ async fn serve(
         }
         is_answered.set(true);
         let answer = match serde_json::from_slice(&line) {
+            // Whoever waits for changes keeps no other tool waiting.
+            Ok(AdminRequest::Changes(order)) if order.wait => dispatcher.wait_for_changes(order, &turn).await,
             Ok(request) => {
                 let _turn = turn.lock().await;
                 dispatcher.answer(&request).await

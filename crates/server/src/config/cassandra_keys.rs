@@ -29,7 +29,7 @@ const NOT_APPLICABLE: &str = "\
     reject_repair_compaction_threshold max_streaming_retries stream_throughput_outbound \
     inter_dc_stream_throughput_outbound entire_sstable_stream_throughput_outbound \
     entire_sstable_inter_dc_stream_throughput_outbound local_system_data_file_directory \
-    saved_caches_directory cdc_block_writes cdc_on_repair_enabled cdc_raw_directory cdc_total_space \
+    saved_caches_directory cdc_enabled cdc_block_writes cdc_on_repair_enabled cdc_raw_directory \
     cdc_free_space_check_interval endpoint_snitch dynamic_snitch dynamic_snitch_update_interval \
     dynamic_snitch_reset_interval dynamic_snitch_badness_threshold failure_detector \
     server_encryption_options internode_compression hinted_handoff_throttle batchlog_replay_throttle \
@@ -133,7 +133,7 @@ const OLD_NAMES: &str = "\
     internode_tcp_user_timeout_in_ms internode_streaming_tcp_user_timeout_in_ms \
     native_transport_receive_queue_capacity_in_bytes stream_throughput_outbound_megabits_per_sec \
     inter_dc_stream_throughput_outbound_megabits_per_sec commitlog_sync_group_window_in_ms \
-    periodic_commitlog_sync_lag_block_in_ms cdc_total_space_in_mb cdc_free_space_check_interval_ms \
+    periodic_commitlog_sync_lag_block_in_ms cdc_free_space_check_interval_ms \
     dynamic_snitch_update_interval_in_ms dynamic_snitch_reset_interval_in_ms hinted_handoff_throttle_in_kb \
     batchlog_replay_throttle_in_kb hints_flush_period_in_ms max_hints_file_size_in_mb \
     sstable_preemptive_open_interval_in_mb networking_cache_size_in_mb index_summary_capacity_in_mb \
@@ -173,7 +173,6 @@ pub const REFUSED_KEYS: &[Guarded] = &[
     guarded("start_native_transport", &["true"], "the server is its native protocol"),
     guarded("rpc_interface", &[], "give its address as rpc_address"),
     guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
-    guarded("cdc_enabled", &["false"], "changes would not be captured"),
     guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
 ];
 

@@ -141,6 +141,11 @@ options! {
         "Cassandra's name for DIR/commitlog; it must be there.";
     "commitlog_segment_size", None, Kind::Size { min: MIB, max: GIB }, "32MiB", ["commitlog_segment_size_in_mb" "MiB"],
         "Size of a segment of the commit log.";
+    "cdc_total_space", None, Kind::Size { min: 0, max: u64::MAX }, "4GiB", ["cdc_total_space_in_mb" "MiB"],
+        "How much of the log of watched tables (cdc = true) is kept for consumers of changes that have not acknowledged it. \
+         Beyond it the oldest part goes, and the consumer has to begin anew; writes never wait.";
+    "cdc_retention", None, Kind::Duration { min_ms: 0 }, "7d", [],
+        "How long it is kept.";
     "max_mutation_size", None, Kind::Size { min: KIB, max: GIB }, "half a segment", ["max_mutation_size_in_kb" "KiB"],
         "Largest write; larger ones are refused.";
     "memtable_heap_space", None, Kind::Size { min: MIB, max: u64::MAX }, "a quarter of memory_limit, less below 88MiB",

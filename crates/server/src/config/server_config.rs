@@ -5,6 +5,7 @@ use helenus_cql::{
     AccessOptions, Authenticator, Authorizer, BatchLimits, CertificateValidator, CidrAuthorizer,
     NetworkAuthorizer,
 };
+use helenus_engine::KeptLimits;
 use helenus_host::account::fixed_share;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -152,6 +153,8 @@ pub struct ServerConfig {
     pub cache_bytes: u64,
     /// The limit on what compactions read, bytes a second; 0 for none.
     pub compaction_bytes_per_s: u64,
+    /// How much of the log is kept for consumers of changes.
+    pub kept_log: KeptLimits,
     /// The most compactions at a time.
     pub compactors: usize,
     /// The least time that tombstones are kept.
@@ -262,6 +265,10 @@ impl ServerConfig {
             answer_bytes_max: saturating((memory_limit / 32).clamp(ANSWER_BYTES.0, ANSWER_BYTES.1)),
             memtable_bytes: saturating(read.size("memtable_heap_space").unwrap_or(fixed_share(memory_limit))),
             cache_bytes: read.size("file_cache_size").unwrap_or(fixed_share(memory_limit)),
+            kept_log: KeptLimits {
+                bytes: read.size("cdc_total_space").unwrap_or(KeptLimits::default().bytes),
+                age_s: seconds("cdc_retention", KeptLimits::default().age_s).as_secs(),
+            },
             compaction_bytes_per_s: read.size("compaction_throughput").unwrap_or(64 << 20),
             compactors: read.count("concurrent_compactors").map_or((cores / 2).clamp(1, 8), saturating),
             purge_grace: seconds("tombstone_purge_grace", 600),

@@ -1,6 +1,7 @@
 //! Logins of the HTTP port: name and password of a role, in the header `Authorization: Basic`.
 //!
-//! Asked for by `/metrics`, which names keyspaces and tables, where the port is reached from beyond this machine. Passwords
+//! Asked for by `/metrics`, which names keyspaces and tables, where the port is reached from beyond this machine, and by
+//! `/changes`, which shows data, wherever clients have to log in. Passwords
 //! are checked on threads of their own, and few at a time, because a check takes tens of milliseconds.
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use helenus_cql::audit::EventType;
+use helenus_cql::backend::Identity;
 use helenus_cql::syntax::cut_at_password;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -37,7 +39,7 @@ impl Default for HttpLogins {
 }
 
 impl HttpLogins {
-    /// Checks the login of a request.
+    /// Checks the login of a request, and returns whose it is.
     ///
     /// # Errors
     /// The text for the client: there is no login, it is wrong, or the database is not open.
@@ -46,7 +48,7 @@ impl HttpLogins {
         request: &Request<Incoming>,
         client: SocketAddr,
         state: &HttpState,
-    ) -> Result<(), String> {
+    ) -> Result<Identity, String> {
         let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let Some((user, password)) = header.and_then(credentials) else {
             return Err("log in with the name and password of a role (Basic)\n".to_owned());
@@ -70,7 +72,7 @@ impl HttpLogins {
             checked
         });
         match checked.await {
-            Ok(Ok(_identity)) => Ok(()),
+            Ok(Ok(identity)) => Ok(identity),
             Ok(Err(refused)) => {
                 tokio::time::sleep(refused.wait).await;
                 Err(format!("{}\n", refused.error))

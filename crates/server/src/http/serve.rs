@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use helenus_tls::{Policy, ServerTls};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
+use super::changes::{CHANGES, EVENT_STREAM, EventStream, changes};
 use super::health::{health, readiness};
 use super::hosts::KnownHosts;
 use super::logins::{CHALLENGE, HttpLogins};
@@ -48,7 +49,7 @@ const JSON: &str = "application/json";
 /// Prometheus's text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whether the server is in order\n/ready    whether it serves clients\n";
+const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whether the server is in order\n/ready    whether it serves clients\n/changes/KEYSPACE/TABLE  changes of a table as they come\n";
 
 /// The limits of the HTTP port.
 #[derive(Clone, Debug)]
@@ -103,8 +104,8 @@ impl HttpServer {
         let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
         let (stop, stopped) = watch::channel(false);
         let hosts = KnownHosts::new(address, &limits.hosts);
-        let logins = limits.asks_for_login.then(HttpLogins::default);
-        let asked = Arc::new(RequestContext { hosts, logins, state });
+        let (logins, asks_for_login) = (HttpLogins::default(), limits.asks_for_login);
+        let asked = Arc::new(RequestContext { hosts, logins, asks_for_login, state });
         let worker = HttpThread { work: Some((runtime, listener, (limits, asked), stopped)) };
         let thread = host.tasks.start("http", Box::new(worker));
         Ok(HttpServer { address, stop, thread })
@@ -131,8 +132,10 @@ impl Drop for HttpServer {
 /// What is needed to answer requests.
 struct RequestContext {
     hosts: KnownHosts,
-    /// `None` if nobody has to log in.
-    logins: Option<HttpLogins>,
+    /// Checks logins.
+    logins: HttpLogins,
+    /// Whether `/metrics` needs one.
+    asks_for_login: bool,
     state: Arc<HttpState>,
 }
 
@@ -239,11 +242,7 @@ async fn serve(
     let _ended = timeout(CONNECTION_MAX, serving).await;
 }
 
-async fn answer(
-    request: &Request<Incoming>,
-    client: SocketAddr,
-    asked: &RequestContext,
-) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, client: SocketAddr, asked: &RequestContext) -> Response<Body> {
     let state = &asked.state;
     if let Err(text) = asked.hosts.check(request) {
         return response(StatusCode::MISDIRECTED_REQUEST, TEXT, text);
@@ -259,19 +258,25 @@ async fn answer(
     };
     match request.uri().path() {
         "/metrics" => {
-            let refusal = match &asked.logins {
-                Some(logins) => logins.check(request, client, state).await.err(),
-                None => None,
+            let refusal = match asked.asks_for_login {
+                true => asked.logins.check(request, client, state).await.err(),
+                false => None,
             };
             match refusal {
-                Some(text) => {
-                    let mut refused = response(StatusCode::UNAUTHORIZED, TEXT, text);
-                    refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
-                    refused
-                }
+                Some(text) => unauthorized(text),
                 None => response(StatusCode::OK, METRICS, metrics(state)),
             }
         }
+        path if path.starts_with(CHANGES) => match changes(request, client, (&asked.logins, state)).await {
+            Ok(events) => {
+                let mut answer = Response::new(Either::Right(events));
+                answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+                answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                answer
+            }
+            Err((StatusCode::UNAUTHORIZED, text)) => unauthorized(text),
+            Err((status, text)) => response(status, TEXT, text),
+        },
         "/health" => judged(health(state)),
         "/ready" => judged(readiness(state)),
         "/" => response(StatusCode::OK, TEXT, INDEX.to_owned()),
@@ -279,8 +284,17 @@ async fn answer(
     }
 }
 
-fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+/// A text, or a stream of events.
+type Body = Either<Full<Bytes>, EventStream>;
+
+fn unauthorized(text: String) -> Response<Body> {
+    let mut refused = response(StatusCode::UNAUTHORIZED, TEXT, text);
+    refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+    refused
+}
+
+fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::new(Bytes::from(body))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

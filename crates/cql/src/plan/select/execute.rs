@@ -20,7 +20,7 @@ use crate::plan::Execution;
 use crate::plan::paging_state::{PagingState, mark_at};
 use crate::request::Request;
 use crate::super_family;
-use crate::virtual_table::{self, VirtualContext, VirtualRows};
+use crate::virtual_table::{self, VirtualContext, VirtualRead, VirtualRows};
 use helenus_engine::read::{Partitions, ReadCommand, ReadEnd, Resume, Stage, TombstoneLimit};
 use helenus_engine::{Error as EngineError, ReadRequest, Ticket, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
@@ -358,8 +358,9 @@ impl SelectPlan {
             deadline_ns: request.deadline_ns,
             cancelled: request.cancelled,
         };
-        let read = match self.virtual_rows(execution) {
-            Some(rows) => virtual_table::read(command, &rows, sink),
+        let of_virtual = VirtualRead { command, may_block: request.may_block };
+        let read = match self.virtual_rows(execution, &of_virtual) {
+            Some(rows) => rows.and_then(|rows| virtual_table::read(command, &rows, sink)),
             None => {
                 let mut probe = request.probe.map(Mutex::lock);
                 let database = execution.database;
@@ -376,16 +377,20 @@ impl SelectPlan {
     }
 
     pub(super) fn is_virtual(&self, execution: &Execution<'_>) -> bool {
-        self.virtual_rows(execution).is_some()
+        is_system_keyspace(&self.table.keyspace) && execution.virtuals.contains(self.table.id)
     }
 
-    fn virtual_rows(&self, execution: &Execution<'_>) -> Option<VirtualRows> {
-        if !is_system_keyspace(&self.table.keyspace) {
+    fn virtual_rows(
+        &self,
+        execution: &Execution<'_>,
+        read: &VirtualRead<'_>,
+    ) -> Option<helenus_engine::Result<VirtualRows>> {
+        if !self.is_virtual(execution) {
             return None;
         }
         let schema = execution.schema();
         let cx = VirtualContext { schema: &schema, database: execution.database };
-        execution.virtuals.rows(self.table.id, &cx)
+        execution.virtuals.rows(self.table.id, &cx, read)
     }
 
     /// The value of a limit; `u64::MAX` if it is absent or unset.

@@ -1,0 +1,428 @@
+//! Writes one event as JSON.
+//!
+//! `op` is Debezium's: `c` (INSERT, which makes the row), `u` (UPDATE), `d` (of a row, a range or a partition: `scope`),
+//! `r` (a present row), `t` (TRUNCATE); `schema` and `import` are our own. `after` has the written values by column; `cells`
+//! has each cell with its timestamp and TTL, and each deletion of a cell; `collections_deleted` the deletions of whole
+//! collections, as an assignment of a collection makes one.
+
+use helenus_engine::changes::{Change, ChangeKind, SchemaEvent};
+use helenus_model::cell::Cell;
+use helenus_model::counter_context;
+use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
+use helenus_model::mutation::RangeBound;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, ColumnKind, Table};
+use helenus_model::types::{CqlType, UserType, key_values, pack, write_json, write_json_string};
+use std::fmt::Write;
+
+/// The operation of a change, as the event's `op` has it.
+pub fn operation_of(change: &Change<'_>) -> &'static str {
+    match &change.kind {
+        ChangeKind::Row { row, .. } => operation_of_row(*row),
+        ChangeKind::StaticRow { .. } => "u",
+        ChangeKind::RangeDeletion { .. } | ChangeKind::PartitionDeletion { .. } => "d",
+        ChangeKind::Truncated => "t",
+        ChangeKind::Imported { .. } => "import",
+        ChangeKind::Schema(_) => "schema",
+    }
+}
+
+fn operation_of_row(row: RowView<'_>) -> &'static str {
+    match row.row {
+        row if !row.liveness.is_none() => "c",
+        row if !row.deletion.is_live() && row.cells.is_empty() && row.complex_deletions.is_empty() => "d",
+        _ => "u",
+    }
+}
+
+/// The write timestamp of a change, microseconds: of a row the greatest of what was written. `None` if it has none.
+pub(super) fn timestamp_of(change: &Change<'_>) -> Option<i64> {
+    match &change.kind {
+        ChangeKind::Row { row, .. } | ChangeKind::StaticRow { row, .. } => newest(*row),
+        ChangeKind::RangeDeletion { deletion, .. } | ChangeKind::PartitionDeletion { deletion, .. } => {
+            Some(deletion.timestamp_us)
+        }
+        ChangeKind::Truncated | ChangeKind::Imported { .. } | ChangeKind::Schema(_) => None,
+    }
+}
+
+fn newest(row: RowView<'_>) -> Option<i64> {
+    let RowView { row, .. } = row;
+    let cells = row.cells.iter().map(|cell| cell.timestamp_us);
+    let deletions = row.complex_deletions.iter().map(|(_, deletion)| deletion.timestamp_us);
+    let all = cells.chain(deletions).chain([row.liveness.timestamp_us, row.deletion.timestamp_us]);
+    all.max().filter(|newest| *newest != i64::MIN)
+}
+
+/// The head of an event: cursor, operation, time and source.
+pub(super) struct Head<'h> {
+    pub(super) cursor: &'h str,
+    pub(super) operation: &'static str,
+    pub(super) timestamp_us: Option<i64>,
+    pub(super) is_snapshot: bool,
+}
+
+/// The event of a change.
+pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> String {
+    let head = Head {
+        cursor,
+        operation: operation_of(change),
+        timestamp_us: timestamp_of(change),
+        is_snapshot: false,
+    };
+    let mut event = Event::begin(change.table, &head);
+    match &change.kind {
+        ChangeKind::Row { key, row } => event.row(key, *row, true),
+        ChangeKind::StaticRow { key, row } => event.static_row(key, *row),
+        ChangeKind::RangeDeletion { key, start, end, deletion } => {
+            event.field("scope", "\"range\"");
+            event.key(key, None);
+            event.range(start, end);
+            event.deletion(*deletion);
+            event.no_row();
+        }
+        ChangeKind::PartitionDeletion { key, deletion } => {
+            event.field("scope", "\"partition\"");
+            event.key(key, None);
+            event.deletion(*deletion);
+            event.no_row();
+        }
+        ChangeKind::Truncated => {}
+        ChangeKind::Imported { sstables } => event.field("sstables", &sstables.to_string()),
+        ChangeKind::Schema(what) => event.schema(*what),
+    }
+    event.end()
+}
+
+/// The event of a present row; cells that are dead are left out by the caller.
+pub(super) fn row_json(
+    table: &Table,
+    head: &Head<'_>,
+    (key, row): (&[u8], RowView<'_>),
+    is_static: bool,
+) -> String {
+    let mut event = Event::begin(table, head);
+    match is_static {
+        true => event.static_row(key, row),
+        false => event.row(key, row, false),
+    }
+    event.end()
+}
+
+struct Event<'e> {
+    table: &'e Table,
+    out: String,
+}
+
+impl<'e> Event<'e> {
+    fn begin(table: &'e Table, head: &Head<'_>) -> Event<'e> {
+        let mut event = Event { table, out: String::with_capacity(512) };
+        event.out.push('{');
+        event.text("position", head.cursor);
+        event.text("op", head.operation);
+        event.field("ts_us", &head.timestamp_us.map_or("null".to_owned(), |us| us.to_string()));
+        event.name("source");
+        event.out.push_str("{\"connector\":\"helenus\",\"keyspace\":");
+        write_json_string(&table.keyspace, &mut event.out);
+        event.out.push_str(",\"table\":");
+        write_json_string(&table.name, &mut event.out);
+        let _ = write!(event.out, ",\"table_id\":\"{}\",\"snapshot\":{}}}", table.id.0, head.is_snapshot);
+        event
+    }
+
+    fn end(mut self) -> String {
+        self.out.push('}');
+        self.out
+    }
+
+    /// Begins a field.
+    fn name(&mut self, name: &str) {
+        if !self.out.ends_with(['{', '[']) {
+            self.out.push(',');
+        }
+        write_json_string(name, &mut self.out);
+        self.out.push(':');
+    }
+
+    /// A field whose value is JSON.
+    fn field(&mut self, name: &str, json: &str) {
+        self.name(name);
+        self.out.push_str(json);
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.name(name);
+        write_json_string(text, &mut self.out);
+    }
+
+    /// A field whose value is a value of a type.
+    fn value(&mut self, name: &str, ty: &CqlType, bytes: Option<&[u8]>) {
+        self.name(name);
+        write_json(ty, bytes, &mut self.out);
+    }
+
+    fn row(&mut self, key: &[u8], row: RowView<'_>, with_deletions: bool) {
+        let is_deletion = with_deletions && operation_of_row(row) == "d";
+        if is_deletion {
+            self.field("scope", "\"row\"");
+        }
+        self.key(key, Some(row));
+        if !row.row.liveness.is_none() {
+            let liveness = row.row.liveness;
+            self.name("row");
+            let _ = write!(self.out, "{{\"ts_us\":{}", liveness.timestamp_us);
+            self.expiry(liveness.ttl_s, liveness.expires_s);
+            self.out.push('}');
+        }
+        if with_deletions && !row.row.deletion.is_live() {
+            self.deletion(row.row.deletion);
+        }
+        self.written(&self.table.regulars, row, is_deletion);
+    }
+
+    fn static_row(&mut self, key: &[u8], row: RowView<'_>) {
+        self.key(key, None);
+        self.field("static", "true");
+        self.written(&self.table.statics, row, false);
+    }
+
+    /// The columns of the partition key, and of the clustering of a row.
+    fn key(&mut self, key: &[u8], row: Option<RowView<'_>>) {
+        self.name("key");
+        self.out.push('{');
+        let values = key_values(self.table.partition_key.len(), key);
+        for (column, value) in self.table.partition_key.iter().zip(values) {
+            self.value(&column.name, &column.ty, Some(value));
+        }
+        for (index, column) in self.table.clustering.iter().enumerate() {
+            if let Some(row) = row {
+                self.value(&column.name, &column.ty, row.clustering(index));
+            }
+        }
+        self.out.push('}');
+    }
+
+    fn deletion(&mut self, deletion: DeletionTime) {
+        self.name("deletion");
+        let DeletionTime { timestamp_us, local_s } = deletion;
+        let _ = write!(self.out, "{{\"ts_us\":{timestamp_us},\"local_s\":{local_s}}}");
+    }
+
+    fn no_row(&mut self) {
+        self.field("before", "null");
+        self.field("after", "null");
+    }
+
+    fn range(&mut self, start: &RangeBound<'_>, end: &RangeBound<'_>) {
+        self.name("range");
+        self.out.push('{');
+        for (name, bound, is_inclusive) in [("start", start, start.before), ("end", end, !end.before)] {
+            self.name(name);
+            self.out.push('{');
+            for (column, value) in self.table.clustering.iter().zip(bound.values()) {
+                self.value(&column.name, &column.ty, value);
+            }
+            self.out.push('}');
+            self.field(&format!("{name}_inclusive"), if is_inclusive { "true" } else { "false" });
+        }
+        self.out.push('}');
+    }
+
+    /// The values by column, then cell by cell.
+    fn written(&mut self, columns: &[Column], row: RowView<'_>, is_deletion: bool) {
+        if is_deletion {
+            return self.no_row();
+        }
+        self.field("before", "null");
+        let columns: Vec<&Column> = columns.iter().filter(|column| !self.table.is_hidden(column)).collect();
+        self.name("after");
+        self.out.push('{');
+        for column in &columns {
+            self.after(column, row);
+        }
+        self.out.push('}');
+        self.name("cells");
+        self.out.push('[');
+        for column in &columns {
+            for cell in row.cells_of(column.id) {
+                self.cell(column, cell, row);
+            }
+        }
+        self.out.push(']');
+        let deletions: Vec<_> =
+            columns.iter().filter_map(|column| Some((column, row.complex_deletion_of(column.id)?))).collect();
+        if !deletions.is_empty() {
+            self.name("collections_deleted");
+            self.out.push('[');
+            for (column, deletion) in deletions {
+                if !self.out.ends_with('[') {
+                    self.out.push(',');
+                }
+                self.out.push('{');
+                self.text("column", &column.name);
+                self.field("ts_us", &deletion.timestamp_us.to_string());
+                self.field("local_s", &deletion.local_s.to_string());
+                self.out.push('}');
+            }
+            self.out.push(']');
+        }
+    }
+
+    /// What was written to a column: a value, `null` if it was deleted, of a collection the elements that were written.
+    fn after(&mut self, column: &Column, row: RowView<'_>) {
+        let cells = row.cells_of(column.id);
+        if !column.ty.is_multi_cell() {
+            if let [cell] = cells {
+                self.name(&column.name);
+                value_json(&column.ty, cell, row, &mut self.out);
+            }
+            return;
+        }
+        if cells.is_empty() && row.complex_deletion_of(column.id).is_none() {
+            return;
+        }
+        self.name(&column.name);
+        let live: Vec<&Cell> = cells.iter().filter(|cell| !cell.is_tombstone()).collect();
+        if live.is_empty() && row.complex_deletion_of(column.id).is_some() {
+            self.out.push_str("null");
+            return;
+        }
+        if let CqlType::Udt(of) = &column.ty {
+            self.out.push('{');
+            for cell in cells {
+                let Some((name, ty)) = field(of, row.path(cell)) else { continue };
+                self.name(&name);
+                value_json(&ty, cell, row, &mut self.out);
+            }
+            self.out.push('}');
+            return;
+        }
+        let mut packed = Vec::new();
+        match &column.ty {
+            CqlType::Set { .. } => {
+                pack(live.len(), live.iter().map(|cell| Some(row.path(cell))), &mut packed)
+            }
+            CqlType::Map { value, .. } if **value == CqlType::Counter => {
+                let counts: Vec<[u8; 8]> =
+                    live.iter().map(|cell| counter_context::total(row.value(cell)).to_be_bytes()).collect();
+                let parts = live
+                    .iter()
+                    .zip(&counts)
+                    .flat_map(|(cell, count)| [Some(row.path(cell)), Some(&count[..])]);
+                pack(live.len(), parts, &mut packed);
+            }
+            CqlType::Map { .. } => {
+                let parts = live.iter().flat_map(|cell| [Some(row.path(cell)), Some(row.value(cell))]);
+                pack(live.len(), parts, &mut packed);
+            }
+            _ => pack(live.len(), live.iter().map(|cell| Some(row.value(cell))), &mut packed),
+        }
+        write_json(&column.ty, Some(&packed), &mut self.out);
+    }
+
+    fn cell(&mut self, column: &Column, cell: &Cell, row: RowView<'_>) {
+        if !self.out.ends_with('[') {
+            self.out.push(',');
+        }
+        self.out.push('{');
+        self.text("column", &column.name);
+        let mut ty = column.ty.clone();
+        if column.ty.is_multi_cell() {
+            let path = row.path(cell);
+            match &column.ty {
+                CqlType::Map { key, value, .. } => {
+                    self.value("path", key, Some(path));
+                    ty = (**value).clone();
+                }
+                CqlType::Set { element, .. } => {
+                    self.value("path", element, Some(path));
+                    ty = (**element).clone();
+                }
+                CqlType::List { element, .. } => {
+                    self.value("path", &CqlType::TimeUuid, Some(path));
+                    ty = (**element).clone();
+                }
+                CqlType::Udt(of) => {
+                    let Some((name, of_field)) = field(of, path) else {
+                        self.value("path", &CqlType::Blob, Some(path));
+                        return self.out.push('}');
+                    };
+                    self.text("path", &name);
+                    ty = of_field;
+                }
+                _ => self.value("path", &CqlType::Blob, Some(path)),
+            }
+        }
+        if cell.is_tombstone() {
+            self.field("deleted", "true");
+            self.field("ts_us", &cell.timestamp_us.to_string());
+            self.field("local_s", &cell.local_deletion_s.to_string());
+        } else {
+            if !matches!(column.ty, CqlType::Set { frozen: false, .. }) {
+                self.name("value");
+                value_json(&ty, cell, row, &mut self.out);
+            }
+            self.field("ts_us", &cell.timestamp_us.to_string());
+            self.expiry(cell.ttl_s, cell.local_deletion_s);
+        }
+        self.out.push('}');
+    }
+
+    fn expiry(&mut self, ttl_s: i32, expires_s: i64) {
+        if ttl_s != 0 && expires_s != NO_EXPIRY {
+            self.field("ttl_s", &ttl_s.to_string());
+            self.field("expires_s", &expires_s.to_string());
+        }
+    }
+
+    fn schema(&mut self, what: SchemaEvent) {
+        let change = match what {
+            SchemaEvent::Created => "created",
+            SchemaEvent::Altered => "altered",
+            SchemaEvent::Watched => "watched",
+            SchemaEvent::Unwatched => "unwatched",
+            SchemaEvent::Dropped => "dropped",
+        };
+        self.text("change", change);
+        self.name("columns");
+        self.out.push('[');
+        for column in self.table.columns().filter(|column| !self.table.is_hidden(column)) {
+            if !self.out.ends_with('[') {
+                self.out.push(',');
+            }
+            self.out.push('{');
+            self.text("name", &column.name);
+            self.text("type", &column.ty.to_string());
+            let kind = match column.kind {
+                ColumnKind::PartitionKey => "partition_key",
+                ColumnKind::Clustering => "clustering",
+                ColumnKind::Static => "static",
+                ColumnKind::Regular => "regular",
+            };
+            self.text("kind", kind);
+            if column.reversed {
+                self.text("order", "desc");
+            }
+            self.out.push('}');
+        }
+        self.out.push(']');
+    }
+}
+
+/// The value of a cell; a counter's is its count.
+fn value_json(ty: &CqlType, cell: &Cell, row: RowView<'_>, out: &mut String) {
+    if cell.is_tombstone() {
+        out.push_str("null");
+    } else if *ty == CqlType::Counter {
+        let _ = write!(out, "{}", counter_context::total(row.value(cell)));
+    } else {
+        write_json(ty, Some(row.value(cell)), out);
+    }
+}
+
+/// The field of a user type that a path names: its index, two bytes.
+fn field(of: &UserType, path: &[u8]) -> Option<(String, CqlType)> {
+    let index = u16::from_be_bytes(*path.first_chunk()?);
+    let (name, ty) = of.fields.get(usize::from(index))?;
+    Some((name.to_string(), ty.clone()))
+}

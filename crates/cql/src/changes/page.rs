@@ -1,0 +1,113 @@
+//! Reads a page of events.
+
+use super::cursor::{Cursor, Start};
+use super::event::{change_json, operation_of, timestamp_of};
+use super::snapshot;
+use helenus_engine::changes::ChangePosition;
+use helenus_engine::{ChangesError, Database, Result};
+use std::ops::ControlFlow;
+
+/// When a page ends.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimits {
+    /// Number of events.
+    pub events: usize,
+    /// Bytes of their JSON; the last event may exceed it.
+    pub bytes: usize,
+}
+
+impl Default for PageLimits {
+    fn default() -> PageLimits {
+        PageLimits { events: 1000, bytes: 1 << 20 }
+    }
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeEvent {
+    /// Behind the event.
+    pub cursor: String,
+    /// Its operation.
+    pub operation: &'static str,
+    /// Its write timestamp, microseconds.
+    pub timestamp_us: Option<i64>,
+    /// The event as JSON.
+    pub json: String,
+}
+
+/// A page of events.
+#[derive(Clone, Debug)]
+pub struct ChangesPage {
+    /// The events, in order.
+    pub events: Vec<ChangeEvent>,
+    /// Where the next page begins.
+    pub next: Cursor,
+    /// Whether there were no more events.
+    pub is_end: bool,
+}
+
+/// The place at which a reader of a table begins.
+///
+/// # Errors
+/// `UnknownTable` and `NotWatched` unless the place is a cursor: there may be events of a table that was dropped or is not
+/// watched any more. `NoLog`.
+pub fn start(database: &Database, (keyspace, table): (&str, &str), start: Start) -> Result<Cursor> {
+    if let Start::After(cursor) = start {
+        return Ok(cursor);
+    }
+    let schema = database.schema();
+    let of = || (keyspace.to_owned(), table.to_owned());
+    match schema.table(keyspace, table) {
+        None => {
+            let (keyspace, table) = of();
+            return Err(ChangesError::UnknownTable { keyspace, table }.into());
+        }
+        Some(found) if !found.options.cdc => {
+            let (keyspace, table) = of();
+            return Err(ChangesError::NotWatched { keyspace, table }.into());
+        }
+        Some(_) => {}
+    }
+    Ok(match start {
+        Start::Oldest => Cursor::Changes(database.changes_begin()?),
+        Start::Beginning => Cursor::Snapshot { then: database.changes_now()?, after: None },
+        _ => Cursor::Changes(database.changes_now()?),
+    })
+}
+
+/// Reads the events behind a cursor.
+///
+/// # Errors
+/// Those of `Database::read_changes`, and of reading the table for its present rows.
+pub fn read_page(
+    database: &Database,
+    table: (&str, &str),
+    from: Cursor,
+    limits: PageLimits,
+) -> Result<ChangesPage> {
+    match from {
+        Cursor::Snapshot { then, after } => snapshot::read(database, table, (then, after), limits),
+        Cursor::Changes(position) => changes(database, table, position, limits),
+    }
+}
+
+fn changes(
+    database: &Database,
+    table: (&str, &str),
+    from: ChangePosition,
+    limits: PageLimits,
+) -> Result<ChangesPage> {
+    let host_id = database.host_id();
+    let (mut events, mut bytes, mut is_end) = (Vec::new(), 0, true);
+    let next = database.read_changes(table, from, &mut |change| {
+        let cursor = change.position.text(host_id);
+        let json = change_json(change, &cursor);
+        bytes += json.len();
+        let (operation, timestamp_us) = (operation_of(change), timestamp_of(change));
+        events.push(ChangeEvent { cursor, operation, timestamp_us, json });
+        let is_full = events.len() >= limits.events || bytes >= limits.bytes;
+        is_end = !is_full;
+        Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(ChangesPage { events, next: Cursor::Changes(next), is_end })
+}

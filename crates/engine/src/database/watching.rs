@@ -1,0 +1,189 @@
+//! The feed of changes: reads it, and keeps its consumers.
+
+use super::shared::{Database, Shared};
+use crate::changes::{Change, ChangePosition, ChangeReader, Consumer, Consumers, check_name};
+use crate::changes_error::ChangesError;
+use crate::commitlog::{CommitLog, DefinitionKind};
+use crate::error::{Error, Result};
+use helenus_model::schema::{Schema, Table};
+use parking_lot::Mutex;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Readers that are kept for the next call. A reader that goes on where it stands reads nothing twice.
+const IDLE_READERS_MAX: usize = 16;
+
+/// The state of the feed.
+pub(crate) struct Watching {
+    consumers: Mutex<Consumers>,
+    idle: Mutex<Vec<ChangeReader>>,
+}
+
+impl Watching {
+    pub(super) fn new(consumers: Consumers) -> Watching {
+        Watching { consumers: Mutex::new(consumers), idle: Mutex::default() }
+    }
+}
+
+impl Database {
+    /// The position behind all changes so far.
+    ///
+    /// # Errors
+    /// `NoLog`.
+    pub fn changes_now(&self) -> Result<ChangePosition> {
+        let record = self.feed_log()?.sync_for_readers();
+        Ok(ChangePosition { record, changes: 0 })
+    }
+
+    /// The position before the oldest change that is kept.
+    ///
+    /// # Errors
+    /// `NoLog`.
+    pub fn changes_begin(&self) -> Result<ChangePosition> {
+        Ok(ChangePosition { record: self.feed_log()?.changes_begin(), changes: 0 })
+    }
+
+    /// Reads the changes of a table after a position, in order, until there are no more or `receive` breaks, which ends the
+    /// read behind that change. Only changes are shown that a power cut cannot take back. Returns the position reached; it
+    /// grows with the log even if the table has no changes.
+    ///
+    /// # Errors
+    /// `ChangesError`; a damaged log; failures of reading; those of `receive`.
+    pub fn read_changes(
+        &self,
+        table: (&str, &str),
+        from: ChangePosition,
+        receive: &mut dyn FnMut(&Change<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ChangePosition> {
+        let log = self.feed_log()?;
+        let safe = log.sync_for_readers();
+        if from.record > safe {
+            return Err(ChangesError::NotInLog { text: from.text(self.host_id()) }.into());
+        }
+        let watching = &self.shared.watching;
+        let idle = {
+            let mut idle = watching.idle.lock();
+            let found = idle.iter().position(|reader| reader.is_at(table, from));
+            found.map(|at| idle.swap_remove(at))
+        };
+        let mut reader = idle.unwrap_or_else(|| ChangeReader::new(table, from));
+        reader.read(log, safe, receive)?;
+        let position = reader.position();
+        let mut idle = watching.idle.lock();
+        if idle.len() >= IDLE_READERS_MAX {
+            idle.remove(0);
+        }
+        idle.push(reader);
+        Ok(position)
+    }
+
+    /// The consumers, by keyspace, table and name.
+    pub fn consumers(&self) -> Vec<Consumer> {
+        self.shared.watching.consumers.lock().all().cloned().collect()
+    }
+
+    /// One consumer.
+    pub fn consumer(&self, table: (&str, &str), name: &str) -> Option<Consumer> {
+        self.shared.watching.consumers.lock().get(table, name).cloned()
+    }
+
+    /// Adds a consumer, or sets its position: it needs no change before it any more. The log is kept for it from there on,
+    /// within its limits. `cursor` is where it goes on, for the caller: text without tabs and line ends.
+    ///
+    /// # Errors
+    /// `BadName`; failures of the disk.
+    pub fn acknowledge(
+        &self,
+        (keyspace, table): (&str, &str),
+        name: &str,
+        (position, cursor): (ChangePosition, String),
+    ) -> Result<()> {
+        check_name(name)?;
+        let (log, disk) = (self.feed_log()?, &*self.shared.host.disk);
+        let mut consumers = self.shared.watching.consumers.lock();
+        let consumer = Consumer {
+            name: name.to_owned(),
+            keyspace: keyspace.to_owned(),
+            table: table.to_owned(),
+            position,
+            cursor,
+            acknowledged_s: self.now_s(),
+        };
+        consumers.put(disk, consumer)?;
+        log.keep_from(consumers.wanted())
+    }
+
+    /// Removes a consumer: nothing is kept for it any more.
+    ///
+    /// # Errors
+    /// `UnknownConsumer`; failures of the disk.
+    pub fn drop_consumer(&self, table: (&str, &str), name: &str) -> Result<()> {
+        let log = self.feed_log()?;
+        let mut consumers = self.shared.watching.consumers.lock();
+        if !consumers.remove(&*self.shared.host.disk, table, name)? {
+            let (keyspace, table) = (table.0.to_owned(), table.1.to_owned());
+            return Err(ChangesError::UnknownConsumer { name: name.to_owned(), keyspace, table }.into());
+        }
+        log.keep_from(consumers.wanted())
+    }
+
+    /// Bytes of log that are kept for consumers alone.
+    pub fn kept_log_bytes(&self) -> u64 {
+        self.shared.log.as_ref().map_or(0, |log| log.kept_bytes())
+    }
+
+    fn feed_log(&self) -> Result<&Arc<CommitLog>> {
+        self.shared.log.as_ref().ok_or(Error::Changes(ChangesError::NoLog))
+    }
+}
+
+impl Shared {
+    /// Watches the tables of a schema with `cdc = true`, and keeps the log for their consumers.
+    pub(super) fn watch_tables(&self, schema: &Schema) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        log.watch(
+            schema
+                .keyspaces
+                .values()
+                .flat_map(|keyspace| keyspace.tables.values())
+                .filter(|table| is_watched(table)),
+        );
+        log.keep_from(self.watching.consumers.lock().wanted())
+    }
+}
+
+fn is_watched(table: &Arc<Table>) -> bool {
+    table.options.cdc
+}
+
+/// The changes of watched tables between two schemas, dropped tables first.
+pub(super) fn watched_changes(old: &Schema, new: &Schema) -> Vec<(DefinitionKind, Arc<Table>)> {
+    let tables = |schema: &Schema| -> Vec<Arc<Table>> {
+        schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values().cloned()).collect()
+    };
+    let (old, new) = (tables(old), tables(new));
+    let find =
+        |tables: &[Arc<Table>], table: &Arc<Table>| tables.iter().find(|other| other.id == table.id).cloned();
+    let mut changes = Vec::new();
+    for table in old.iter().filter(|table| is_watched(table)) {
+        if find(&new, table).is_none() {
+            changes.push((DefinitionKind::Dropped, table.clone()));
+        }
+    }
+    for table in &new {
+        let kind = match find(&old, table) {
+            Some(before) if Arc::ptr_eq(&before, table) => continue,
+            None if is_watched(table) => DefinitionKind::Created,
+            None => continue,
+            Some(before) => match (is_watched(&before), is_watched(table)) {
+                (false, false) => continue,
+                (false, true) => DefinitionKind::Watched,
+                (true, false) => DefinitionKind::Unwatched,
+                (true, true) if *before == **table => continue,
+                (true, true) => DefinitionKind::Altered,
+            },
+        };
+        changes.push((kind, table.clone()));
+    }
+    changes
+}

@@ -1,0 +1,203 @@
+//! `/changes/KEYSPACE/TABLE`: the changes of a table as server-sent events, for as long as the client stays.
+//!
+//! `?from=` takes `now` (the default), `beginning`, `oldest` or a position, `Last-Event-ID` the position of the last event,
+//! as browsers send it when they connect again. An event has the position as its id, the operation as its name, and the JSON
+//! of `helenus changes --json` as its data. A reader is as fast as its client: events are read from the log when the client
+//! has taken those before.
+//!
+//! Where clients have to log in, this port asks for a role that may SELECT the table, whatever its address.
+//! Source: the chapter "Server-sent events" of the HTML standard.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use helenus_cql::backend::Backend;
+use helenus_cql::changes::{Cursor, PageLimits, Start, read_page, start};
+use helenus_cql::syntax::ast::Permission;
+use helenus_engine::Database;
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::{Request, StatusCode};
+use tokio::sync::mpsc;
+
+use super::logins::HttpLogins;
+use super::state::{HttpState, Stage, Watched};
+
+/// The beginning of the path.
+pub(super) const CHANGES: &str = "/changes/";
+/// The type of the stream.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// Pieces of a stream that wait for the client.
+const PIECES: usize = 2;
+/// Events that are read at a time.
+const LIMITS: PageLimits = PageLimits { events: 500, bytes: 256 << 10 };
+/// The pause when there are no events, and the number of pauses after which a comment shows that the connection lives.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSES: u32 = 100;
+
+/// The body of the answer. Its end ends the reading.
+pub(super) struct EventStream(mpsc::Receiver<Bytes>);
+
+impl Body for EventStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+/// Begins a stream.
+///
+/// # Errors
+/// Status and text for the client: a wrong path or position, no login, no permission, a table that is not watched.
+pub(super) async fn changes(
+    request: &Request<Incoming>,
+    client: SocketAddr,
+    (logins, state): (&HttpLogins, &HttpState),
+) -> Result<EventStream, (StatusCode, String)> {
+    let Stage::Open(watched) = state.stage() else {
+        return Err((StatusCode::SERVICE_UNAVAILABLE, "the database is not open\n".to_owned()));
+    };
+    let bad = |text: &str| (StatusCode::BAD_REQUEST, format!("{text}\n"));
+    let path = request.uri().path().strip_prefix(CHANGES).unwrap_or_default();
+    let names: Option<Vec<String>> = path.split('/').map(decoded).collect();
+    let Some([keyspace, table]) = names.as_deref() else {
+        return Err(bad("name a table: /changes/KEYSPACE/TABLE"));
+    };
+    let table = (keyspace.clone(), table.clone());
+    let from = wanted(request).map_err(|text| bad(&text))?;
+    let identity = match watched.backend.authenticator() {
+        Some(_) => {
+            let identity = logins.check(request, client, state).await;
+            Some(identity.map_err(|text| (StatusCode::UNAUTHORIZED, text))?)
+        }
+        None => None,
+    };
+    let of = Arc::clone(&watched);
+    let begun = tokio::task::spawn_blocking(move || -> Result<Place, (StatusCode, String)> {
+        if let Some(identity) = identity {
+            let names = (table.0.as_str(), table.1.as_str());
+            let allowed = of.backend.check_permissions(&identity, &[Permission::Select], names, true);
+            allowed.map_err(|error| (StatusCode::FORBIDDEN, format!("{error}\n")))?;
+        }
+        let bad = |error: helenus_engine::Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
+        let from = Start::parse(&from, of.database.host_id()).map_err(|error| bad(error.into()))?;
+        let cursor = start(&of.database, (&table.0, &table.1), from).map_err(bad)?;
+        // An answer in place of a stream for a position that is not kept any more.
+        let first = PageLimits { events: 1, ..LIMITS };
+        read_page(&of.database, (&table.0, &table.1), cursor.clone(), first).map_err(bad)?;
+        Ok((table, cursor))
+    });
+    let begun = begun.await.map_err(|_panicked| bad("the changes could not be read"))?;
+    let (table, cursor) = begun?;
+    let (pieces, stream) = mpsc::channel(PIECES);
+    tokio::spawn(send(watched, (table, cursor), pieces));
+    Ok(EventStream(stream))
+}
+
+/// The place from which the client wants events.
+fn wanted(request: &Request<Incoming>) -> Result<String, String> {
+    if let Some(last) = request.headers().get("last-event-id") {
+        return last.to_str().map(str::to_owned).map_err(|_| "Last-Event-ID is no position".to_owned());
+    }
+    let mut from = "now".to_owned();
+    for part in request.uri().query().unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
+        match part.split_once('=').map(|(name, value)| (name, decoded(value))) {
+            Some(("from", Some(value))) => from = value,
+            _ => return Err(format!("'{part}' is not known here: from=POSITION is")),
+        }
+    }
+    Ok(from)
+}
+
+/// A part of a path or query without its percent signs.
+fn decoded(text: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), text.bytes());
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
+}
+
+/// A table's names, and where to go on.
+type Place = ((String, String), Cursor);
+
+/// Reads events and gives them to the client, until it is gone or the server stops.
+async fn send(watched: Arc<Watched>, (table, mut cursor): Place, pieces: mpsc::Sender<Bytes>) {
+    // Only a weak reference between two reads: an open stream does not keep the database from closing.
+    let database = Arc::downgrade(&watched.database);
+    drop(watched);
+    let mut pauses = 0;
+    while !pieces.is_closed() {
+        let Some(database) = database.upgrade() else { return };
+        let (names, from) = (table.clone(), cursor.clone());
+        let read = tokio::task::spawn_blocking(move || page(&database, &names, from));
+        let (text, next) = match read.await {
+            Ok(Ok(page)) => page,
+            Ok(Err(error)) => {
+                // The client learns why, and when it connects again, gets the error as the answer.
+                let text = serde_json::json!({ "error": error.to_string() });
+                let _gone = pieces.send(Bytes::from(format!("event: error\ndata: {text}\n\n"))).await;
+                return;
+            }
+            Err(_panicked) => return,
+        };
+        cursor = next;
+        let piece = match text.is_empty() {
+            false => text,
+            true if pauses >= PAUSES => ": alive\n\n".to_owned(),
+            true => {
+                pauses += 1;
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        pauses = 0;
+        if pieces.send(Bytes::from(piece)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The next events as text, and where to go on.
+fn page(
+    database: &Database,
+    table: &(String, String),
+    from: Cursor,
+) -> helenus_engine::Result<(String, Cursor)> {
+    let page = read_page(database, (&table.0, &table.1), from, LIMITS)?;
+    let mut text = String::new();
+    for event in page.events {
+        // JSON has no line ends of its own.
+        for part in ["id: ", &event.cursor, "\nevent: ", event.operation, "\ndata: ", &event.json, "\n\n"] {
+            text.push_str(part);
+        }
+    }
+    Ok((text, page.next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_are_decoded_and_nonsense_is_refused() {
+        assert_eq!(decoded("a%2Fb%C3%A9"), Some("a/bé".to_owned()));
+        for bad in ["", "%", "%2", "%zz", "%ff"] {
+            assert_eq!(decoded(bad), None, "{bad}");
+        }
+    }
+}
