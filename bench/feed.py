@@ -36,11 +36,7 @@ def round_of(binary, kind, rows):
         address = next(found.group(0) for line in server.stdout if (found := re.search(r"127\.0\.0\.1:\d+", line)))
         # Makes the keyspace and the table, with the shape that the load wants.
         run(binary, "stress", "insert", "--rows", "1000", "--operations", "1000", "--fresh", "--host", address, "--json")
-        tables = run(binary, "shell", *address.split(":"), "-e",
-                     "SELECT JSON keyspace_name, table_name FROM system_schema.tables")
-        found = [json.loads(row) for row in re.findall(r"\{.*\}", tables)]
-        [name] = [f"{row['keyspace_name']}.{row['table_name']}" for row in found
-                  if not row["keyspace_name"].startswith("system")]
+        name = "stress.standard1"
         if kind != "unwatched":
             run(binary, "shell", *address.split(":"), "-e", f"ALTER TABLE {name} WITH cdc = true")
         if kind == "followed":
