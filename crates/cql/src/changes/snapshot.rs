@@ -8,8 +8,10 @@ use super::event::{Head, row_json};
 use super::page::{ChangeEvent, ChangesPage, PageLimits};
 use helenus_engine::changes::ChangePosition;
 use helenus_engine::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink};
-use helenus_engine::{ChangesError, Database, ReadRequest, Result};
+use helenus_engine::{ChangesError, Database, Error, ReadRequest, Result};
+use helenus_model::byte_comparable::clustering_key;
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
+use helenus_model::packed::Damaged;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use std::sync::Arc;
@@ -90,7 +92,7 @@ struct Snapshot<'s> {
 }
 
 impl Snapshot<'_> {
-    fn event(&mut self, row: RowView<'_>, is_static: bool) {
+    fn event(&mut self, row: RowView<'_>, is_static: bool) -> Result<()> {
         // Without what is dead.
         self.row.copy_from(row);
         let now_s = self.now_s;
@@ -99,7 +101,13 @@ impl Snapshot<'_> {
         if !self.row.liveness.is_live(now_s) {
             self.row.liveness = helenus_model::deletion::Liveness::NONE;
         }
-        let clustering = if is_static { Vec::new() } else { row.row.key.clone() };
+        // Not every source keeps the ordered clustering with a row.
+        let mut clustering = Vec::new();
+        if !is_static {
+            let values = (0..self.table.clustering.len()).map(|index| row.clustering(index));
+            clustering_key(values, &self.table.clustering, &mut clustering)
+                .map_err(|_| Error::from(Damaged { offset: 0 }))?;
+        }
         let after = Some((self.key.clone(), Some(clustering)));
         let cursor = Cursor::Snapshot { then: self.then, after }.text(self.host_id);
         let cells = self.row.cells.iter().map(|cell| cell.timestamp_us);
@@ -108,6 +116,7 @@ impl Snapshot<'_> {
         let json = row_json(self.table, &head, (&self.key, self.row.view()), is_static);
         self.bytes += json.len();
         self.events.push(ChangeEvent { cursor, operation: "r", timestamp_us: newest, json });
+        Ok(())
     }
 }
 
@@ -116,13 +125,13 @@ impl RowSink for Snapshot<'_> {
         self.key = key.to_vec();
         let is_begun = self.begun.take().is_some_and(|begun| begun == key);
         if let Some(row) = static_row.filter(|_| !is_begun) {
-            self.event(row, true);
+            self.event(row, true)?;
         }
         Ok(())
     }
 
     fn row(&mut self, row: RowView<'_>) -> Result<RowOutcome> {
-        self.event(row, false);
+        self.event(row, false)?;
         Ok(RowOutcome::Counted)
     }
 

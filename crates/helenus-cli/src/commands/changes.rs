@@ -106,9 +106,15 @@ fn read(target: &Target, command: &ChangesCommand, (keyspace, table): (String, S
     };
     while left > 0 {
         order.events = left.min(EVENTS);
-        let AdminAnswer::Changes(found) = answer(target, &AdminRequest::Changes(order.clone()))? else {
+        let AdminAnswer::Changes(mut found) = answer(target, &AdminRequest::Changes(order.clone()))? else {
             bail!("the server gave another answer");
         };
+        // Static rows may come beside the rows of a page.
+        found.events.truncate(left);
+        if let Some(last) = found.events.last().filter(|_| found.events.len() == left) {
+            let last: serde_json::Value = serde_json::from_str(last)?;
+            last["position"].as_str().unwrap_or_default().clone_into(&mut found.next);
+        }
         for event in &found.events {
             match command.json {
                 true => writeln!(out, "{event}")?,
