@@ -7,6 +7,7 @@
 
 use super::kept::{Kept, KeptLimits};
 use super::record::{self, HEADER_BYTES, TIMESTAMP_BYTES};
+use super::recovered::RecoveredLog;
 use super::segment::{
     SEGMENT_HEAD, SPARE_NAMES, Segment, SpareFile, UsedSegment, content_bytes_max, remove_spares,
     segment_path,
@@ -284,33 +285,6 @@ impl Active {
     }
 }
 
-/// A segment of the last run.
-#[derive(Default)]
-pub(crate) struct RecoveredSegment {
-    pub(crate) number: u32,
-    /// Size of the file.
-    pub(crate) bytes: u64,
-    /// End of its records.
-    pub(crate) end: u32,
-    /// The last position of each table in it.
-    pub(crate) dirty: BTreeMap<TableId, LogPosition>,
-    /// Whether it has records of a watched table.
-    pub(crate) is_watched: bool,
-}
-
-/// The state that the last run left, as found by `replay`.
-#[derive(Default)]
-pub(crate) struct RecoveredLog {
-    /// Segments by number.
-    pub(crate) segments: Vec<RecoveredSegment>,
-    /// End of the last segment.
-    pub(crate) end: Option<LogPosition>,
-    /// The position up to which each table is flushed.
-    pub(crate) flushed: BTreeMap<TableId, LogPosition>,
-    /// The last server timestamp in the log; 0 if it has none.
-    pub(crate) timestamp_us: i64,
-}
-
 impl CommitLog {
     /// Opens the log for writing after the segments that `replay` read. The first write creates the first segment.
     pub(crate) fn open(
@@ -429,34 +403,6 @@ impl CommitLog {
             Some(active) => Ticket::new(self.clone(), LogPosition::new(active.segment.number, active.end())),
             None => Ticket::ready(),
         }
-    }
-
-    /// Appends the records that tables were truncated, all or none; their earlier records are void. Returns the end of
-    /// the last record.
-    pub fn append_truncate(&self, tables: &[TableId]) -> Result<LogPosition> {
-        let contents: Vec<Vec<u8>> = tables
-            .iter()
-            .map(|table| {
-                let mut content = Vec::new();
-                record::put_truncate(*table, &mut content);
-                content
-            })
-            .collect();
-        let bytes: usize = contents.iter().map(|content| content.len() + HEADER_BYTES).sum();
-        let mut state = self.state.lock();
-        let definitions: usize = tables.iter().map(|table| state.watched.definition_bytes(*table)).sum();
-        self.make_room(&mut state, bytes + definitions)?;
-        let State { active, watched, .. } = &mut *state;
-        let Some(active) = active else { unreachable!("make_room leaves an active segment") };
-        let mut end = LogPosition::START;
-        for (table, content) in tables.iter().zip(&contents) {
-            watched.define(*table, active);
-            end = active.put(content);
-            active.dirty.insert(*table, end);
-        }
-        drop(state);
-        self.wake_sync();
-        Ok(end)
     }
 
     /// Records the greatest timestamp given out, and syncs. It replaces the timestamps in earlier records.

@@ -16,6 +16,7 @@ mod failure;
 mod kept;
 mod reader;
 mod record;
+mod recovered;
 mod remap;
 mod removal;
 mod replay;
@@ -25,6 +26,7 @@ mod segment;
 mod spare;
 mod sync;
 mod ticket;
+mod truncate;
 mod unappliable;
 mod watched;
 

@@ -9,8 +9,8 @@
 //! Records that are read here may have been written but not synced by a process that died. They are synced before they
 //! are used: a later power cut must not take back what a reader has seen or a flush has stored.
 
-use super::append::{RecoveredLog, RecoveredSegment};
 use super::record::{HEADER_BYTES, Record, SYNCED_MAGIC, checksum, parse};
+use super::recovered::{RecoveredLog, RecoveredSegment};
 use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number};
 use crate::error::{Error, Result};
 use crate::log_position::LogPosition;

@@ -5,7 +5,7 @@
 use super::record::{self, Record, checksum};
 use super::replay::{Replay, ReplayOptions, read_log};
 use super::segment::{SEGMENT_HEAD, VERSION, head, segment_path};
-use crate::commitlog::append::RecoveredLog;
+use crate::commitlog::recovered::RecoveredLog;
 use crate::error::Error;
 use crate::log_position::LogPosition;
 use crate::open_progress::OpenProgress;
@@ -106,7 +106,7 @@ fn unused_segments_are_passed_over_wherever_they_stand() {
         let (replay, left) = read(&host).unwrap();
         assert_eq!(truncations(&host, &replay), [1, 4, 6], "filled with {before}");
         assert!(replay.skipped.is_empty());
-        let kept: Vec<u32> = left.segments.iter().map(|(number, ..)| *number).collect();
+        let kept: Vec<u32> = left.segments.iter().map(|segment| segment.number).collect();
         // Bytes of an earlier life look like a torn end, and everything after that is removed.
         let last = if before == 0 { 7 } else { 6 };
         assert_eq!(kept, Vec::from_iter(1..=last), "numbers of segments with records do not come back");
@@ -153,7 +153,7 @@ fn a_segment_cut_at_its_torn_end_is_not_taken_for_a_full_grown_one() {
     let end = u64::from(first.end().offset());
     first.put(&host, 0xAB);
     let (_, left) = read(&host).unwrap();
-    let sizes: Vec<u64> = left.segments.iter().map(|(_, bytes, _)| *bytes).collect();
+    let sizes: Vec<u64> = left.segments.iter().map(|segment| segment.bytes).collect();
     assert_eq!(sizes, [end]);
     assert!(end > u64::from(SEGMENT_HEAD));
     assert_eq!(host.disk.open(&segment_path(Path::new(DIR), 1)).unwrap().size().unwrap(), end);
