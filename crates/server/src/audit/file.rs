@@ -119,7 +119,7 @@ impl Files {
         // A write that failed in its middle may have left a part of a line.
         self.file.set_size(self.size)?;
         self.file.sync()?;
-        let time = time_text(now_us).replace(':', "-").replace('.', "-");
+        let time = time_text(now_us).replace([':', '.'], "-");
         let name = |number: u32| match number {
             0 => self.directory.join(format!("audit-{time}.log")),
             number => self.directory.join(format!("audit-{time}-{number:03}.log")),

@@ -97,8 +97,8 @@ mod tests {
         assert!(filter.passes(&entry(EventType::Select, "a", Some("k"))));
         assert!(filter.passes(&entry(EventType::Select, "a", None)));
         assert!(!filter.passes(&entry(EventType::Select, "a", Some("system"))));
-        let mut options = AuditOptions::default();
-        options.keyspaces = InOut { included: "k,l".to_owned(), excluded: "l".to_owned() };
+        let keyspaces = InOut { included: "k,l".to_owned(), excluded: "l".to_owned() };
+        let options = AuditOptions { keyspaces, ..AuditOptions::default() };
         let filter = Filter::new(&options);
         assert!(filter.passes(&entry(EventType::Select, "a", Some("k"))));
         assert!(!filter.passes(&entry(EventType::Select, "a", Some("l"))));
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn refusals_and_changes_of_rights_are_hidden_by_no_keyspace() {
-        let mut options = AuditOptions::default();
+        let users = InOut { included: "b".to_owned(), excluded: "c".to_owned() };
+        let mut options = AuditOptions { users, ..AuditOptions::default() };
         options.categories.included = "QUERY".to_owned();
-        options.users = InOut { included: "b".to_owned(), excluded: "c".to_owned() };
         let filter = Filter::new(&options);
         for event in
             [EventType::UnauthorizedAttempt, EventType::LoginError, EventType::Grant, EventType::DropTable]

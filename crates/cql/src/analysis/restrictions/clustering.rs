@@ -174,24 +174,6 @@ fn plain_value<'a>(
     }
 }
 
-/// The position of one end of a range on a single column after `base`; `None` for a tuple.
-fn plain_end<'a>(
-    base: &[u8],
-    (column, end, is_low): (&Column, &'a Option<End>, bool),
-    bindings: &Bindings<'a>,
-) -> Result<Option<Vec<u8>>> {
-    let mut position = Vec::with_capacity(base.len() + POSITION_BYTES);
-    position.extend_from_slice(base);
-    let mut inclusive = true;
-    if let Some(end) = end {
-        let Some(value) = end.operand.bind_one(bindings, ("Invalid", column)) else { return Ok(None) };
-        encode_one(column, &value?, &mut position)?;
-        inclusive = end.inclusive;
-    }
-    end_bound(is_low == inclusive, &mut position);
-    Ok(Some(position))
-}
-
 /// The values of `=` or IN, each with a part for each column.
 fn equal_values<'a>(restriction: &'a Restriction, bindings: &Bindings<'a>) -> Result<Vec<Vec<Value<'a>>>> {
     let column = restriction.first();
