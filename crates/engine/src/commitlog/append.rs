@@ -415,6 +415,11 @@ impl CommitLog {
         self.sync_up_to(position)
     }
 
+    /// The end of the records of a closed segment.
+    pub(super) fn closed_end(&self, number: u32) -> Option<u32> {
+        self.state.lock().closed.iter().find(|segment| segment.number == number).map(|segment| segment.end)
+    }
+
     /// The end of the last segment before the active one.
     pub(super) fn end_before_active(&self) -> LogPosition {
         self.state.lock().end_of_last

@@ -276,7 +276,9 @@ fn finish(log: &CommitLog, number: u32) -> Result<Option<Finished>> {
             if before.segment() != number && log.changes_begin().segment() > missing {
                 return Err(gone(log));
             }
-            let end = match end {
+            // A segment that was created in advance and got no record may stand between the two: the next segment then
+            // continues that one.
+            let end = match end.or_else(|| log.closed_end(number)) {
                 Some(end) => end,
                 None if before.segment() == number => before.offset(),
                 // The segment was removed meanwhile and had no changes, or the log was cut before it had records.
