@@ -95,7 +95,7 @@ released_options() {
 
 start() {
   [[ $# -ge 1 ]] || fail "start needs a directory"
-  local dir port=19042 heap=1536M released=
+  local dir port=19042 heap=1536M released= authenticator=
   mkdir -p "$1" && dir=$(cd "$1" && pwd -P)
   shift
   while [[ $# -gt 0 ]]; do
@@ -113,6 +113,8 @@ start() {
   node "$dir" >/dev/null && fail "a node runs in $dir already, process $(<"$dir/pid")"
   answers "$port" && fail "port $port is taken: another CQL server answers there"
   jars
+  local is_new=1
+  [[ ! -d $dir/commitlog ]] || is_new=
   configuration "$dir" "$dir/data" "$port" INFO
   { jvm_options; if [[ -n $released ]]; then released_options "$heap"; else echo -Xms256m; fi; } >"$dir/conf/jvm.options"
   echo "$port" >"$dir/port"
@@ -122,7 +124,7 @@ start() {
     "-Dcassandra.config=file://$dir/conf/cassandra.yaml" "-Dcassandra.storagedir=$dir" "-Dcassandra.logdir=$dir" \
     "-Dlogback.configurationFile=file://$dir/conf/logback.xml" "-Dcassandra.triggers_dir=$dir/conf/triggers" \
     "-Dcassandra.jmx.local.port=$((port + 2))" -Djava.rmi.server.hostname=127.0.0.1 \
-    -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra-foreground=yes -cp "$dir/conf:$cache/lib/*" \
+    -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.superuser_setup_delay_ms=0 -Dcassandra-foreground=yes -cp "$dir/conf:$cache/lib/*" \
     org.apache.cassandra.service.CassandraDaemon >"$dir/log" 2>&1 </dev/null) &
   local pid=$! begin=$SECONDS
   echo "$pid" >"$dir/pid"
@@ -131,6 +133,13 @@ start() {
     ((SECONDS - begin < 180)) || fail "no answer on port $port within 180 s; the log is $dir/log"
     sleep 0.1
   done
+  # A new node makes its default role after it answers.
+  if [[ $authenticator == *Password* && -n $is_new ]]; then
+    until grep -q "Created default superuser role" "$dir/log"; do
+      ((SECONDS - begin < 180)) || fail "no default role within 180 s; the log is $dir/log"
+      sleep 0.1
+    done
+  fi
   disown "$pid"
   echo "cassandra $version on 127.0.0.1:$port, process $pid, directory $dir"
 }

@@ -66,12 +66,18 @@ pub(crate) fn is_cast_of_descending(theirs: &Answer, ours: &Answer) -> bool {
     there.is_some() && there != here
 }
 
-/// Whether Cassandra tells of a missing right, and Helenus of what else is wrong, by the entry `order-of-rights`. Neither runs
-/// the statement.
+/// Whether Cassandra tells of a missing right, and Helenus of what else is wrong, by the entry `order-of-rights`; or whether
+/// Cassandra prepares a write to a system table, which it refuses only when it runs. Neither runs the statement.
 pub(crate) fn is_order_of_rights(theirs: &Answer, ours: &Answer) -> bool {
     let lacks =
         |(code, text): (ErrorCode, &str)| code == ErrorCode::Unauthorized && text.contains(" permission on ");
+    let is_system = |(_, text): (ErrorCode, &str)| {
+        text.ends_with(" keyspace is not user-modifiable.")
+            || text.starts_with("Modification is not supported by table ")
+    };
+    let is_prepared = matches!(theirs.outcome, Outcome::Prepared(_));
     theirs.error().is_some_and(lacks) && ours.error().is_some_and(|error| !lacks(error))
+        || is_prepared && ours.error().is_some_and(is_system)
 }
 
 /// Whether Helenus refuses what no file can hold, by the entry `deletion-of-a-partition-before-1970`.

@@ -76,6 +76,8 @@ impl Role {
     pub fn make(self, superuser: &mut Connection) -> Result<()> {
         let name = self.name();
         let mut statements = vec![
+            // A role that the scripts make, left by an earlier run of a node that goes on.
+            "DROP ROLE IF EXISTS r".to_owned(),
             format!("DROP ROLE IF EXISTS {name}"),
             format!("CREATE ROLE {name} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true"),
         ];
