@@ -6,7 +6,7 @@
 //! - [`Cql`]: a blocking session of the Rust driver, for tests that inspect rows;
 //! - [`Oracle`]: the one Cassandra 5.0.9 that all tests share, and [`offline`], its tools for files;
 //! - [`raw`]: a client that sends hand-made bytes, for requests that no driver sends;
-//! - [`files`]: the SSTables in a data directory; [`tool`], the binary's commands on files;
+//! - [`files`]: the SSTables in a data directory; [`tool()`], the binary's commands on files;
 //! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as by a person;
 //! - [`process`]: memory and CPU time of a process;
 //! - [`draw`]: inputs drawn from a seed;
