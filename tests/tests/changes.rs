@@ -325,6 +325,43 @@ fn folded_changes_are_the_table_across_kills_flushes_truncations_and_ddl() {
 }
 
 #[test]
+fn the_events_before_a_restart_follow_after_it_although_nothing_is_written_since() {
+    let mut draw = draw::Draw::new("changes after restarts", 9);
+    let mut server = server("");
+    cql(&server).run(TABLE);
+    // It acknowledges nothing, so that the log is kept.
+    assert_eq!(changes(&server, &["feed.t", "--consumer", "all", "--from", "oldest"]).len(), 1);
+    let (mut from, mut written, mut seen) = ("oldest".to_owned(), Vec::new(), Vec::new());
+    for round in 0..draw::rounds(12) {
+        let session = cql(&server);
+        for row in 0..draw.below(4) {
+            let n = (round * 10 + row) as i64;
+            session.run(&format!("INSERT INTO feed.t (p, c, n) VALUES (1, {n}, {n})"));
+            written.push(n);
+        }
+        match draw.below(3) {
+            0 => server.kill(),
+            1 => drop(server.stop()),
+            _ => {
+                drop(server.admin(&["flush", "feed"]));
+                server.kill();
+            }
+        }
+        server.restart();
+        let limit = (1 + draw.below(4)).to_string();
+        // In two pieces, so that readers stand within segments.
+        for more in [&["--limit", &limit][..], &[]] {
+            let read = changes(&server, &[&["feed.t", "--from", &from], more].concat());
+            seen.extend(read.iter().filter_map(|event| event["after"]["n"].as_i64()));
+            if let Some(last) = read.last() {
+                from = position(last).to_owned();
+            }
+        }
+        assert_eq!(seen, written, "round {round}");
+    }
+}
+
+#[test]
 fn counters_are_shown_with_their_new_value() {
     let server = server("");
     let session = cql(&server);

@@ -260,6 +260,7 @@ fn find_at_or_after(log: &CommitLog, number: u32) -> Result<Option<FoundSegment>
 
 /// The end of a segment's records and the segment behind it, if it is not the active one any more.
 fn finish(log: &CommitLog, number: u32) -> Result<Option<Finished>> {
+    let closed_end = || log.closed_end(number);
     'again: loop {
         let mut end = None;
         for segment in all(log)? {
@@ -278,7 +279,7 @@ fn finish(log: &CommitLog, number: u32) -> Result<Option<Finished>> {
             }
             // A segment that was created in advance and got no record may stand between the two: the next segment then
             // continues that one.
-            let end = match end.or_else(|| log.closed_end(number)) {
+            let end = match end.or_else(closed_end) {
                 Some(end) => end,
                 None if before.segment() == number => before.offset(),
                 // The segment was removed meanwhile and had no changes, or the log was cut before it had records.
@@ -287,7 +288,7 @@ fn finish(log: &CommitLog, number: u32) -> Result<Option<Finished>> {
             return Ok(Some(Finished { end, next: Some(segment.number) }));
         }
         let last = log.end_before_active();
-        let end = end.or_else(|| (last.segment() == number).then_some(last.offset()));
+        let end = end.or_else(closed_end).or_else(|| (last.segment() == number).then_some(last.offset()));
         return Ok(end.map(|end| Finished { end, next: None }));
     }
 }

@@ -1,9 +1,10 @@
 //! The table of an open file's blocks: for each block the frame that holds it.
 //!
-//! A slot has four bytes. It is read without a lock and written under the lock of `eviction`. A frame that a slot points
-//! to holds the slot's block or, if it was evicted at this moment, any other: the name of the block in the frame, which
-//! is the slot's address, tells. A name is never that of another block: a frame gets it when it is put into the slot,
-//! and a slot points to a frame only from then until the frame is evicted.
+//! A slot has four bytes: the number of a frame. It is read without a lock, and written under the lock of `eviction`. So
+//! a reader may find a frame that was given to another block since the slot was read. It notices by the block's name,
+//! which each frame has beside its number of holders: the address of the block's slot. Names do not mislead, although a
+//! slot of a closed file may have had the same address: a slot has a frame's number only after its own block was put
+//! into that frame, and a frame with another block has another name.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -11,6 +12,7 @@ use super::eviction::Eviction;
 use super::frames::{Block, FrameNumber};
 use super::pool::BufferPool;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -28,8 +30,9 @@ pub(super) struct Slots(Box<[OnceLock<Box<Group>>]>);
 /// Neighbouring slots.
 struct Group {
     slots: [Slot; GROUP],
-    /// The blocks that are kept, which hold their frames. Locked under the lock of `eviction`.
-    kept: Mutex<Box<[Option<Kept>]>>,
+    /// The blocks that are kept, by their numbers in the group. Locked under the lock of `eviction`. It is a map, because a
+    /// group of which one block is kept must not cost the memory of a thousand.
+    kept: Mutex<BTreeMap<u16, Kept>>,
 }
 
 /// A block that is kept.
@@ -70,7 +73,7 @@ impl Slots {
         let number = usize::try_from(number).ok()?;
         let empty = || {
             let slots = [const { Slot(AtomicU32::new(0)) }; GROUP];
-            Box::new(Group { slots, kept: Mutex::new((0..GROUP).map(|_| None).collect()) })
+            Box::new(Group { slots, kept: Mutex::default() })
         };
         self.0.get(number / GROUP)?.get_or_init(empty).slots.get(number % GROUP)
     }
@@ -79,7 +82,13 @@ impl Slots {
     pub(super) fn with_kept<T>(&self, number: u64, run: impl FnOnce(&mut Option<Kept>) -> T) -> Option<T> {
         let number = usize::try_from(number).ok()?;
         let mut kept = self.0.get(number / GROUP)?.get()?.kept.lock();
-        kept.get_mut(number % GROUP).map(run)
+        let place = (number % GROUP) as u16;
+        let mut block = kept.remove(&place);
+        let done = run(&mut block);
+        if let Some(block) = block {
+            kept.insert(place, block);
+        }
+        Some(done)
     }
 }
 
