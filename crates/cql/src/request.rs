@@ -1,6 +1,6 @@
-//! A request: what is sent with a statement, who sends it, and what comes back.
+//! A request: what is sent with a statement, and who sends it. What comes back is in `answer`.
 //!
-//! Analysis and plans know requests; the interface for front ends, with prepared statements, is `backend`.
+//! Analysis and plans know requests. The interface for front ends, with prepared statements, is `backend`, above them.
 
 use helenus_engine::Database;
 use helenus_engine::read::{Probe, Stage};

@@ -1,4 +1,5 @@
-//! The feed of changes: reads it, and keeps its consumers.
+//! The feed of changes as the database gives it: reads the changes of watched tables, keeps the positions of named
+//! consumers, and tells the log of which tables changes are wanted.
 
 use super::shared::{Database, Shared};
 use crate::changes::{Change, ChangePosition, ChangeReader, Consumer, Consumers, check_name};
