@@ -39,6 +39,11 @@ impl TlsClient {
         session.map_err(|error| TlsError::unusable(host, error.to_string()))
     }
 
+    /// The settings, for a session that is made elsewhere.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+
     /// Whether the client shows a certificate.
     pub fn shows_certificate(&self) -> bool {
         self.options.certificate.is_some()

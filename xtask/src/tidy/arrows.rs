@@ -12,6 +12,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("host", &[]),
     ("wire", &["model"]),
     ("tls", &[]),
+    ("cluster", &["model", "wire", "tls"]),
     ("sstable", &["model", "host"]),
     ("engine", &["model", "host", "sstable"]),
     ("cql", &["model", "engine"]),

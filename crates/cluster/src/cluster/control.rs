@@ -1,0 +1,169 @@
+//! The control connection: it brings events, and is where the system tables are read. When its node is lost it moves to another.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use helenus_wire::native::{Event, EventType, EventTypes, Request, Response, SchemaTarget, StatusChange};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::cluster_handle::{ClusterEvent, Inner, nodes, owned_change};
+use crate::connection::{EventBody, read_event};
+use crate::options::{ClusterOptions, HostPort};
+use crate::topology::{self, ReadTopology, Topology};
+use crate::{ClusterError, Connection, Extras};
+
+/// Events between two looks of the task.
+const EVENTS_MAX: usize = 1024;
+/// The pause after all nodes have been tried in vain.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The system tables are read again after this time, and this long after an event: a node tells of a new peer before it has
+/// written its row.
+const REFRESH: Duration = Duration::from_secs(60);
+const REFRESH_AFTER_EVENT: Duration = Duration::from_secs(2);
+
+/// A control connection with what it has found.
+pub(super) struct Contact {
+    pub connection: Connection,
+    pub events: mpsc::Receiver<EventBody>,
+    pub read: ReadTopology,
+}
+
+/// Tries the contact points one after the other, and each address of a name.
+pub(super) async fn first_contact(
+    contact_points: &[HostPort],
+    options: &ClusterOptions,
+    names: &Mutex<HashMap<SocketAddr, HostPort>>,
+) -> Result<Contact, ClusterError> {
+    let mut reasons = Vec::new();
+    for point in contact_points {
+        let found = tokio::net::lookup_host((point.host.as_str(), point.port)).await;
+        let addresses = match found {
+            Ok(addresses) => addresses.collect::<Vec<_>>(),
+            Err(error) => {
+                reasons.push(format!("{point}: {error}"));
+                continue;
+            }
+        };
+        for address in addresses {
+            names.lock().insert(address, point.clone());
+            match contact(address, point, options).await {
+                Ok(contact) => return Ok(contact),
+                Err(error) => reasons.push(error.to_string()),
+            }
+        }
+    }
+    Err(ClusterError::NoContact { reasons })
+}
+
+async fn contact(
+    address: SocketAddr,
+    name: &HostPort,
+    options: &ClusterOptions,
+) -> Result<Contact, ClusterError> {
+    let (sender, events) = mpsc::channel(EVENTS_MAX);
+    let connection = Connection::open(address, name, options, Some(sender)).await?;
+    let all = [EventType::TopologyChange, EventType::StatusChange, EventType::SchemaChange];
+    let types = all.into_iter().fold(EventTypes::default(), EventTypes::with);
+    let answer = connection.call(&Request::Register(types), &Extras::default()).await?;
+    match answer.decode()?.response {
+        Response::Ready => {}
+        Response::Error(error) => return Err(ClusterError::Server(error)),
+        _ => return Err(ClusterError::Unexpected { opcode: answer.opcode }),
+    }
+    let read = topology::read(&connection).await?;
+    Ok(Contact { connection, events, read })
+}
+
+/// Follows the cluster until the last handle is dropped.
+pub(super) async fn keep(
+    cluster: Weak<Inner>,
+    mut connection: Connection,
+    mut events: mpsc::Receiver<EventBody>,
+) {
+    let mut refresh = REFRESH;
+    loop {
+        let mut bodies = Vec::new();
+        tokio::select! {
+            count = events.recv_many(&mut bodies, EVENTS_MAX) => if count == 0 {
+                connection.closed().await;
+            },
+            () = connection.closed() => {}
+            () = tokio::time::sleep(refresh) => {}
+        }
+        let Some(inner) = cluster.upgrade() else { return };
+        if connection.is_closed() {
+            *inner.control.lock() = None;
+            let Some(found) = inner.next_contact().await else {
+                drop(inner);
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            inner.take_over(found.read);
+            *inner.control.lock() = Some(found.connection.clone());
+            (connection, events) = (found.connection, found.events);
+            let _ = inner.events.send(ClusterEvent::Missed);
+            continue;
+        }
+        let told: Vec<ClusterEvent> = bodies.iter().filter_map(event_of).collect();
+        let reads = bodies.is_empty() || told.iter().any(changes_topology);
+        refresh = if told.iter().any(changes_topology) { REFRESH_AFTER_EVENT } else { REFRESH };
+        if reads && let Ok(read) = topology::read(&connection).await {
+            inner.take_over(read);
+        }
+        for event in told {
+            if let ClusterEvent::Status(StatusChange::Up, address) = event {
+                inner.nudge(address);
+            }
+            // Without subscribers nobody misses it.
+            let _ = inner.events.send(event);
+        }
+    }
+}
+
+fn event_of(body: &EventBody) -> Option<ClusterEvent> {
+    Some(match read_event(body)? {
+        Event::Topology(change, address) => ClusterEvent::Topology(change, address),
+        Event::Status(change, address) => ClusterEvent::Status(change, address),
+        Event::Schema(change) => ClusterEvent::Schema(owned_change(change)),
+    })
+}
+
+fn changes_topology(event: &ClusterEvent) -> bool {
+    match event {
+        ClusterEvent::Schema(change) => change.target == SchemaTarget::Keyspace,
+        ClusterEvent::Topology(..) | ClusterEvent::Status(..) | ClusterEvent::Missed => true,
+    }
+}
+
+impl Inner {
+    fn take_over(&self, read: ReadTopology) {
+        let before = self.topology.load_full();
+        let nodes = nodes(&read, &before.nodes, (&self.options, &self.changed), &self.names);
+        self.topology.store(Arc::new(Topology::new(read, before.local_dc.clone(), nodes)));
+    }
+
+    /// A control connection to another node: first to those that are connected, then to all others, then to the contact points.
+    async fn next_contact(&self) -> Option<Contact> {
+        let topology = self.topology.load_full();
+        let mut nodes: Vec<_> = topology.nodes.iter().collect();
+        nodes.sort_by_key(|node| (!node.is_connected(), node.datacenter != topology.local_dc));
+        for node in nodes {
+            let host = HostPort { host: node.address.ip().to_string(), port: node.address.port() };
+            let name = self.names.lock().get(&node.address).cloned().unwrap_or(host);
+            if let Ok(found) = contact(node.address, &name, &self.options).await {
+                return Some(found);
+            }
+        }
+        first_contact(&self.contact_points, &self.options, &self.names).await.ok()
+    }
+
+    fn nudge(&self, address: SocketAddr) {
+        let topology = self.topology.load();
+        for node in topology.nodes.iter().filter(|node| node.address == address) {
+            node.pool.nudge();
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! A cluster: its nodes, and the ways to run statements.
+
+mod cluster_handle;
+mod control;
+mod run;
+
+pub use cluster_handle::{Cluster, ClusterEvent};

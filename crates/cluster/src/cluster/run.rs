@@ -1,0 +1,177 @@
+//! Runs statements: picks a node, prepares where it is needed, and hands back the answer.
+//!
+//! The next node is asked only if the request did not reach the one before. An UNPREPARED is answered by preparing there and sending the
+//! request again, because a node that does not know a statement has done nothing.
+
+use std::sync::Arc;
+
+use helenus_model::token::Token;
+use helenus_wire::native::{
+    Consistency, ErrorCode, Execute, Prepare, Query, QueryParameters, Request, ResultMessage, Value, Values,
+    Version,
+};
+
+use super::cluster_handle::Cluster;
+use crate::{CallError, ClusterError, Connection, Extras, Node, NodeStatement, OwnedAnswer, Statement};
+
+impl Cluster {
+    /// Runs a statement, with values for its markers, on any node. The answer is a RESULT.
+    ///
+    /// # Errors
+    /// No node can be asked; there is no answer; the answer is an ERROR.
+    pub async fn query(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+        consistency: Consistency,
+    ) -> Result<OwnedAnswer, ClusterError> {
+        let values = Values::positional(values);
+        let parameters = QueryParameters { consistency, values, ..QueryParameters::default() };
+        let request = Request::Query(Query { query: text, parameters });
+        self.send(&request, None).await
+    }
+
+    /// Sends a request that needs no preparation to the nodes of a partition. The answer is a RESULT.
+    ///
+    /// # Errors
+    /// Those of [`Cluster::query`].
+    pub async fn send(
+        &self,
+        request: &Request<'_>,
+        partition: Option<(&str, Token)>,
+    ) -> Result<OwnedAnswer, ClusterError> {
+        let mut last = None;
+        for node in self.plan(partition) {
+            match call(&node, request).await {
+                Ok(answer) => return checked(answer),
+                Err(error) if error.was_sent() || matches!(error, CallError::Wire(_)) => {
+                    return Err(error.into());
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.map_or_else(|| self.no_node(), ClusterError::Call))
+    }
+
+    /// Prepares a statement at one node; others prepare it when it is first executed there. `keyspace`: of unqualified names.
+    ///
+    /// # Errors
+    /// No node can be asked; there is no answer; the answer is an ERROR.
+    pub async fn prepare(&self, text: &str, keyspace: Option<&str>) -> Result<Arc<Statement>, ClusterError> {
+        let mut last = None;
+        for node in self.plan(None) {
+            match prepare(&node, text, keyspace).await {
+                Ok(answer) => {
+                    let ResultMessage::Prepared(prepared) = answer.result()? else {
+                        return Err(ClusterError::Unexpected { opcode: answer.opcode });
+                    };
+                    let statement = Statement::new(text.to_owned(), keyspace.map(str::to_owned), &prepared)?;
+                    statement.prepared_at(node.address, &prepared);
+                    return Ok(Arc::new(statement));
+                }
+                Err(ClusterError::Call(error)) => last = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.map_or_else(|| self.no_node(), ClusterError::Call))
+    }
+
+    /// The statement at this node, which is asked to prepare it if it has not yet.
+    ///
+    /// # Errors
+    /// There is no answer; the answer is an ERROR.
+    pub async fn prepare_at(
+        &self,
+        node: &Node,
+        statement: &Statement,
+    ) -> Result<Arc<NodeStatement>, ClusterError> {
+        if let Some(known) = statement.at(node.address) {
+            return Ok(known);
+        }
+        let answer = prepare(node, &statement.text, statement.keyspace.as_deref()).await?;
+        match answer.result()? {
+            ResultMessage::Prepared(prepared) => Ok(statement.prepared_at(node.address, &prepared)),
+            _ => Err(ClusterError::Unexpected { opcode: answer.opcode }),
+        }
+    }
+
+    /// Executes a prepared statement on a node that holds its partition, if its values tell which. The answer is a RESULT.
+    ///
+    /// # Errors
+    /// No node can be asked; there is no answer; the answer is an ERROR.
+    pub async fn execute(
+        &self,
+        statement: &Statement,
+        parameters: &QueryParameters<'_>,
+    ) -> Result<OwnedAnswer, ClusterError> {
+        let values: Vec<Value<'_>> = match statement.partition_key.is_empty() || parameters.values.has_names()
+        {
+            true => Vec::new(),
+            false => parameters.values.iter().map(|(_, value)| value).collect(),
+        };
+        let token = statement.token(|marker| values.get(marker).copied());
+        let partition = statement.table_keyspace().zip(token);
+        let mut last = None;
+        for node in self.plan(partition) {
+            match self.execute_at(&node, statement, parameters).await {
+                Err(ClusterError::Call(error))
+                    if !error.was_sent() && !matches!(error, CallError::Wire(_)) =>
+                {
+                    last = Some(error);
+                }
+                other => return other,
+            }
+        }
+        Err(last.map_or_else(|| self.no_node(), ClusterError::Call))
+    }
+
+    /// Executes a prepared statement on this node. The answer is a RESULT.
+    ///
+    /// # Errors
+    /// There is no answer; the answer is an ERROR.
+    pub async fn execute_at(
+        &self,
+        node: &Node,
+        statement: &Statement,
+        parameters: &QueryParameters<'_>,
+    ) -> Result<OwnedAnswer, ClusterError> {
+        let mut is_repeated = false;
+        loop {
+            let known = self.prepare_at(node, statement).await?;
+            let result_metadata_id = known.result_metadata_id.as_deref();
+            let execute = Execute { id: &known.id, result_metadata_id, parameters: *parameters };
+            match checked(call(node, &Request::Execute(execute)).await?) {
+                Err(ClusterError::Server(error))
+                    if error.detail.code() == ErrorCode::Unprepared && !is_repeated =>
+                {
+                    statement.forget(node.address);
+                    is_repeated = true;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+async fn call(node: &Node, request: &Request<'_>) -> Result<OwnedAnswer, CallError> {
+    let connection = node.connection().ok_or_else(|| node.pool.none())?;
+    connection.call(request, &Extras::default()).await
+}
+
+/// PREPARE; before v5, a keyspace is that of the connection.
+async fn prepare(node: &Node, text: &str, keyspace: Option<&str>) -> Result<OwnedAnswer, ClusterError> {
+    let connection: Connection = node.connection().ok_or_else(|| node.pool.none())?;
+    let connection = match keyspace {
+        Some(keyspace) if connection.version() < Version::V5 => node.connection_in(keyspace).await?,
+        _ => connection,
+    };
+    let request = Request::Prepare(Prepare { query: text, keyspace });
+    checked(connection.call(&request, &Extras::default()).await?)
+}
+
+fn checked(answer: OwnedAnswer) -> Result<OwnedAnswer, ClusterError> {
+    match answer.error()? {
+        Some(error) => Err(ClusterError::Server(error)),
+        None => Ok(answer),
+    }
+}

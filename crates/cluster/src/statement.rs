@@ -1,0 +1,91 @@
+//! A prepared statement, and its ids at the nodes.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use helenus_model::token::Token;
+use helenus_wire::native::{ColumnSpec, ReadPrepared, Value};
+use parking_lot::Mutex;
+
+use crate::ClusterError;
+use crate::ring::partition_key_token;
+
+/// The statement as one node knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatement {
+    /// Its id there.
+    pub id: Vec<u8>,
+    /// v5: the id of the result's columns there.
+    pub result_metadata_id: Option<Vec<u8>>,
+}
+
+/// A prepared statement. Each node prepares it when it is first executed there.
+#[derive(Debug)]
+pub struct Statement {
+    /// The text.
+    pub text: String,
+    /// The keyspace of its unqualified names.
+    pub keyspace: Option<String>,
+    /// The bind markers.
+    pub variables: Vec<ColumnSpec>,
+    /// The markers of the partition key, in the order of its columns; empty if a column has none, or if the cluster speaks v3.
+    pub partition_key: Vec<u16>,
+    /// The columns of the result.
+    pub result_columns: Vec<ColumnSpec>,
+    nodes: Mutex<HashMap<SocketAddr, Arc<NodeStatement>>>,
+}
+
+impl Statement {
+    pub(crate) fn new(
+        text: String,
+        keyspace: Option<String>,
+        prepared: &ReadPrepared<'_>,
+    ) -> Result<Statement, ClusterError> {
+        Ok(Statement {
+            text,
+            keyspace,
+            variables: prepared.variables.to_vec()?,
+            partition_key: prepared.partition_key.clone(),
+            result_columns: prepared.result.columns.to_vec()?,
+            nodes: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// The statement at a node, if it is prepared there.
+    pub fn at(&self, node: SocketAddr) -> Option<Arc<NodeStatement>> {
+        self.nodes.lock().get(&node).cloned()
+    }
+
+    /// Remembers what a node has answered to PREPARE.
+    pub(crate) fn prepared_at(&self, node: SocketAddr, prepared: &ReadPrepared<'_>) -> Arc<NodeStatement> {
+        let statement = Arc::new(NodeStatement {
+            id: prepared.id.to_vec(),
+            result_metadata_id: prepared.result_metadata_id.map(<[u8]>::to_vec),
+        });
+        self.nodes.lock().insert(node, Arc::clone(&statement));
+        statement
+    }
+
+    /// Forgets what a node has answered, because it says that it does not know the statement.
+    pub fn forget(&self, node: SocketAddr) {
+        self.nodes.lock().remove(&node);
+    }
+
+    /// The keyspace of the statement's table, if its markers tell.
+    pub fn table_keyspace(&self) -> Option<&str> {
+        self.variables.first().map(|variable| &*variable.keyspace)
+    }
+
+    /// The token of the partition that these values are for, in the order of the markers.
+    pub fn token<'v>(&self, value: impl Fn(usize) -> Option<Value<'v>>) -> Option<Token> {
+        match *self.partition_key {
+            [] => None,
+            [marker] => Some(Token::of_key(value(usize::from(marker))?.bytes()?)),
+            _ => {
+                let columns = self.partition_key.iter().map(|marker| value(usize::from(*marker))?.bytes());
+                partition_key_token(&columns.collect::<Option<Vec<_>>>()?)
+            }
+        }
+    }
+}
