@@ -17,9 +17,10 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("engine", &["model", "host", "sstable"]),
     ("cql", &["model", "engine"]),
     ("rpc", &["model", "wire", "engine", "cql"]),
+    ("mover", &["model", "host", "wire", "tls", "cluster", "engine", "cql"]),
     ("server", &["model", "host", "wire", "tls", "engine", "cql", "rpc"]),
     ("helenus", &["model", "host", "engine", "cql"]),
-    ("helenus-cli", &["model", "host", "wire", "tls", "sstable", "engine", "cql", "rpc", "server"]),
+    ("helenus-cli", &["model", "host", "wire", "tls", "sstable", "engine", "cql", "rpc", "mover", "server"]),
 ];
 
 /// Folders inside a crate that may use less than their crate.
@@ -49,6 +50,7 @@ const NOT_IN_THE_LIBRARY: &[&str] = &[
     "helenus-wire",
     "helenus-tls",
     "helenus-rpc",
+    "helenus-mover",
     "helenus-server",
     "helenus-cli",
 ];

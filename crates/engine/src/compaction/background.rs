@@ -22,7 +22,7 @@ use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -65,6 +65,8 @@ pub(crate) struct Compactions {
     pub(super) storage: Arc<Storage>,
     pub(super) settings: CompactionSettings,
     pub(super) throttle: Throttle,
+    /// Whether `gc_grace_seconds` is obeyed for now, whatever the settings say.
+    pub(super) keeps_tombstones: AtomicBool,
     pub(super) past: PastCompactions,
     running: Mutex<Vec<Arc<Progress>>>,
     pub(super) requests: Mutex<VecDeque<Arc<CompactionRequest>>>,
@@ -78,6 +80,7 @@ impl Compactions {
             storage,
             settings,
             throttle: Throttle::new(settings.bytes_per_s),
+            keeps_tombstones: AtomicBool::new(false),
             past: PastCompactions::default(),
             running: Mutex::default(),
             requests: Mutex::default(),
@@ -353,7 +356,7 @@ impl Look {
     pub(super) fn new(compactions: &Compactions, store: &TableStore) -> Look {
         let (table, view): (Arc<Table>, Arc<View>) = (store.table(), store.view());
         let now_s = compactions.storage.timestamps.purge_now_s();
-        let rule = PurgeRule::new(compactions.settings.purge, &table, now_s, false);
+        let rule = PurgeRule::new(compactions.purge_options(), &table, now_s, false);
         Look {
             sources: view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect(),
             options: CompactionOptions::of(&table.options.compaction),

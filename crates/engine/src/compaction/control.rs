@@ -4,7 +4,7 @@
 use super::background::Compactions;
 use super::choose::CompactionOptions;
 use super::history::PastCompaction;
-use super::purge::PurgeRule;
+use super::purge::{PurgeOptions, PurgeRule};
 use super::request::{CompactionRequest, Scope};
 use crate::error::Error;
 use helenus_model::schema::{Table, TableId};
@@ -50,9 +50,21 @@ impl Compactions {
         self.past.list()
     }
 
+    /// Obeys `gc_grace_seconds` from now on, or goes back to the settings; for compactions that begin after this.
+    pub(crate) fn keep_tombstones(&self, keeps: bool) {
+        self.keeps_tombstones.store(keeps, Ordering::Release);
+    }
+
+    /// How long tombstones are kept now.
+    pub(super) fn purge_options(&self) -> PurgeOptions {
+        let purge = self.settings.purge;
+        let keeps = self.keeps_tombstones.load(Ordering::Acquire);
+        PurgeOptions { obey_gc_grace: purge.obey_gc_grace || keeps, ..purge }
+    }
+
     /// Tombstones of a table with a local deletion time before this may be purged, seconds.
     pub(crate) fn gc_before_s(&self, table: &Table) -> i64 {
-        PurgeRule::new(self.settings.purge, table, self.storage.timestamps.purge_now_s(), false).gc_before_s
+        PurgeRule::new(self.purge_options(), table, self.storage.timestamps.purge_now_s(), false).gc_before_s
     }
 
     /// Requests a compaction of all SSTables of these tables.

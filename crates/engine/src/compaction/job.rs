@@ -244,7 +244,7 @@ impl Job {
 fn rule(compactions: &Compactions, table: &Table, claim: &Claim) -> PurgeRule {
     let is_repaired = claim.inputs.iter().all(|input| input.stats().repaired_at_ms > 0);
     PurgeRule::new(
-        compactions.settings.purge,
+        compactions.purge_options(),
         table,
         compactions.storage.timestamps.purge_now_s(),
         is_repaired,

@@ -56,6 +56,12 @@ impl Database {
         self.shared.compactions.is_automatic(table)
     }
 
+    /// Keeps tombstones for the `gc_grace_seconds` of their tables from now on, as a node of a cluster does, or goes back to
+    /// the settings. Compactions that have begun are not affected.
+    pub fn keep_tombstones(&self, keeps: bool) {
+        self.shared.compactions.keep_tombstones(keeps);
+    }
+
     /// The last thousand finished compactions, the latest first.
     pub fn past_compactions(&self) -> Vec<PastCompaction> {
         self.shared.compactions.past()

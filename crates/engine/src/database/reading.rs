@@ -6,7 +6,9 @@ use crate::error::{Error, Result};
 use crate::journal::Event;
 use crate::log_position::LogPosition;
 use crate::metrics::SAMPLED;
-use crate::read::{Probe, ReadCommand, ReadEnd, RowSink, execute, forecast};
+use crate::read::{
+    KeyRange, Probe, ReadCommand, ReadEnd, RowSink, UnfilteredSink, execute, forecast, scan_unfiltered,
+};
 use crate::table::View;
 use helenus_model::schema::Table;
 use helenus_sstable::block::Touched;
@@ -123,6 +125,32 @@ impl Database {
         match end {
             Ok(end) => self.hold_until_safe(logged, request.may_block, sink).map(|()| end),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Passes all that a range of partitions holds to a sink, dead or alive. It waits for the disk, and returns once every
+    /// write that it has seen is as durable as its acknowledgement promises.
+    ///
+    /// # Errors
+    /// `UnknownTable`, `Unreadable`, a damaged file, `Unlogged`; those of the sink.
+    pub fn scan_unfiltered(
+        &self,
+        table: &Arc<Table>,
+        range: &KeyRange,
+        sink: &mut dyn UnfilteredSink,
+    ) -> Result<()> {
+        let view = self.view(table)?;
+        let mut scratch = self.shared.scratches.take();
+        (scratch.cx.may_block, scratch.cx.fill_cache) = (true, false);
+        (scratch.cx.touched, scratch.cx.stopwatch) = (Touched::default(), None);
+        scratch.logged = view.emptied_at;
+        Error::contain(|| scan_unfiltered(table, &view, range, sink, &mut scratch))?;
+        self.shared.work.count_read(&scratch.cx.touched, false);
+        let logged = scratch.logged;
+        self.shared.scratches.give_back(scratch);
+        match self.shared.log.as_ref().filter(|log| !log.is_safe(logged)) {
+            Some(log) => Ticket::of_read(log.clone(), logged).wait(),
+            None => Ok(()),
         }
     }
 

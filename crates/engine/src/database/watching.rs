@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Readers that are kept for the next call. A reader that goes on where it stands reads nothing twice.
-const IDLE_READERS_MAX: usize = 16;
+const IDLE_READERS_MAX: usize = 256;
 
 /// The state of the feed.
 pub(crate) struct Watching {

@@ -3,7 +3,7 @@
 //! `command` describes a read, `source` chooses and opens the memtables and SSTables of one partition, `partition`
 //! reads one partition, `range` iterates over the partitions of a range, `newest_row` decides when older SSTables can
 //! add nothing, `execute` runs the whole command, `sink` is the interface that receives the rows, `probe` counts,
-//! `forecast` is EXPLAIN's forecast, and `scratch` keeps memory from read to read.
+//! `unfiltered` reads what is dead too, `forecast` is EXPLAIN's forecast, and `scratch` keeps memory from read to read.
 
 mod command;
 mod execute;
@@ -15,6 +15,7 @@ mod range;
 mod scratch;
 mod sink;
 mod source;
+mod unfiltered;
 
 pub use command::{KeyRange, PartitionKey, Partitions, ReadCommand, Resume, left_of};
 pub use execute::execute;
@@ -25,3 +26,5 @@ pub use probe::{Probe, SSTABLES_LISTED_MAX, SkipReason, SsTableCounts};
 pub use scratch::ReadScratch;
 pub(crate) use scratch::ScratchPool;
 pub use sink::{BatchSink, ReadEnd, RowOutcome, RowSink, TombstoneLimit};
+pub use unfiltered::UnfilteredSink;
+pub(crate) use unfiltered::scan_unfiltered;

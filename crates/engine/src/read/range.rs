@@ -94,6 +94,11 @@ impl RangeSources {
         self.partitions
     }
 
+    /// The serialised key of the current partition.
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
     /// Reads partition after partition.
     pub(super) fn run(
         &mut self,
@@ -123,7 +128,7 @@ impl RangeSources {
 
     /// Finds the smallest position of all sources and stores it in `decorated`; returns false when no source has a
     /// partition left.
-    fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<bool> {
+    pub(super) fn next_partition(&mut self, command: &ReadCommand, cx: &mut ReadContext) -> Result<bool> {
         for entry in &mut self.scans {
             let Some(scan) = entry.scan.as_mut().filter(|_| !entry.ready && !entry.ended) else { continue };
             if std::mem::take(&mut entry.narrowed) {
@@ -146,7 +151,7 @@ impl RangeSources {
 
     /// Opens the sources of the partition at `decorated` into `scratch.found`. If an earlier page has begun this
     /// partition, returns the rows left of its limit.
-    fn take(&mut self, command: &ReadCommand, scratch: &mut ReadScratch) -> Result<Option<u64>> {
+    pub(super) fn take(&mut self, command: &ReadCommand, scratch: &mut ReadScratch) -> Result<Option<u64>> {
         let decorated = &self.decorated[..];
         let (mut filter, mut rows_left) = (command.filter.clone(), None);
         let continues = self.resumed.take().is_some_and(|resumed| resumed == decorated);
@@ -194,7 +199,7 @@ impl RangeSources {
     }
 
     /// Puts the scans back into their entries, in the order in which they were taken.
-    fn give_back(&mut self, sources: &mut Vec<AnySource>) {
+    pub(super) fn give_back(&mut self, sources: &mut Vec<AnySource>) {
         let mut places = self.scans.iter_mut().filter(|entry| entry.scan.is_none());
         for source in sources.extract_if(.., |source| matches!(source, AnySource::Scan(_))) {
             if let AnySource::Scan(scan) = source

@@ -1,0 +1,26 @@
+//! What cannot be written by CQL.
+
+use helenus_model::packed::Damaged;
+
+/// Why something in a table cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// A row of a compact table whose clustering ends early.
+    #[error("a row has no value for the clustering column {column}; CQL cannot name such a row")]
+    NoClustering {
+        /// The column.
+        column: String,
+    },
+    /// A range deletion of all rows of a partition, and no value of the clustering to split it at.
+    #[error(
+        "a deletion covers all rows of a partition whose first clustering column has a type without a known value; delete the \
+         partition instead"
+    )]
+    WholeRange,
+    /// Counters, whose cells a statement cannot set.
+    #[error("counters are not moved yet")]
+    Counter,
+    /// A damaged row.
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+}

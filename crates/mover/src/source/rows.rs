@@ -1,0 +1,378 @@
+//! Makes the writes of rows, static rows and partition deletions.
+//!
+//! The cells of a row are grouped by timestamp and expiry; each group is one statement. The TTL of a group is what is left of it
+//! at `now_s`. A cell that has expired is sent as a tombstone, and an expired row marker with a TTL of one second: both still
+//! hide what is older. An INSERT assigns a collection if the source's deletion and elements are those of an assignment;
+//! other elements are added, and other deletions of collections are statements of their own. Lists are left to `lists`.
+
+use super::error::SourceError;
+use super::texts::{StatementKind, is_list};
+use super::write::{Values, Write};
+use helenus_model::cell::{Cell, ColumnId};
+use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
+use helenus_model::row::RowView;
+use helenus_model::schema::{Column, Table};
+use helenus_model::types::{CqlType, key_values};
+use std::sync::Arc;
+
+/// TTL of a marker that has expired, seconds: the least that CQL takes.
+const EXPIRED_TTL_S: i32 = 1;
+
+/// Makes the writes of a table's rows.
+pub struct RowWrites {
+    table: Arc<Table>,
+    groups: Vec<Group>,
+}
+
+/// Cells that one statement writes.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    timestamp_us: i64,
+    /// Seconds since the epoch; `NO_EXPIRY` without a TTL.
+    expires_s: i64,
+    /// Whether it writes the row's marker.
+    has_marker: bool,
+}
+
+/// A partition, and the row in it; without clustering it is the static row.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    key: &'p [u8],
+    row: RowView<'p>,
+    is_static: bool,
+}
+
+impl RowWrites {
+    /// For the rows of this table.
+    pub fn new(table: &Arc<Table>) -> RowWrites {
+        RowWrites { table: table.clone(), groups: Vec::new() }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Appends the writes of a row.
+    ///
+    /// # Errors
+    /// The row cannot be written by CQL.
+    pub fn row(
+        &mut self,
+        key: &[u8],
+        row: RowView<'_>,
+        now_s: i64,
+        out: &mut Vec<Write>,
+    ) -> Result<(), SourceError> {
+        self.any_row(Place { key, row, is_static: false }, now_s, out)
+    }
+
+    /// Appends the writes of a static row.
+    ///
+    /// # Errors
+    /// As `row`.
+    pub fn static_row(
+        &mut self,
+        key: &[u8],
+        row: RowView<'_>,
+        now_s: i64,
+        out: &mut Vec<Write>,
+    ) -> Result<(), SourceError> {
+        self.any_row(Place { key, row, is_static: true }, now_s, out)
+    }
+
+    /// Appends the deletion of a partition, if it is deleted.
+    pub fn partition_deletion(&self, key: &[u8], deletion: DeletionTime, out: &mut Vec<Write>) {
+        if deletion.is_live() {
+            return;
+        }
+        let mut values = Values::default();
+        values.put(&deletion.timestamp_us.to_be_bytes());
+        put_partition_key(&self.table, key, &mut values);
+        out.push(Write { kind: StatementKind::DeletePartition, values });
+    }
+
+    fn any_row(&mut self, place: Place<'_>, now_s: i64, out: &mut Vec<Write>) -> Result<(), SourceError> {
+        let table = self.table.clone();
+        if table.is_counter() {
+            return Err(SourceError::Counter);
+        }
+        if !place.row.row.deletion.is_live() {
+            let mut values = Values::default();
+            values.put(&place.row.row.deletion.timestamp_us.to_be_bytes());
+            put_key(&table, place, &mut values)?;
+            out.push(Write { kind: StatementKind::DeleteRow, values });
+        }
+        self.group(place, now_s);
+        let columns = if place.is_static { &table.statics } else { &table.regulars };
+        self.column_deletions((place, columns, now_s), out)?;
+        for at in 0..self.groups.len() {
+            self.group_writes(at, (place, columns, now_s), out)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the groups of a row's marker and cells.
+    fn group(&mut self, place: Place<'_>, now_s: i64) {
+        let row = place.row.row;
+        self.groups.clear();
+        if !row.liveness.is_none() {
+            let Liveness { timestamp_us, expires_s, .. } = row.liveness;
+            self.groups.push(Group { timestamp_us, expires_s, has_marker: true });
+        }
+        let dead_last = [false, true];
+        for is_dead in dead_last {
+            for cell in row.cells.iter().filter(|cell| cell.is_live(now_s) != is_dead) {
+                let is_there = |group: &Group| group.has(cell, is_dead);
+                let goes_elsewhere = self.is_elsewhere(cell, is_dead);
+                if goes_elsewhere || self.groups.iter().any(is_there) {
+                    continue;
+                }
+                let expires_s = if is_dead { NO_EXPIRY } else { cell.local_deletion_s };
+                self.groups.push(Group { timestamp_us: cell.timestamp_us, expires_s, has_marker: false });
+            }
+        }
+    }
+
+    /// Whether a cell is no part of a group: of a list or of a dropped column, or a dead element of a set or map.
+    fn is_elsewhere(&self, cell: &Cell, is_dead: bool) -> bool {
+        match self.table.column_by_id(cell.column).map(|column| &column.ty) {
+            None => true,
+            Some(CqlType::Set { frozen: false, .. } | CqlType::Map { frozen: false, .. }) => is_dead,
+            Some(ty) => is_list(ty),
+        }
+    }
+
+    /// Appends the deletions of collections that no INSERT implies, and those of elements.
+    fn column_deletions(
+        &self,
+        (place, columns, now_s): (Place<'_>, &[Column], i64),
+        out: &mut Vec<Write>,
+    ) -> Result<(), SourceError> {
+        for column in columns.iter().filter(|column| column.ty.is_multi_cell() && !is_list(&column.ty)) {
+            if let Some(deletion) = place.row.complex_deletion_of(column.id)
+                && !self.groups.iter().any(|group| group.assigns(place, column, now_s))
+            {
+                let mut values = Values::default();
+                values.put(&deletion.timestamp_us.to_be_bytes());
+                put_key(&self.table, place, &mut values)?;
+                out.push(Write { kind: StatementKind::DeleteColumn(column.id), values });
+            }
+            if matches!(column.ty, CqlType::Udt(_)) {
+                continue;
+            }
+            let mut dead: Vec<&Cell> =
+                place.row.cells_of(column.id).iter().filter(|cell| !cell.is_live(now_s)).collect();
+            while let Some(first) = dead.first().copied() {
+                let paths = dead.iter().filter(|cell| cell.timestamp_us == first.timestamp_us);
+                let mut values = Values::default();
+                values.put(&first.timestamp_us.to_be_bytes());
+                values.put_collection(paths.clone().count(), paths.map(|cell| place.row.path(cell)));
+                put_key(&self.table, place, &mut values)?;
+                out.push(Write { kind: StatementKind::Remove(column.id), values });
+                dead.retain(|cell| cell.timestamp_us != first.timestamp_us);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the INSERT and the UPDATE of a group.
+    fn group_writes(
+        &self,
+        at: usize,
+        (place, columns, now_s): (Place<'_>, &[Column], i64),
+        out: &mut Vec<Write>,
+    ) -> Result<(), SourceError> {
+        let Some(group) = self.groups.get(at).copied() else { return Ok(()) };
+        let cells = Cells { place, now_s, group, leads: self.leads(at) };
+        let ttl = match group.expires_s {
+            NO_EXPIRY => 0,
+            expires_s => i32::try_from(expires_s - now_s).map_or(i32::MAX, |left| left.max(EXPIRED_TTL_S)),
+        };
+        if group.has_marker {
+            let mut values = Values::default();
+            put_key(&self.table, place, &mut values)?;
+            for column in columns.iter().filter(|column| !is_list(&column.ty)) {
+                cells.put_whole(column, &mut values);
+            }
+            values.put(&group.timestamp_us.to_be_bytes());
+            values.put(&ttl.to_be_bytes());
+            out.push(Write { kind: StatementKind::Insert, values });
+        }
+        let mut values = Values::default();
+        values.put(&group.timestamp_us.to_be_bytes());
+        values.put(&ttl.to_be_bytes());
+        let mut is_needed = false;
+        for column in columns.iter().filter(|column| !is_list(&column.ty)) {
+            is_needed |= cells.put_parts(column, &mut values);
+        }
+        if is_needed {
+            put_key(&self.table, place, &mut values)?;
+            let kind = if place.is_static { StatementKind::UpdateStatic } else { StatementKind::Update };
+            out.push(Write { kind, values });
+        }
+        Ok(())
+    }
+
+    /// Whether a group is the first of its timestamp: it takes the dead cells of that timestamp.
+    fn leads(&self, at: usize) -> bool {
+        let timestamp_us = self.groups.get(at).map(|group| group.timestamp_us);
+        self.groups.iter().position(|group| Some(group.timestamp_us) == timestamp_us) == Some(at)
+    }
+}
+
+impl Group {
+    fn has(&self, cell: &Cell, is_dead: bool) -> bool {
+        cell.timestamp_us == self.timestamp_us && (is_dead || cell.local_deletion_s == self.expires_s)
+    }
+
+    /// Whether the group's INSERT assigns a collection: all that the row has of it was written by that statement.
+    fn assigns(&self, place: Place<'_>, column: &Column, now_s: i64) -> bool {
+        let Some(deletion) = place.row.complex_deletion_of(column.id) else { return false };
+        self.has_marker
+            && deletion.timestamp_us == self.timestamp_us - 1
+            && place.row.cells_of(column.id).iter().all(|cell| cell.is_live(now_s) && self.has(cell, false))
+    }
+}
+
+/// The cells of a row that belong to one group.
+struct Cells<'p> {
+    place: Place<'p>,
+    now_s: i64,
+    group: Group,
+    leads: bool,
+}
+
+impl<'p> Cells<'p> {
+    fn is_in(&self, cell: &Cell) -> bool {
+        let is_dead = !cell.is_live(self.now_s);
+        self.group.has(cell, is_dead) && (!is_dead || self.leads)
+    }
+
+    fn put_cell(&self, cell: &Cell, values: &mut Values) {
+        match cell.is_live(self.now_s) {
+            true => values.put(self.place.row.value(cell)),
+            false => values.put_null(),
+        }
+    }
+
+    /// A column's value in the INSERT.
+    fn put_whole(&self, column: &Column, values: &mut Values) {
+        let row = self.place.row;
+        if !column.ty.is_multi_cell() {
+            match row.cell_of(column.id).filter(|cell| self.is_in(cell)) {
+                Some(cell) => self.put_cell(cell, values),
+                None => values.put_unset(),
+            }
+            return;
+        }
+        if !self.group.assigns(self.place, column, self.now_s) {
+            values.put_unset();
+            return;
+        }
+        let cells = row.cells_of(column.id);
+        match &column.ty {
+            _ if cells.is_empty() => values.put_null(),
+            CqlType::Udt(udt) => values.put_fields(
+                (0..udt.fields.len())
+                    .map(|field| find_field(self.place, column.id, field).map(|cell| row.value(cell))),
+            ),
+            _ => put_elements(&column.ty, cells.iter(), row, values),
+        }
+    }
+
+    /// A column's value in the UPDATE: what the INSERT has not written. Returns whether there is anything.
+    fn put_parts(&self, column: &Column, values: &mut Values) -> bool {
+        let row = self.place.row;
+        match &column.ty {
+            CqlType::Udt(udt) if !udt.frozen => {
+                let is_whole = self.group.assigns(self.place, column, self.now_s);
+                let mut is_any = false;
+                for field in 0..udt.fields.len() {
+                    let cell = find_field(self.place, column.id, field).filter(|cell| self.is_in(cell));
+                    match cell.filter(|_| !is_whole) {
+                        None => values.put_unset(),
+                        Some(cell) => {
+                            self.put_cell(cell, values);
+                            is_any = true;
+                        }
+                    }
+                }
+                is_any
+            }
+            ty if ty.is_multi_cell() => {
+                let cells = row.cells_of(column.id).iter();
+                let cells = cells.filter(|cell| cell.is_live(self.now_s) && self.group.has(cell, false));
+                let is_any =
+                    cells.clone().next().is_some() && !self.group.assigns(self.place, column, self.now_s);
+                match is_any {
+                    true => put_elements(ty, cells, row, values),
+                    false => values.put_unset(),
+                }
+                is_any
+            }
+            _ => {
+                let cell = row.cell_of(column.id).filter(|cell| !self.group.has_marker && self.is_in(cell));
+                match cell {
+                    Some(cell) => self.put_cell(cell, values),
+                    None => values.put_unset(),
+                }
+                cell.is_some()
+            }
+        }
+    }
+}
+
+/// The cell of a field of a user type: its path is the field's position.
+fn find_field<'p>(place: Place<'p>, column: ColumnId, field: usize) -> Option<&'p Cell> {
+    let path = u16::try_from(field).ok()?.to_be_bytes();
+    place.row.cells_of(column).iter().find(|cell| place.row.path(cell) == path)
+}
+
+/// Elements of a set or map as one value.
+fn put_elements<'c>(
+    ty: &CqlType,
+    cells: impl Iterator<Item = &'c Cell> + Clone,
+    row: RowView<'_>,
+    values: &mut Values,
+) {
+    let count = cells.clone().count();
+    match ty {
+        CqlType::Map { .. } => {
+            values.put_collection(count, cells.flat_map(|cell| [row.path(cell), row.value(cell)]));
+        }
+        _ => values.put_collection(count, cells.map(|cell| row.path(cell))),
+    }
+}
+
+/// Appends the values of the partition key.
+pub(super) fn put_partition_key(table: &Table, key: &[u8], values: &mut Values) {
+    match table.partition_key.len() {
+        1 => values.put(key),
+        count => key_values(count, key).into_iter().for_each(|value| values.put(value)),
+    }
+}
+
+/// Appends the values that name a row, or the partition of a static row.
+fn put_key(table: &Table, place: Place<'_>, values: &mut Values) -> Result<(), SourceError> {
+    put_partition_key(table, place.key, values);
+    if place.is_static {
+        return Ok(());
+    }
+    put_clustering(table, (0..table.clustering.len()).map(|index| place.row.clustering(index)), values)
+}
+
+/// Appends clustering values.
+pub(super) fn put_clustering<'v>(
+    table: &Table,
+    clustering: impl Iterator<Item = Option<&'v [u8]>>,
+    values: &mut Values,
+) -> Result<(), SourceError> {
+    for (column, value) in table.clustering.iter().zip(clustering) {
+        match value {
+            Some(value) => values.put(value),
+            None => return Err(SourceError::NoClustering { column: column.name.to_string() }),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! One write: a statement of its table and its bound values, in the bytes in which the protocol carries them.
+
+use super::texts::StatementKind;
+
+/// Length that stands for null.
+const NULL: i32 = -1;
+/// Length that stands for a value that is not set (v4 and later).
+const UNSET: i32 = -2;
+
+/// Bound values in order, each a length and its bytes (`[value]` of the native protocol).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    bytes: Vec<u8>,
+    count: u16,
+}
+
+impl Values {
+    /// Appends a value.
+    pub fn put(&mut self, value: &[u8]) {
+        self.bytes.reserve(4 + value.len());
+        self.bytes.extend_from_slice(&(value.len() as i32).to_be_bytes());
+        self.bytes.extend_from_slice(value);
+        self.count += 1;
+    }
+
+    /// Appends a null.
+    pub fn put_null(&mut self) {
+        self.bytes.extend_from_slice(&NULL.to_be_bytes());
+        self.count += 1;
+    }
+
+    /// Appends a value that is not set: its column keeps what it has.
+    pub fn put_unset(&mut self) {
+        self.bytes.extend_from_slice(&UNSET.to_be_bytes());
+        self.count += 1;
+    }
+
+    /// Appends a list or set of elements, or a map of alternating keys and values.
+    pub(super) fn put_collection<'v>(&mut self, count: usize, parts: impl Iterator<Item = &'v [u8]>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&(count as i32).to_be_bytes());
+        for part in parts {
+            self.bytes.extend_from_slice(&(part.len() as i32).to_be_bytes());
+            self.bytes.extend_from_slice(part);
+        }
+        self.end_value(start);
+    }
+
+    /// Appends a user type: a value or null for each field.
+    pub(super) fn put_fields<'v>(&mut self, fields: impl Iterator<Item = Option<&'v [u8]>>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        for field in fields {
+            match field {
+                None => self.bytes.extend_from_slice(&NULL.to_be_bytes()),
+                Some(bytes) => {
+                    self.bytes.extend_from_slice(&(bytes.len() as i32).to_be_bytes());
+                    self.bytes.extend_from_slice(bytes);
+                }
+            }
+        }
+        self.end_value(start);
+    }
+
+    fn end_value(&mut self, start: usize) {
+        let len = (self.bytes.len() - start - 4) as i32;
+        self.bytes[start..start + 4].copy_from_slice(&len.to_be_bytes());
+        self.count += 1;
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// The values as the protocol carries them, without their count.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The values one by one: `Err(false)` is null, `Err(true)` is not set.
+    pub fn iter(&self) -> impl Iterator<Item = Result<&[u8], bool>> {
+        let mut rest = &self.bytes[..];
+        std::iter::from_fn(move || {
+            let (len, after) = rest.split_first_chunk::<4>()?;
+            match i32::from_be_bytes(*len) {
+                NULL => {
+                    rest = after;
+                    Some(Err(false))
+                }
+                UNSET => {
+                    rest = after;
+                    Some(Err(true))
+                }
+                len => {
+                    let (value, after) = after.split_at_checked(usize::try_from(len).ok()?)?;
+                    rest = after;
+                    Some(Ok(value))
+                }
+            }
+        })
+    }
+}
+
+/// One write of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Its statement.
+    pub kind: StatementKind,
+    /// The bound values.
+    pub values: Values,
+}
+
+impl Write {
+    /// An estimate of its bytes in a mutation and in a batch.
+    pub fn bytes(&self) -> usize {
+        /// Kind, id of a prepared statement, count; or the clustering's and the cells' headers in a mutation.
+        const HEAD_BYTES: usize = 21;
+        HEAD_BYTES + self.values.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_back_as_they_were_put() {
+        let mut values = Values::default();
+        values.put(b"ab");
+        values.put_null();
+        values.put_unset();
+        values.put(b"");
+        values.put_collection(2, [&b"x"[..], b""].into_iter());
+        assert_eq!(values.count(), 5);
+        let read: Vec<_> = values.iter().collect();
+        let collection = [0, 0, 0, 2, 0, 0, 0, 1, b'x', 0, 0, 0, 0];
+        assert_eq!(read, [Ok(&b"ab"[..]), Err(false), Err(true), Ok(b""), Ok(&collection)]);
+    }
+}
