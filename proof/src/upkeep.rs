@@ -6,6 +6,7 @@ use crate::world::{Failure, Store, World};
 use helenus_cql::{ImportRequest, LocalBackend, RestoreJournal, RestoreRequest};
 use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress};
+use helenus_engine::{Exports, Snapshots};
 use helenus_model::schema::{Keyspace, TableId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,9 +166,8 @@ pub(crate) fn move_table(
     empty: impl FnOnce(&Store) -> Result<(), Failure>,
 ) -> Result<bool, Failure> {
     let name = &table.name;
-    let exported = store
-        .database()
-        .export(std::slice::from_ref(table))
+    let exported = Exports::of(store.database())
+        .link(std::slice::from_ref(table))
         .map_err(|error| format!("export of {name}: {error}"))?;
     empty(store)?;
     if exported.tables.iter().all(|(_, _, count)| *count == 0) {
@@ -185,7 +185,7 @@ pub(crate) fn restore_table(
     drop_table: impl FnOnce(&Store) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let name = &table.name;
-    let exported = store.database().export(std::slice::from_ref(table));
+    let exported = Exports::of(store.database()).link(std::slice::from_ref(table));
     let exported = exported.map_err(|error| format!("export of {name}: {error}"))?;
     let schema = store.database().schema();
     let mut of_it =
@@ -199,7 +199,7 @@ pub(crate) fn restore_table(
         ),
     ];
     for (path, text) in texts {
-        let added = store.database().add_to_export(&path, &text);
+        let added = Exports::of(store.database()).add_file(&path, &text);
         added.map_err(|error| format!("schema of {name}: {error}"))?;
     }
     drop_table(store)?;
@@ -230,7 +230,7 @@ pub(crate) fn snapshot_of(
 ) -> Result<PathBuf, Failure> {
     let name = store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
     let name = CheckedName::new("a snapshot", &format!("s{name}")).map_err(|error| error.to_string())?;
-    let taken = store.database().snapshot(std::slice::from_ref(table), &name, true);
+    let taken = Snapshots::of(store.database()).take(std::slice::from_ref(table), &name, true);
     let taken = taken.map_err(|error| format!("snapshot of {}: {error}", table.name))?;
     Ok(taken.into_iter().next().map(|taken| taken.folder).ok_or("no snapshot")?)
 }

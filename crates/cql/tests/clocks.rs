@@ -343,7 +343,7 @@ impl Walk {
     /// The way back: what was written later goes first, for it would hide what comes.
     fn reset(&mut self) {
         self.told.push("reset".to_owned());
-        let reset = self.database.reset_clock();
+        let reset = self.database.clock().reset();
         if reset.is_ok() != (self.wall_us() <= LATEST_US) {
             self.fail(&format!("the reset: {reset:?}"));
         }

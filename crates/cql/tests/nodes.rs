@@ -10,6 +10,7 @@ mod support;
 
 use helenus_cql::{ImportRequest, LocalBackend, LocalOptions};
 use helenus_engine::CheckedName;
+use helenus_engine::import::Imports;
 use helenus_engine::import::{FindOptions, ImportError, ImportProgress, SourceDisk, adopt};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::{Machine, Survives};
@@ -117,7 +118,7 @@ fn an_import_that_comes_into_the_build_of_an_index_has_it_begin_anew() {
     let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nodes/oa/data");
     let machine = Machine::new(7);
     let (database, backend) = opened(machine.host(), DatabaseOptions::new("/db"));
-    let building = || database.index_builds().iter().any(|build| build.index == "by_v");
+    let building = || database.index_builds().unfinished().iter().any(|build| build.index == "by_v");
     for _ in 0..3 {
         import(&backend, &real::host().disk, &node).unwrap();
         assert!(building(), "no step of the build has been taken");
@@ -189,7 +190,7 @@ fn a_directory_of_every_version_is_adopted_and_goes_on_after_a_restart() {
         let adoption = adopt(&host, Path::new("/db"), true, &ImportProgress::default()).unwrap();
         assert!(adoption.sstables > adoption.tables, "{adoption:?}");
         let (database, backend) = opened(host.clone(), DatabaseOptions::new("/db"));
-        database.finish_adoption(&adoption).unwrap();
+        Imports::of(&database).finish_adoption(&adoption).unwrap();
         assert_goes_on(&database, &backend, &expected, &what);
         database.close().unwrap();
         drop((database, backend));
@@ -383,7 +384,7 @@ fn what_a_transaction_left_unfinished_counts_as_it_would_for_the_node() {
             let useless = leave(&*host.disk, Path::new("/db/data"), left);
             let adoption = adopt(&host, Path::new("/db"), true, &ImportProgress::default()).unwrap();
             let (database, backend) = opened(host.clone(), DatabaseOptions::new("/db"));
-            database.finish_adoption(&adoption).unwrap();
+            Imports::of(&database).finish_adoption(&adoption).unwrap();
             assert_eq!(answered(&backend, &expected), expected, "{what}");
             for (folder, descriptor) in &useless {
                 for path in host.disk.list(folder).unwrap() {

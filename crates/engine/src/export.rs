@@ -23,13 +23,23 @@ pub struct Exported {
     pub tables: Vec<(Arc<str>, Arc<str>, u64)>,
 }
 
-impl Database {
+/// Exports of a database's tables.
+pub struct Exports<'d> {
+    shared: &'d Arc<Shared>,
+}
+
+impl<'d> Exports<'d> {
+    /// Those of this database.
+    pub fn of(database: &'d Database) -> Exports<'d> {
+        Exports { shared: &database.shared }
+    }
+
     /// Flushes these tables and links all their SSTables into a new folder, each table as of one moment.
     ///
     /// # Errors
     /// A table has SSTables that cannot be read, or the disk failed. No folder is left then.
-    pub fn export(&self, tables: &[Arc<Table>]) -> Result<Exported> {
-        let shared = &self.shared;
+    pub fn link(&self, tables: &[Arc<Table>]) -> Result<Exported> {
+        let shared = self.shared;
         let folder = shared.export_dir().join(shared.next_uuid().to_string());
         let exported = self.link_tables(tables, &folder);
         if exported.is_err() {
@@ -40,7 +50,7 @@ impl Database {
     }
 
     fn link_tables(&self, tables: &[Arc<Table>], folder: &Path) -> Result<Exported> {
-        let shared = &self.shared;
+        let shared = self.shared;
         make_folder_below(&*shared.host.disk, &shared.options.dir, folder)?;
         let mut exported = Exported { folder: folder.to_owned(), tables: Vec::new() };
         for table in tables {
@@ -58,7 +68,7 @@ impl Database {
     ///
     /// # Errors
     /// The disk failed.
-    pub fn add_to_export(&self, path: &Path, text: &str) -> Result<()> {
+    pub fn add_file(&self, path: &Path, text: &str) -> Result<()> {
         let mut out = SequentialWriter::create(&*self.shared.host.disk, path, false)?;
         out.write(text.as_bytes())?;
         out.finish()?;

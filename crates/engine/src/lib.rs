@@ -45,17 +45,19 @@ pub use checked_name::{CheckedName, CheckedPath, NameError};
 pub use clock_watch::ClockJump;
 pub use commitlog::{DefinitionKind, KeptLimits, SyncMode, Ticket};
 pub use compaction::{
-    CompactionRequest, CompactionSettings, CompactionStatus, PastCompaction, PurgeOptions, RequestStatus,
-    parse_percent, parse_scaling_parameters, parse_size,
+    CompactionRequest, CompactionSettings, CompactionStatus, Compactions, PastCompaction, PurgeOptions,
+    RequestStatus, parse_percent, parse_scaling_parameters, parse_size,
 };
 pub use database::{
-    Database, DatabaseOptions, DdlError, IndexBuildStatus, MemoryShares, OpenReport, PartitionLock,
-    RangeEstimate, ReadRequest, ReadTimeouts, Spread, Status, TableDetails, TableStatus,
+    ChangeFeed, Database, DatabaseClock, DatabaseOptions, DdlError, IndexBuildStatus, IndexBuilds,
+    MemoryShares, OpenReport, PartitionLock, RangeEstimate, ReadRequest, ReadTimeouts, Spread, Status,
+    TableDetails, TableInspection, TableStatus,
 };
 pub use distribution::Distribution;
 pub use error::{DiskTrouble, Error, Result, UnappliableRecord};
-pub use export::Exported;
+pub use export::{Exported, Exports};
 pub use helenus_host::{account, contain};
+pub use index_search::read_indexed;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};
 pub use metrics::{Distributions, MetricSummaries, Period, Summary, TableMetrics};
@@ -63,7 +65,7 @@ pub use open_progress::{OpenProgress, OpenStage};
 pub use schema::{
     SchemaChange, SchemaChangeKind, index_id, is_replicated_system_keyspace, is_system_keyspace, parse_type,
 };
-pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot};
+pub use snapshot::{FoundSnapshot, SNAPSHOT_MANIFEST, Snapshots, TakenSnapshot};
 pub use table::{Unreadable, View};
 pub use timestamps::{ClockStatus, ServerTime, TIME_OF_DAY_MAX_S};
 pub use top_partitions::TopPartition;

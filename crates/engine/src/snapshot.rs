@@ -6,7 +6,7 @@
 //! crash, is valid too.
 
 use crate::checked_name::CheckedName;
-use crate::database::Database;
+use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::folder::{make_folder_below, remove_all};
 use helenus_host::Disk;
@@ -51,23 +51,28 @@ pub struct FoundSnapshot {
     pub manifest: Option<String>,
 }
 
-impl Database {
+/// The snapshots of a database's tables.
+pub struct Snapshots<'d> {
+    shared: &'d Arc<Shared>,
+}
+
+impl<'d> Snapshots<'d> {
+    /// Those of this database.
+    pub fn of(database: &'d Database) -> Snapshots<'d> {
+        Snapshots { shared: &database.shared }
+    }
+
     /// Takes a snapshot of tables, each as of one moment. With `flush`, the memtables are flushed before. Indexes are
     /// not included, because a restore builds them anew.
     ///
     /// # Errors
     /// `SnapshotExists` if one of the tables already has a snapshot of that name; unreadable SSTables; failures of the
     /// disk. Files made so far are removed then.
-    pub fn snapshot(
-        &self,
-        tables: &[Arc<Table>],
-        name: &CheckedName,
-        flush: bool,
-    ) -> Result<Vec<TakenSnapshot>> {
-        let shared = &self.shared;
+    pub fn take(&self, tables: &[Arc<Table>], name: &CheckedName, flush: bool) -> Result<Vec<TakenSnapshot>> {
+        let shared = self.shared;
         let mut taken = Vec::new();
         for table in tables {
-            let folder = self.snapshot_folder(table, name)?;
+            let folder = self.folder(table, name)?;
             if shared.host.disk.is_dir(&folder) {
                 let (keyspace, table) = (table.keyspace.to_string(), table.name.to_string());
                 return Err(Error::SnapshotExists { name: name.to_string(), keyspace, table });
@@ -75,7 +80,7 @@ impl Database {
             taken.push(TakenSnapshot { table: table.clone(), folder, data_files: Vec::new() });
         }
         for begun in 0..taken.len() {
-            if let Err(error) = taken.get_mut(begun).map_or(Ok(()), |one| self.take(one, flush)) {
+            if let Err(error) = taken.get_mut(begun).map_or(Ok(()), |one| self.link(one, flush)) {
                 for half in taken.iter().take(begun + 1) {
                     // The first error is the useful one. `clearsnapshot` removes what remains.
                     let _ = remove_all(&*shared.host.disk, &half.folder);
@@ -86,13 +91,13 @@ impl Database {
         Ok(taken)
     }
 
-    fn snapshot_folder(&self, table: &Table, name: &CheckedName) -> Result<PathBuf> {
+    fn folder(&self, table: &Table, name: &CheckedName) -> Result<PathBuf> {
         let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
         Ok(store.folder().join(SNAPSHOTS).join(name))
     }
 
-    fn take(&self, taken: &mut TakenSnapshot, flush: bool) -> Result<()> {
-        let shared = &self.shared;
+    fn link(&self, taken: &mut TakenSnapshot, flush: bool) -> Result<()> {
+        let shared = self.shared;
         let disk = &*shared.host.disk;
         let store = shared.table(taken.table.id).ok_or_else(|| Error::unknown(&taken.table))?;
         if flush {
@@ -110,7 +115,7 @@ impl Database {
     }
 
     /// All snapshots, including those of dropped tables, ordered by keyspace, table and name.
-    pub fn snapshots(&self) -> Result<Vec<FoundSnapshot>> {
+    pub fn all(&self) -> Result<Vec<FoundSnapshot>> {
         let mut found = Vec::new();
         let disk = &*self.shared.host.disk;
         for keyspace in folders(disk, &self.shared.data_dir())? {
@@ -139,7 +144,7 @@ impl Database {
     ///
     /// # Errors
     /// Failures of the disk.
-    pub fn clear_snapshot(&self, snapshot: &FoundSnapshot) -> Result<()> {
+    pub fn remove(&self, snapshot: &FoundSnapshot) -> Result<()> {
         let disk = &*self.shared.host.disk;
         remove_all(disk, &snapshot.folder)?;
         // The folders above it are not needed if the table was dropped or has no other snapshots.

@@ -9,6 +9,7 @@
 mod support;
 
 use helenus_engine::read::{ReadEnd, RowOutcome, RowSink};
+use helenus_engine::read_indexed;
 use helenus_engine::{Database, DatabaseOptions, Error, ReadRequest, index_id};
 use helenus_host::sim::{Machine, Survives};
 use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
@@ -232,7 +233,7 @@ impl Run {
         for page in 0.. {
             assert!(page < 10_000, "a search without an end");
             let mut sink = finder();
-            let end = match database.read_indexed(&command, &search, request, &mut sink, None) {
+            let end = match read_indexed(database, &command, &search, request, &mut sink, None) {
                 Err(Error::IndexNotAvailable { .. }) => return,
                 end => end.unwrap(),
             };

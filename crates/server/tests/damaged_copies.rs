@@ -4,6 +4,8 @@
 //! `FLIPS` is the number of bits for each file, ten times as many for texts. `FLIP_SEED` selects them.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the run")]
 
+use helenus_engine::Exports;
+use helenus_engine::Snapshots;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -270,11 +272,13 @@ fn a_snapshot_with_a_flipped_bit_is_taken_back_rightly_or_refused_by_name() {
     let schema = database.schema();
     let (keyspace, table) = (&schema.keyspaces["ks"], schema.table("ks", "t").unwrap());
     let monday = helenus_engine::CheckedName::new("a snapshot", "monday").unwrap();
-    let taken = database.snapshot(std::slice::from_ref(table), &monday, true).unwrap();
+    let taken = Snapshots::of(database).take(std::slice::from_ref(table), &monday, true).unwrap();
     let snapshot = taken[0].folder.clone();
-    database.add_to_export(&snapshot.join("schema.cql"), &LocalBackend::table_text(keyspace, table)).unwrap();
+    Exports::of(database)
+        .add_file(&snapshot.join("schema.cql"), &LocalBackend::table_text(keyspace, table))
+        .unwrap();
     let manifest = "{\"files\": [], \"created_at\": \"2026-11-22T00:00:00Z\"}";
-    database.add_to_export(&snapshot.join("manifest.json"), manifest).unwrap();
+    Exports::of(database).add_file(&snapshot.join("manifest.json"), manifest).unwrap();
     database.close().unwrap();
     drop(backend);
     let base = machine.crash();

@@ -6,6 +6,7 @@
 //! - `machine`: files, clocks and threads are named in `host` only.
 //! - `manifest`: every dependency stands in the workspace table with its reason.
 //! - `modules`: the top-level modules of a crate use each other in one direction only.
+//! - `parameters`: a tuple is no way round the limit of parameters.
 //! - `paths`: what the documents point at exists.
 
 mod arrows;
@@ -13,6 +14,7 @@ mod files;
 mod machine;
 mod manifest;
 mod modules;
+mod parameters;
 mod paths;
 mod source;
 mod tokens;
@@ -36,6 +38,7 @@ pub fn run() -> Result<(), String> {
     breaches.extend(machine::check(&sources));
     breaches.extend(manifest::check(&root)?);
     breaches.extend(modules::check(&root, &sources)?);
+    breaches.extend(parameters::check(&sources));
     breaches.extend(paths::check(&root, &sources));
     if breaches.is_empty() {
         println!("tidy: ok, {} files, {}", sources.len(), in_seconds(begin.elapsed()));

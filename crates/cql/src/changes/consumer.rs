@@ -15,7 +15,7 @@ pub fn resume(database: &Database, table: (&str, &str), name: &str, from: Option
         acknowledge(database, table, name, &cursor)?;
         return Ok(cursor);
     }
-    let Some(consumer) = database.consumer(table, name) else {
+    let Some(consumer) = database.changes().consumer(table, name) else {
         let (keyspace, table) = (table.0.to_owned(), table.1.to_owned());
         return Err(ChangesError::UnknownConsumer { name: name.to_owned(), keyspace, table }.into());
     };
@@ -27,5 +27,5 @@ pub fn resume(database: &Database, table: (&str, &str), name: &str, from: Option
 /// # Errors
 /// `BadName`; failures of the disk.
 pub fn acknowledge(database: &Database, table: (&str, &str), name: &str, cursor: &Cursor) -> Result<()> {
-    database.acknowledge(table, name, (cursor.position(), cursor.text(database.host_id())))
+    database.changes().acknowledge(table, name, (cursor.position(), cursor.text(database.host_id())))
 }

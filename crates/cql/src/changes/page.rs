@@ -69,9 +69,9 @@ pub fn start(database: &Database, (keyspace, table): (&str, &str), start: Start)
         Some(_) => {}
     }
     Ok(match start {
-        Start::Oldest => Cursor::Changes(database.changes_begin()?),
-        Start::Beginning => Cursor::Snapshot { then: database.changes_now()?, after: None },
-        _ => Cursor::Changes(database.changes_now()?),
+        Start::Oldest => Cursor::Changes(database.changes().begin()?),
+        Start::Beginning => Cursor::Snapshot { then: database.changes().now()?, after: None },
+        _ => Cursor::Changes(database.changes().now()?),
     })
 }
 
@@ -99,7 +99,7 @@ fn changes(
 ) -> Result<ChangesPage> {
     let host_id = database.host_id();
     let (mut events, mut bytes, mut is_end) = (Vec::new(), 0, true);
-    let next = database.read_changes(table, from, &mut |change| {
+    let next = database.changes().read(table, from, &mut |change| {
         let cursor = change.position.text(host_id);
         let json = change_json(change, &cursor);
         bytes += json.len();

@@ -63,7 +63,7 @@ impl LocalBackend {
         let ids = database.clone();
         let node_info = NodeInfo { datacenter: options.datacenter.to_string(), ..NodeInfo::default() };
         let tuning = LiveOptions::new(&options);
-        database.set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
+        database.clock().set_ahead_max(options.guardrails.maximum_timestamp_us.fail);
         let new_id = Box::new(move || Uuid::from_bytes(time_uuid(ids.next_timestamp_unrefused(), node)));
         let virtuals = VirtualTables::new(&database, node_info);
         let statements = Arc::new(Statements::new(options.prepared_bytes_max, options.statements_bytes_max));

@@ -7,6 +7,7 @@
 
 use super::backend::{LocalBackend, may_block};
 use super::consistency::{check_read, check_write};
+use super::explain_read_first::ExplainedWrite;
 use crate::analysis::Bindings;
 use crate::backend::{Answer, BatchKind, Outcome, Request, ResultColumns, RowsOut};
 use crate::error::{CqlError, Result};
@@ -126,7 +127,9 @@ impl LocalBackend {
         let (word, kind, statements) = statements_of(statement, &bindings)?;
         if statements.iter().any(|statement| !statement.plan.is_plain()) {
             let moment = batch_moment(statement, moment, &bindings)?;
-            return self.explain_first((word, kind, plan.is_analyzed()), &statements, moment, request);
+            let (analyzed, statements) = (plan.is_analyzed(), &statements[..]);
+            let explained = ExplainedWrite { word, kind, analyzed, statements };
+            return self.explain_first(explained, moment, request);
         }
         let clock = &self.database().host().clock;
         let began_ns = clock.monotonic_ns();

@@ -13,15 +13,27 @@ use helenus_engine::read::Probe;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// A write to be explained.
+#[derive(Clone, Copy)]
+pub(super) struct ExplainedWrite<'a> {
+    /// The name of its kind, as EXPLAIN shows it.
+    pub(super) word: &'static str,
+    /// The kind of a batch.
+    pub(super) kind: Option<BatchKind>,
+    /// Whether it is run (EXPLAIN ANALYZE).
+    pub(super) analyzed: bool,
+    pub(super) statements: &'a [Statement<'a>],
+}
+
 impl LocalBackend {
-    /// Explains such a write, and runs it if `analyzed`. `kind` is the kind of a batch.
+    /// Explains such a write, and runs it if it is analyzed.
     pub(super) fn explain_first(
         &self,
-        (word, kind, analyzed): (&'static str, Option<BatchKind>, bool),
-        statements: &[Statement<'_>],
+        explained: ExplainedWrite<'_>,
         moment: Moment,
         request: &Request<'_>,
     ) -> Result<(Vec<Step>, Vec<String>)> {
+        let ExplainedWrite { word, kind, analyzed, statements } = explained;
         let is_conditional = statements.iter().any(|statement| !statement.plan.conditions.is_none());
         let mut wanted = ReadSet::default();
         if is_conditional {

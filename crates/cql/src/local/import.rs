@@ -7,6 +7,7 @@
 use super::backend::LocalBackend;
 use super::current_folders::{drop_older_ids, has_several_ids, keep_current_folders};
 use super::schema_text::ReadSchema;
+use helenus_engine::import::Imports;
 use helenus_engine::import::{
     FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
     find_sources, node_schema, schema_folder_of,
@@ -75,7 +76,7 @@ impl LocalBackend {
         let present = self.database().schema();
         let mut report = ImportReport { notes: described.notes.clone(), ..ImportReport::default() };
         let (tables, additions) = self.assign(&present, &described, &mut report)?;
-        let staged = self.database().stage_import(from, &tables, request.options, progress)?;
+        let staged = Imports::of(self.database()).stage(from, &tables, request.options, progress)?;
         let sstables = |import: &ImportTable| {
             let table = &import.table;
             (table.keyspace.to_string(), table.name.to_string(), import.sstables.len() as u64)
@@ -85,7 +86,7 @@ impl LocalBackend {
             return Ok(report);
         }
         self.add_to_schema(&additions)?;
-        report.bytes = self.database().commit_import(staged)?.bytes;
+        report.bytes = Imports::of(self.database()).commit(staged)?.bytes;
         Ok(report)
     }
 
@@ -98,7 +99,7 @@ impl LocalBackend {
         table: &Arc<Table>,
         progress: &ImportProgress,
     ) -> Result<ImportReport, ImportError> {
-        let (sstables, bytes) = self.database().refresh(table, progress)?;
+        let (sstables, bytes) = Imports::of(self.database()).refresh(table, progress)?;
         let tables = vec![(table.keyspace.to_string(), table.name.to_string(), sstables)];
         Ok(ImportReport { tables, bytes, ..ImportReport::default() })
     }

@@ -64,6 +64,6 @@ impl LocalBackend {
     /// Applies the changeable options: `tombstones_warn`, `tombstones_fail`, `batches` and `guardrails`.
     pub fn set_live_options(&self, options: &LocalOptions) {
         self.tuning.set(options);
-        self.database().set_clock_ahead_max(options.guardrails.maximum_timestamp_us.fail);
+        self.database().clock().set_ahead_max(options.guardrails.maximum_timestamp_us.fail);
     }
 }

@@ -9,6 +9,7 @@ use super::backend::LocalBackend;
 use super::import::Additions;
 use super::renames::Renames;
 use super::schema_text::ReadSchema;
+use helenus_engine::import::Imports;
 use helenus_engine::import::{
     FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
     find_sources, read_text,
@@ -70,6 +71,14 @@ struct Plan {
     additions: Additions,
 }
 
+/// A table in a backup, under the name that it gets here, and its files.
+#[derive(Clone, Copy)]
+struct RestoredSource<'a> {
+    keyspace: &'a Keyspace,
+    table: &'a Arc<Table>,
+    source: &'a ImportSource,
+}
+
 impl LocalBackend {
     /// Restores the contents of a directory on `from`. The journal must be of this backup; the caller checks the files'
     /// digests.
@@ -92,7 +101,7 @@ impl LocalBackend {
         let present = self.database().schema();
         let Plan { parts, imports, additions } =
             self.plan_restore(&present, (&read.schema, &sources), request, journal)?;
-        self.database().check_import(from, &imports, request.options, progress)?;
+        Imports::of(self.database()).check(from, &imports, request.options, progress)?;
         if request.dry_run {
             return Ok(parts);
         }
@@ -104,8 +113,8 @@ impl LocalBackend {
         for import in imports {
             let table = import.table.clone();
             progress.describe(format!("restore {}.{}", table.keyspace, table.name));
-            let staged = self.database().stage_import(from, &[import], options, progress)?;
-            self.database().commit_import(staged)?;
+            let staged = Imports::of(self.database()).stage(from, &[import], options, progress)?;
+            Imports::of(self.database()).commit(staged)?;
             journal.done(&table).map_err(ImportError::refused)?;
         }
         Ok(parts)
@@ -140,7 +149,8 @@ impl LocalBackend {
             one.tables.retain(alone);
             let renamed = request.names.apply(&one);
             let Some(table) = renamed.tables.values().next() else { continue };
-            self.plan_table(present, (&renamed, table, source), journal, (&mut plan, &mut problems));
+            let of = RestoredSource { keyspace: &renamed, table, source };
+            self.plan_table(present, of, journal, &mut plan, &mut problems);
         }
         let missing = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()).find(|table| {
             let find = &request.find;
@@ -160,15 +170,17 @@ impl LocalBackend {
     fn plan_table(
         &self,
         present: &Schema,
-        (keyspace, table, source): (&Keyspace, &Arc<Table>, &ImportSource),
+        of: RestoredSource<'_>,
         journal: &dyn RestoreJournal,
-        (plan, problems): (&mut Plan, &mut Vec<String>),
+        plan: &mut Plan,
+        problems: &mut Vec<String>,
     ) {
+        let RestoredSource { keyspace, table, source } = of;
         let here = present.table(&keyspace.name, &table.name);
         let earlier = journal.earlier(&keyspace.name, &table.name);
         let earlier = here.and_then(|here| earlier.filter(|(id, _)| *id == here.id));
         // If it was emptied since, it is filled again.
-        let holds = here.is_some_and(|here| !self.database().is_empty(here));
+        let holds = here.is_some_and(|here| !self.database().inspect().is_empty(here));
         let was_there = holds && earlier.is_some_and(|(_, is_done)| is_done);
         plan.parts.push(RestorePart {
             from: (source.keyspace.clone(), source.table.clone()),
@@ -178,7 +190,7 @@ impl LocalBackend {
         });
         let target = match here {
             Some(_) if was_there => return,
-            Some(here) if earlier.is_some() || self.database().is_empty(here) => {
+            Some(here) if earlier.is_some() || self.database().inspect().is_empty(here) => {
                 problems.extend(differences(table, here));
                 here.clone()
             }

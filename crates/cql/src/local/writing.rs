@@ -26,6 +26,13 @@ use helenus_model::coalesce::coalesced;
 use helenus_model::mutation::Mutation;
 use parking_lot::Mutex;
 
+/// Statements that are written together: those of a batch of this kind, or one statement.
+#[derive(Clone, Copy)]
+struct WriteTogether<'a> {
+    statements: &'a [Statement<'a>],
+    kind: Option<BatchKind>,
+}
+
 /// The relation of a write to the locks of its partitions.
 #[derive(Clone, Copy)]
 enum Order<'a> {
@@ -71,7 +78,12 @@ impl LocalBackend {
         request.spent(self.database(), Stage::Plan, began_ns);
         let ticket = match self.write_in(&mutation, Order::Plain(moment.stamped_us()), request) {
             Err(CqlError::WouldBlock) => {
-                return self.run_locked((&[statement], None), ReadSet::default(), moment, request);
+                return self.run_locked(
+                    WriteTogether { statements: &[statement], kind: None },
+                    ReadSet::default(),
+                    moment,
+                    request,
+                );
             }
             written => written?,
         };
@@ -92,26 +104,28 @@ impl LocalBackend {
             let asked = statement.plan.add_reads(&statement.bindings, &mut wanted);
             asked.map_err(|error| first_refusal(error, statements))?;
         }
+        let of = WriteTogether { statements, kind };
         let counts = statements.first().is_some_and(|statement| statement.plan.counts);
         let adds_to_lists = statements.iter().any(|statement| statement.plan.adds_to_lists());
         if wanted.is_empty() && !adds_to_lists {
             let order = (!counts).then(|| Order::Plain(moment.stamped_us()));
-            match self.run_together((statements, kind), moment, (order, None), request) {
+            match self.run_together(of, moment, (order, None), request) {
                 Err(CqlError::WouldBlock) if !counts => {}
                 done => return done,
             }
         }
-        self.run_locked((statements, kind), wanted, moment, request)
+        self.run_locked(of, wanted, moment, request)
     }
 
     /// Runs statements without conditions as one write, under the locks of all their partitions.
     fn run_locked(
         &self,
-        (statements, kind): (&[Statement<'_>], Option<BatchKind>),
+        of: WriteTogether<'_>,
         mut wanted: ReadSet,
         moment: Moment,
         request: &Request<'_>,
     ) -> Result<Answer> {
+        let statements = of.statements;
         let reads = !wanted.is_empty();
         if reads {
             self.guard_lists(statements)?;
@@ -125,7 +139,7 @@ impl LocalBackend {
         let moment = self.stamped_again(moment)?;
         let prior = if reads { Some(self.read_prior(&wanted, moment.now_s, request)?) } else { None };
         let order = Some(Order::Locked(&locked));
-        let done = self.run_together((statements, kind), moment, (order, prior.as_ref()), request);
+        let done = self.run_together(of, moment, (order, prior.as_ref()), request);
         if reads && matches!(done, Err(CqlError::Invalid(_))) {
             drop(locked);
             self.until_safe(request)?;
@@ -155,11 +169,12 @@ impl LocalBackend {
     /// Builds one mutation from statements and writes it. `order` is `None` for counters, which the engine locks.
     fn run_together(
         &self,
-        (statements, kind): (&[Statement<'_>], Option<BatchKind>),
+        of: WriteTogether<'_>,
         moment: Moment,
         (order, prior): (Option<Order<'_>>, Option<&PriorRows>),
         request: &Request<'_>,
     ) -> Result<Answer> {
+        let WriteTogether { statements, kind } = of;
         let began_ns = request.began_ns(self.database());
         let mut collector = Collector::of_thread();
         // Cassandra finds a range with a null end only when it applies the mutation of all statements.

@@ -111,7 +111,7 @@ impl ChangesTable {
     fn position_before(&self, database: &Database, ordered: Option<&[u8]>) -> Result<ChangePosition> {
         let decoded = ordered.and_then(|ordered| decode_clustering(ordered, &self.0.clustering).ok());
         let text = decoded.and_then(|decoded| decoded.values.into_iter().next().flatten());
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return database.changes_begin() };
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return database.changes().begin() };
         let text = String::from_utf8_lossy(&text);
         Ok(ChangePosition::parse(&text, database.host_id())?.before_last())
     }

@@ -22,7 +22,7 @@ impl VirtualTable for History {
     }
 
     fn rows(&self, cx: &VirtualContext<'_>, rows: &mut VirtualRows) {
-        for past in cx.database.past_compactions() {
+        for past in cx.database.compactions().past() {
             let text = |text: &str| text.as_bytes().to_vec();
             let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).to_be_bytes().to_vec();
             let mut properties = Vec::new();

@@ -55,7 +55,7 @@ impl VirtualTable for Estimates {
         let is_replicated = |name: &str| !is_system_keyspace(name) || is_replicated_system_keyspace(name);
         let keyspaces = schema.keyspaces.values().filter(|keyspace| is_replicated(&keyspace.name));
         for table in keyspaces.flat_map(|keyspace| keyspace.tables.values()) {
-            let estimates = cx.database.range_estimates(table.id, &comparable);
+            let estimates = cx.database.inspect().range_estimates(table.id, &comparable);
             for ((start, end), estimate) in ranges.iter().zip(estimates) {
                 let text = |text: &str| text.as_bytes().to_vec();
                 let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).to_be_bytes().to_vec();

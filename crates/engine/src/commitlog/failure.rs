@@ -3,7 +3,7 @@
 //! A failure is final: nothing is appended, written or synced any more (`refusal`). Then the refused records are cut
 //! off, and only after that are waiting callers told (`failure`).
 
-use super::append::CommitLog;
+use super::log::CommitLog;
 use super::record::HEADER_BYTES;
 use super::segment::{SEGMENT_HEAD, segment_path};
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@
 //! before a segment goes. A kept segment's name has its number, the end of its records, and the time: the log's folder and
 //! the start do not know it.
 
-use super::append::{Closed, CommitLog};
+use super::log::{Closed, CommitLog};
 use crate::error::{Error, Result};
 use crate::folder::make_folder_below;
 use crate::log_position::LogPosition;

@@ -6,8 +6,8 @@
 //!
 //! The end of a segment before the active one stands in its successor (`Continues`), or in the name of a kept segment.
 
-use super::append::CommitLog;
 use super::kept::{KeptSegment, kept_segments};
+use super::log::CommitLog;
 use super::record::{HEADER_BYTES, Record, checksum, parse};
 use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number};
 use crate::changes_error::ChangesError;

@@ -1,6 +1,7 @@
 //! Finds the segments that are no longer needed, because all their writes are in SSTables, and reuses or removes them.
 
-use super::append::{Closed, CommitLog, State, USED_MAX};
+use super::log::{Closed, CommitLog, State};
+use super::next_segment::USED_MAX;
 use super::record;
 use super::segment::UsedSegment;
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! The worker that creates the next segment before it is needed, because filling it with zeroes and syncing it takes
 //! long.
 
-use super::append::CommitLog;
+use super::log::CommitLog;
 use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};

@@ -2,7 +2,8 @@
 //!
 //! It decides only when to sync. `CommitLog::sync_now` writes out, syncs and tells the waiting writes.
 
-use super::append::{CommitLog, SyncMode};
+use super::log::CommitLog;
+use super::options::SyncMode;
 use crate::error::Error;
 use helenus_host::{Next, Worker};
 use std::sync::{Arc, Weak};

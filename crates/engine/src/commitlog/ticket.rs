@@ -1,6 +1,6 @@
 //! A ticket tells when a write may be acknowledged, or a read answered.
 
-use super::append::CommitLog;
+use super::log::CommitLog;
 use crate::error::{Error, Result};
 use crate::log_position::LogPosition;
 use crate::memtable::MemoryAccount;

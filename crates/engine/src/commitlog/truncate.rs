@@ -1,6 +1,6 @@
 //! Logs that tables were truncated.
 
-use super::append::{CommitLog, State};
+use super::log::{CommitLog, State};
 use super::record::{self, HEADER_BYTES};
 use crate::error::Result;
 use crate::log_position::LogPosition;

@@ -4,8 +4,9 @@
 //! watched table is announced first (`announce`); its mutation then goes to the log right behind the new definitions, so
 //! that a reader of changes finds both or neither.
 
-use super::append::{Active, CommitLog, State};
+use super::active::Active;
 use super::definition::DefinitionKind;
+use super::log::{CommitLog, State};
 use super::record::{self, HEADER_BYTES};
 use crate::error::Result;
 use crate::log_position::LogPosition;

@@ -61,7 +61,7 @@ impl Default for CompactionSettings {
 }
 
 /// The state that all compactions of a database share.
-pub(crate) struct Compactions {
+pub struct Compactions {
     pub(super) storage: Arc<Storage>,
     pub(super) settings: CompactionSettings,
     pub(super) throttle: Throttle,
@@ -367,9 +367,16 @@ impl Look {
     }
 
     fn situation<'a>(&'a self, busy: &'a BTreeSet<Descriptor>, history: &'a History) -> StrategyInput<'a> {
-        let sources = (self.sources.as_slice(), self.elsewhere_us_min);
-        // Any seed will do; the time is never the same for long.
-        situation(sources, (busy, history), (self.now_ms, self.gc_before_s, self.now_ms as u64))
+        StrategyInput {
+            sources: &self.sources,
+            busy,
+            elsewhere_us_min: self.elsewhere_us_min,
+            now_ms: self.now_ms,
+            gc_before_s: self.gc_before_s,
+            history,
+            // Any seed will do; the time is never the same for long.
+            seed: self.now_ms as u64,
+        }
     }
 
     fn decide(&self, busy: &BTreeSet<Descriptor>, history: &History) -> Decision {
@@ -382,13 +389,4 @@ impl Look {
         debug_assert!(choices.iter().all(|choice| choice.reason == Reason::Major));
         choices
     }
-}
-
-/// Builds a situation.
-pub(super) fn situation<'a>(
-    (sources, elsewhere_us_min): (&'a [SsTableInfo], i64),
-    (busy, history): (&'a BTreeSet<Descriptor>, &'a History),
-    (now_ms, gc_before_s, seed): (i64, i64, u64),
-) -> StrategyInput<'a> {
-    StrategyInput { sources, busy, elsewhere_us_min, now_ms, gc_before_s, history, seed }
 }

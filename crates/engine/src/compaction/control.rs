@@ -14,23 +14,23 @@ use std::sync::atomic::Ordering;
 
 impl Compactions {
     /// The number of compactions that may run at once.
-    pub(crate) fn threads(&self) -> usize {
+    pub fn threads(&self) -> usize {
         self.settings.threads.max(1)
     }
 
     /// Bytes per second that all compactions read together; 0 for no limit.
-    pub(crate) fn bytes_per_s(&self) -> u64 {
+    pub fn bytes_per_s(&self) -> u64 {
         self.throttle.bytes_per_s()
     }
 
     /// Sets this rate until the next start, for running compactions too.
-    pub(crate) fn set_bytes_per_s(&self, bytes_per_s: u64) {
+    pub fn set_bytes_per_s(&self, bytes_per_s: u64) {
         self.throttle.set(bytes_per_s);
         self.storage.compactors.wake();
     }
 
     /// Turns automatic compaction of tables and their indexes on or off until the next start.
-    pub(crate) fn set_automatic(&self, tables: &[TableId], automatic: bool) {
+    pub fn set_automatic(&self, tables: &[TableId], automatic: bool) {
         for store in tables.iter().filter_map(|id| self.storage.table(*id)) {
             store.compaction.rest(!automatic);
             store.indexes().iter().for_each(|index| index.store.compaction.rest(!automatic));
@@ -39,19 +39,19 @@ impl Compactions {
     }
 
     /// Whether a table is compacted automatically.
-    pub(crate) fn is_automatic(&self, table: TableId) -> bool {
+    pub fn is_automatic(&self, table: TableId) -> bool {
         let Some(store) = self.storage.table(table) else { return false };
         let enabled = CompactionOptions::of(&store.table().options.compaction).enabled;
         self.settings.automatic && enabled && !store.compaction.is_automatic_off()
     }
 
     /// The last thousand finished compactions, the latest first.
-    pub(crate) fn past(&self) -> Vec<PastCompaction> {
+    pub fn past(&self) -> Vec<PastCompaction> {
         self.past.list()
     }
 
     /// Obeys `gc_grace_seconds` from now on, or goes back to the settings; for compactions that begin after this.
-    pub(crate) fn keep_tombstones(&self, keeps: bool) {
+    pub fn keep_tombstones(&self, keeps: bool) {
         self.keeps_tombstones.store(keeps, Ordering::Release);
     }
 

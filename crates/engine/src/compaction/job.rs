@@ -17,8 +17,8 @@
 //! it. The marks are synced before a flushed SSTable is added to the view. So every write in an SSTable that a
 //! compaction reads is marked as flushed, and replay skips what the compaction has purged together with its tombstone.
 
-use super::background::{Compactions, situation};
-use super::choose::{self, CompactionPlan, Reason, SsTableInfo};
+use super::background::Compactions;
+use super::choose::{self, CompactionPlan, Reason, SsTableInfo, StrategyInput};
 use super::describe::describe;
 use super::history::PastCompaction;
 use super::inputs::Inputs;
@@ -263,10 +263,15 @@ fn without_expired(
         view.sstables.iter().map(|sstable| describe(sstable, rule.gc_before_s)).collect();
     let is_claimed = |id| claim.inputs.iter().any(|input| input.descriptor() == id);
     let candidates: Vec<usize> = (0..sources.len()).filter(|index| is_claimed(&sources[*index].id)).collect();
-    let nothing = (BTreeSet::new(), History::default());
-    let now_ms = compactions.storage.host.clock.wall_us() / 1000;
-    let sources_and_rest = (sources.as_slice(), view.timestamp_us_min_elsewhere());
-    let situation = situation(sources_and_rest, (&nothing.0, &nothing.1), (now_ms, rule.gc_before_s, 0));
+    let situation = StrategyInput {
+        sources: &sources,
+        busy: &BTreeSet::new(),
+        elsewhere_us_min: view.timestamp_us_min_elsewhere(),
+        now_ms: compactions.storage.host.clock.wall_us() / 1000,
+        gc_before_s: rule.gc_before_s,
+        history: &History::default(),
+        seed: 0,
+    };
     let expired = choose::fully_expired(&situation, &candidates);
     let is_expired =
         |input: &Arc<SsTable>| expired.iter().any(|index| sources[*index].id == *input.descriptor());

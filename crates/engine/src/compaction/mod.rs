@@ -21,7 +21,7 @@ mod request;
 mod throttle;
 
 pub use background::CompactionSettings;
-pub(crate) use background::Compactions;
+pub use background::Compactions;
 pub use choose::{parse_percent, parse_scaling_parameters, parse_size};
 pub use history::PastCompaction;
 pub use progress::CompactionStatus;

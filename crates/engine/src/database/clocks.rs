@@ -1,20 +1,29 @@
 //! The clocks of a database: their status, and the way back after they were wrong.
 
-use super::shared::{Database, Shared};
+use super::shared::Shared;
 use crate::error::Result;
 use crate::schema::{is_replicated_system_keyspace, is_system_keyspace};
 use crate::timestamps::ClockStatus;
 
-impl Database {
+/// The clocks of a database (`Database::clock`).
+pub struct DatabaseClock<'d> {
+    shared: &'d Shared,
+}
+
+impl<'d> DatabaseClock<'d> {
+    pub(super) fn new(shared: &'d Shared) -> DatabaseClock<'d> {
+        DatabaseClock { shared }
+    }
+
     /// The status of the clocks.
-    pub fn clock(&self) -> ClockStatus {
+    pub fn status(&self) -> ClockStatus {
         self.shared.timestamps.status()
     }
 
     /// Sets the greatest jump ahead of the wall clock, microseconds. After a jump by more than this and more than an
-    /// hour, no timestamps are given until the clock is set right or `reset_clock` accepts it. `None`: any time that
+    /// hour, no timestamps are given until the clock is set right or `reset` accepts it. `None`: any time that
     /// files can hold.
-    pub fn set_clock_ahead_max(&self, ahead_us_max: Option<u64>) {
+    pub fn set_ahead_max(&self, ahead_us_max: Option<u64>) {
         self.shared.timestamps.set_ahead_max(ahead_us_max);
     }
 
@@ -27,8 +36,8 @@ impl Database {
     ///
     /// # Errors
     /// `ClockBeyond` if the clock is beyond what files can hold; failures of the log.
-    pub fn reset_clock(&self) -> Result<ClockStatus> {
-        let shared = &self.shared;
+    pub fn reset(&self) -> Result<ClockStatus> {
+        let shared = self.shared;
         let before = shared.timestamps.reset()?;
         if let Some(log) = &shared.log {
             log.note_timestamp()?;
@@ -50,7 +59,7 @@ impl Shared {
     }
 
     /// The timestamp for a row of the system's own tables: this one, or one later than their newest. Timestamps may
-    /// have been set back (`reset_clock`), and older rows must not hide the new schema.
+    /// have been set back (`reset`), and older rows must not hide the new schema.
     pub(crate) fn after_system_writes(&self, timestamp_us: i64) -> i64 {
         let tables = self.tables.load();
         let of_system = tables.values().filter(|store| is_own(&store.table().keyspace));

@@ -1,6 +1,6 @@
 //! Details of one table, for an administrator who asks for it. They are not part of the status.
 
-use super::shared::Database;
+use super::shared::Shared;
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::metrics::Period;
@@ -94,7 +94,16 @@ pub struct TableDetails {
     pub write_ns_total: f64,
 }
 
-impl Database {
+/// What tables hold (`Database::inspect`).
+pub struct TableInspection<'d> {
+    pub(super) shared: &'d Shared,
+}
+
+impl<'d> TableInspection<'d> {
+    pub(super) fn new(shared: &'d Shared) -> TableInspection<'d> {
+        TableInspection { shared }
+    }
+
     /// Details of these tables and of the hidden tables of their indexes. Tables that no longer exist are left out.
     pub fn details(&self, tables: &[TableId]) -> Vec<TableDetails> {
         let stores = tables.iter().filter_map(|id| self.shared.table(*id));
@@ -162,7 +171,7 @@ impl Database {
     }
 
     /// The folder of a table's files, if the table exists.
-    pub fn table_folder(&self, table: &Table) -> Option<PathBuf> {
+    pub fn folder(&self, table: &Table) -> Option<PathBuf> {
         self.shared.table(table.id).map(|store| store.folder().to_owned())
     }
 
@@ -216,17 +225,6 @@ impl Database {
         // A compaction that replaced it has removed its files.
         let is_there = store.view().sstables.iter().any(|other| Arc::ptr_eq(other, sstable));
         Ok(is_there.then(|| error.to_string()))
-    }
-
-    /// Rebuilds the indexes of a table in the background. Until that is done, reads through them are refused.
-    ///
-    /// # Errors
-    /// `UnknownTable`; the errors of a write, after which they are rebuilt all the same.
-    pub fn rebuild_indexes(&self, table: &Table) -> Result<()> {
-        let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
-        let forgotten = super::record_not_built(&self.shared, &store);
-        super::rebuild(&self.shared, &store);
-        forgotten
     }
 
     /// Whether a table has no data at all.

@@ -1,7 +1,7 @@
 //! Estimates the number and size of a table's partitions in ranges of the ring, by which Spark and Trino split their
 //! reads.
 
-use super::shared::Database;
+use super::details::TableInspection;
 use crate::table::View;
 use helenus_model::schema::TableId;
 use helenus_model::token::Token;
@@ -16,7 +16,7 @@ pub struct RangeEstimate {
     pub partition_bytes_mean: u64,
 }
 
-impl Database {
+impl TableInspection<'_> {
     /// Estimates of a table for token ranges, which exclude their start and include their end. Tokens are hashes, so
     /// the tokens of an SSTable are assumed to be evenly spread between its first and its last. Memtables are not
     /// counted, as in Cassandra (`SizeEstimatesRecorder`).

@@ -4,11 +4,11 @@
 //! flushed and a row of `system."IndexInfo"` records this. An interrupted build begins anew after a restart. Its
 //! earlier entries do no harm, because a build only adds entries. Concurrent writes add their own entries.
 
-use super::shared::{Database, Shared};
+use super::shared::Shared;
 use crate::check_mutation::check;
 use crate::compaction::CompactionStatus;
 use crate::error::{Error, Result};
-use crate::index::{Entry, EntryWriter, entries_of};
+use crate::index::{Entry, EntryWriter, IndexedRow, entries_of};
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, execute};
 use crate::schema::{BUILT_TABLE, SchemaRow};
 use crate::table::{AttachedIndex, BuildGuard, TableStore};
@@ -37,7 +37,7 @@ const INLINE_BYTES_MAX: usize = 4 << 20;
 
 /// The queue of index builds, and the worker that runs them.
 #[derive(Default)]
-pub(crate) struct IndexBuilds {
+pub struct IndexBuilds {
     /// Pairs of a table and an index of it.
     queue: Mutex<Vec<(Arc<TableStore>, TableId)>>,
     task: Mutex<Option<Arc<dyn TaskHandle>>>,
@@ -81,9 +81,9 @@ impl IndexBuildStatus {
     }
 }
 
-impl Database {
+impl IndexBuilds {
     /// The builds that are not finished.
-    pub fn index_builds(&self) -> Vec<IndexBuildStatus> {
+    pub fn unfinished(&self) -> Vec<IndexBuildStatus> {
         let status = |(base, id): &(Arc<TableStore>, TableId)| {
             let index = find(base, *id)?;
             let get = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
@@ -99,18 +99,9 @@ impl Database {
                 id: *id,
             })
         };
-        self.shared.index_builds.queue.lock().iter().filter_map(status).collect()
+        self.queue.lock().iter().filter_map(status).collect()
     }
 
-    /// Blocks until every index is built.
-    pub fn wait_for_indexes(&self) {
-        let shared = &self.shared;
-        let mut ready = || self.index_builds().is_empty();
-        shared.host.tasks.wait_until(&shared.announcer.changed, &mut ready);
-    }
-}
-
-impl IndexBuilds {
     /// Ends the worker and waits for it. `closing` must be set before.
     pub(crate) fn join(&self) {
         let task = self.task.lock().take();
@@ -434,7 +425,7 @@ impl<'a> BuildSink<'a> {
     fn enter(&mut self, row: RowView<'_>) -> Result<()> {
         let BuildSink { shape, writer, key, entries, is_entered, .. } = self;
         entries_of(shape, (key, row), &mut |entry: Entry<'_>| {
-            writer.add(shape, (key, row), &entry);
+            writer.add(shape, IndexedRow { key, row }, &entry);
             *entries += 1;
             *is_entered = true;
             Ok(())

@@ -1,11 +1,14 @@
-//! Background flushes, requested flushes, and closing.
+//! Work in the background, as requested by an administrator or by time: flushes, compactions, builds of indexes; and closing.
 
+use super::index_builds::{rebuild, record_not_built};
 use super::shared::{Database, Shared};
-use crate::error::Result;
+use crate::compaction::CompactionRequest;
+use crate::error::{Error, Result};
 use crate::journal::Event;
 use crate::table::{TableStore, flush_together};
 use helenus_host::{Next, Worker};
-use helenus_model::schema::TableId;
+use helenus_model::schema::{Table, TableId};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -78,6 +81,46 @@ impl Database {
         };
         let closed = self.shared.log.as_ref().map_or(Ok(()), |log| log.close());
         flushed.and(closed)
+    }
+
+    /// Requests a compaction of all SSTables of these tables, in the background and within the throttle. Memtables are
+    /// not flushed before.
+    pub fn compact(&self, tables: Vec<TableId>) -> Arc<CompactionRequest> {
+        self.shared.compactions.request_all(tables)
+    }
+
+    /// Requests a rewrite of each SSTable of these tables: of those with an older format version, or with `current` of
+    /// all.
+    pub fn rewrite(&self, tables: Vec<TableId>, current: bool) -> Arc<CompactionRequest> {
+        self.shared.compactions.request_rewrite(tables, current)
+    }
+
+    /// Requests a compaction of the SSTables that contain these partitions, which purges the partitions' tombstones
+    /// before the end of their grace period. Memtables are flushed before.
+    pub fn compact_keys(&self, tables: Vec<TableId>, keys: BTreeSet<Vec<u8>>) -> Arc<CompactionRequest> {
+        for table in &tables {
+            // If the flush fails, the data stays in memory, and the compaction keeps the tombstones that cover it.
+            let _ = self.flush(*table);
+        }
+        self.shared.compactions.request_keys(tables, keys)
+    }
+
+    /// Blocks until every index is built.
+    pub fn wait_for_indexes(&self) {
+        let shared = &self.shared;
+        let mut ready = || shared.index_builds.unfinished().is_empty();
+        shared.host.tasks.wait_until(&shared.announcer.changed, &mut ready);
+    }
+
+    /// Rebuilds the indexes of a table in the background. Until that is done, reads through them are refused.
+    ///
+    /// # Errors
+    /// `UnknownTable`; the errors of a write, after which they are rebuilt all the same.
+    pub fn rebuild_indexes(&self, table: &Table) -> Result<()> {
+        let store = self.shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
+        let forgotten = record_not_built(&self.shared, &store);
+        rebuild(&self.shared, &store);
+        forgotten
     }
 }
 

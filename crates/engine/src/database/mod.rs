@@ -9,7 +9,6 @@
 //! feed of changes, `host_id` keeps the server's identity.
 
 mod clocks;
-mod compacting;
 mod counting;
 mod ddl;
 mod details;
@@ -28,10 +27,11 @@ mod timeouts;
 mod watching;
 mod writing;
 
+pub use clocks::DatabaseClock;
 pub use ddl::DdlError;
-pub use details::{Spread, TableDetails};
+pub use details::{Spread, TableDetails, TableInspection};
 pub use estimates::RangeEstimate;
-pub use index_builds::IndexBuildStatus;
+pub use index_builds::{IndexBuildStatus, IndexBuilds};
 pub(crate) use index_builds::{rebuild, record_not_built};
 pub use open::OpenReport;
 pub use options::{DatabaseOptions, MemoryShares};
@@ -41,3 +41,4 @@ pub use shared::Database;
 pub(crate) use shared::Shared;
 pub use status::{Status, TableStatus};
 pub use timeouts::ReadTimeouts;
+pub use watching::ChangeFeed;

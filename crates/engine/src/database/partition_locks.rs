@@ -16,7 +16,7 @@
 //! unrelated partitions may wait for each other. A caller that needs several locks takes them in index order. So there
 //! is no deadlock, as long as nobody locks while holding a lock, or within the gate.
 
-use super::shared::{Database, Shared};
+use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::timestamps::Timestamps;
 use crate::write_gate::WriteGate;
@@ -137,22 +137,6 @@ impl Shared {
         may_block: bool,
     ) -> Result<PartitionLock<'_>> {
         self.partition_locks.take((&self.gate, &self.timestamps), partitions, may_block)
-    }
-}
-
-impl Database {
-    /// Locks partitions that will be read and then written. Lock all partitions of a statement or batch at once, never
-    /// a second time while one is held, and write with `write_locked`.
-    ///
-    /// # Errors
-    /// `WouldBlock` if another caller holds one of the locks for long and `may_block` is false; `NoMemory` if others
-    /// wait for memory that the request holds while it waits for a lock.
-    pub fn lock_partition(
-        &self,
-        partitions: impl Iterator<Item = (TableId, Token)>,
-        may_block: bool,
-    ) -> Result<PartitionLock<'_>> {
-        self.shared.lock_partition(partitions, may_block)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The entry of the read path: runs a read command over the present view of its table.
 
 use super::shared::Database;
+use super::timeouts::ReadTimeouts;
 use crate::commitlog::Ticket;
 use crate::error::{Error, Result};
 use crate::journal::Event;
@@ -191,5 +192,10 @@ impl Database {
     /// partition deletion in an SSTable), so a run may skip more.
     pub fn forecast(&self, command: &ReadCommand, view: &View) -> Probe {
         forecast(command, view)
+    }
+
+    /// Sets the timeouts of reads that begin from now on.
+    pub fn set_read_timeouts(&self, timeouts: ReadTimeouts) {
+        self.shared.timeouts.set(timeouts);
     }
 }

@@ -3,11 +3,13 @@
 //! The parts are the commit log, the schema, the tables with their memtables and SSTables, the gate of writes, the
 //! partition locks, the block cache, the timestamps, the host id, and the state of compactions and index builds.
 
+use super::clocks::DatabaseClock;
+use super::details::TableInspection;
 use super::index_builds::IndexBuilds;
 use super::options::DatabaseOptions;
 use super::partition_locks::PartitionLocks;
 use super::timeouts::LiveTimeouts;
-use super::watching::Watching;
+use super::watching::{ChangeFeed, Watching};
 use crate::compaction::Compactions;
 use crate::metrics::Period;
 use crate::notify::Notifier;
@@ -45,6 +47,33 @@ pub(crate) struct Shared {
     pub(crate) index_builds: IndexBuilds,
     pub(super) partition_locks: PartitionLocks,
     pub(super) watching: Watching,
+}
+
+impl Database {
+    /// Compactions: their settings, which last until the next start, and what was done.
+    pub fn compactions(&self) -> &Compactions {
+        &self.shared.compactions
+    }
+
+    /// Builds of indexes.
+    pub fn index_builds(&self) -> &IndexBuilds {
+        &self.shared.index_builds
+    }
+
+    /// The feed of changes.
+    pub fn changes(&self) -> ChangeFeed<'_> {
+        ChangeFeed::new(self)
+    }
+
+    /// The clocks.
+    pub fn clock(&self) -> DatabaseClock<'_> {
+        DatabaseClock::new(&self.shared)
+    }
+
+    /// What tables hold, in files and in memory.
+    pub fn inspect(&self) -> TableInspection<'_> {
+        TableInspection::new(&self.shared)
+    }
 }
 
 impl Deref for Shared {

@@ -193,7 +193,7 @@ impl Database {
 
     /// Running compactions and index builds.
     fn tasks(&self) -> Vec<CompactionStatus> {
-        let builds = self.index_builds();
+        let builds = self.shared.index_builds.unfinished();
         let mut tasks = self.shared.compactions.running();
         tasks.extend(builds.iter().map(IndexBuildStatus::as_task));
         tasks

@@ -3,7 +3,6 @@
 //! A read loads the three values one by one. A read that begins while they are changed may see old and new values,
 //! which does no harm.
 
-use super::shared::Database;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Timeouts of reads, nanoseconds; `None`: no limit.
@@ -39,7 +38,7 @@ impl LiveTimeouts {
         live
     }
 
-    fn set(&self, timeouts: ReadTimeouts) {
+    pub(super) fn set(&self, timeouts: ReadTimeouts) {
         let store = |to: &AtomicU64, ns: Option<u64>| to.store(ns.unwrap_or(NONE), Ordering::Relaxed);
         store(&self.by_key_ns, timeouts.by_key_ns);
         store(&self.range_ns, timeouts.range_ns);
@@ -57,12 +56,5 @@ impl LiveTimeouts {
     #[inline]
     pub fn patience_ns(&self) -> Option<u64> {
         Some(self.patience_ns.load(Ordering::Relaxed)).filter(|ns| *ns != NONE)
-    }
-}
-
-impl Database {
-    /// Sets the timeouts of reads that begin from now on.
-    pub fn set_read_timeouts(&self, timeouts: ReadTimeouts) {
-        self.shared.timeouts.set(timeouts);
     }
 }

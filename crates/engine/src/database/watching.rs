@@ -26,12 +26,21 @@ impl Watching {
     }
 }
 
-impl Database {
+/// The feed of changes (`Database::changes`).
+pub struct ChangeFeed<'d> {
+    database: &'d Database,
+}
+
+impl<'d> ChangeFeed<'d> {
+    pub(super) fn new(database: &'d Database) -> ChangeFeed<'d> {
+        ChangeFeed { database }
+    }
+
     /// The position behind all changes so far.
     ///
     /// # Errors
     /// `NoLog`.
-    pub fn changes_now(&self) -> Result<ChangePosition> {
+    pub fn now(&self) -> Result<ChangePosition> {
         let record = self.feed_log()?.sync_for_readers();
         Ok(ChangePosition { record, changes: 0 })
     }
@@ -40,7 +49,7 @@ impl Database {
     ///
     /// # Errors
     /// `NoLog`.
-    pub fn changes_begin(&self) -> Result<ChangePosition> {
+    pub fn begin(&self) -> Result<ChangePosition> {
         Ok(ChangePosition { record: self.feed_log()?.changes_begin(), changes: 0 })
     }
 
@@ -50,7 +59,7 @@ impl Database {
     ///
     /// # Errors
     /// `ChangesError`; a damaged log; failures of reading; those of `receive`.
-    pub fn read_changes(
+    pub fn read(
         &self,
         table: (&str, &str),
         from: ChangePosition,
@@ -59,9 +68,9 @@ impl Database {
         let log = self.feed_log()?;
         let safe = log.sync_for_readers();
         if from.record > safe {
-            return Err(ChangesError::NotInLog { text: from.text(self.host_id()) }.into());
+            return Err(ChangesError::NotInLog { text: from.text(self.database.host_id()) }.into());
         }
-        let watching = &self.shared.watching;
+        let watching = &self.database.shared.watching;
         let idle = {
             let mut idle = watching.idle.lock();
             let found = idle.iter().position(|reader| reader.is_at(table, from));
@@ -80,12 +89,12 @@ impl Database {
 
     /// The consumers, by keyspace, table and name.
     pub fn consumers(&self) -> Vec<Consumer> {
-        self.shared.watching.consumers.lock().all().cloned().collect()
+        self.database.shared.watching.consumers.lock().all().cloned().collect()
     }
 
     /// One consumer.
     pub fn consumer(&self, table: (&str, &str), name: &str) -> Option<Consumer> {
-        self.shared.watching.consumers.lock().get(table, name).cloned()
+        self.database.shared.watching.consumers.lock().get(table, name).cloned()
     }
 
     /// Adds a consumer, or sets its position: it needs no change before it any more. The log is kept for it from there on,
@@ -100,15 +109,15 @@ impl Database {
         (position, cursor): (ChangePosition, String),
     ) -> Result<()> {
         check_name(name)?;
-        let (log, disk) = (self.feed_log()?, &*self.shared.host.disk);
-        let mut consumers = self.shared.watching.consumers.lock();
+        let (log, disk) = (self.feed_log()?, &*self.database.shared.host.disk);
+        let mut consumers = self.database.shared.watching.consumers.lock();
         let consumer = Consumer {
             name: name.to_owned(),
             keyspace: keyspace.to_owned(),
             table: table.to_owned(),
             position,
             cursor,
-            acknowledged_s: self.now_s(),
+            acknowledged_s: self.database.now_s(),
         };
         consumers.put(disk, consumer)?;
         log.keep_from(consumers.wanted())
@@ -120,8 +129,8 @@ impl Database {
     /// `UnknownConsumer`; failures of the disk.
     pub fn drop_consumer(&self, table: (&str, &str), name: &str) -> Result<()> {
         let log = self.feed_log()?;
-        let mut consumers = self.shared.watching.consumers.lock();
-        if !consumers.remove(&*self.shared.host.disk, table, name)? {
+        let mut consumers = self.database.shared.watching.consumers.lock();
+        if !consumers.remove(&*self.database.shared.host.disk, table, name)? {
             let (keyspace, table) = (table.0.to_owned(), table.1.to_owned());
             return Err(ChangesError::UnknownConsumer { name: name.to_owned(), keyspace, table }.into());
         }
@@ -130,11 +139,11 @@ impl Database {
 
     /// Bytes of log that are kept for consumers alone.
     pub fn kept_log_bytes(&self) -> u64 {
-        self.shared.log.as_ref().map_or(0, |log| log.kept_bytes())
+        self.database.shared.log.as_ref().map_or(0, |log| log.kept_bytes())
     }
 
-    fn feed_log(&self) -> Result<&Arc<CommitLog>> {
-        self.shared.log.as_ref().ok_or(Error::Changes(ChangesError::NoLog))
+    fn feed_log(&self) -> Result<&'d Arc<CommitLog>> {
+        self.database.shared.log.as_ref().ok_or(Error::Changes(ChangesError::NoLog))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::timestamps::ServerTime;
 use arc_swap::Guard;
 use helenus_host::account;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
+use helenus_model::schema::TableId;
 use helenus_model::token::Token;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -118,6 +119,20 @@ impl Database {
     /// As `write`.
     pub fn write_locked(&self, mutation: &Mutation, _locked: &PartitionLock<'_>) -> Result<Ticket> {
         self.shared.write_in(mutation, Order::Locked)
+    }
+
+    /// Locks partitions that will be read and then written. Lock all partitions of a statement or batch at once, never
+    /// a second time while one is held, and write with `write_locked`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another caller holds one of the locks for long and `may_block` is false; `NoMemory` if others
+    /// wait for memory that the request holds while it waits for a lock.
+    pub fn lock_partition(
+        &self,
+        partitions: impl Iterator<Item = (TableId, Token)>,
+        may_block: bool,
+    ) -> Result<PartitionLock<'_>> {
+        self.shared.lock_partition(partitions, may_block)
     }
 
     /// Locks all partitions of a mutation.

@@ -7,10 +7,13 @@
 //! then the adoption can be started again.
 
 use super::check::check_source;
+use super::imports::Imports;
 use super::node_schema::node_schema;
 use super::{ImportError, ImportProgress};
-use crate::database::{Database, DatabaseOptions, DdlError};
+use crate::database::Database;
+use crate::database::{DatabaseOptions, DdlError};
 use crate::error::Error;
+use crate::export::Exports;
 use crate::schema::{index_id, is_system_keyspace};
 use helenus_host::{Disk, Host};
 use helenus_model::schema::{Index, Keyspace, Schema, Table};
@@ -225,7 +228,7 @@ fn move_into(disk: &dyn Disk, folder: &Path, into: &Path) -> Result<(), ImportEr
     Ok(())
 }
 
-impl Database {
+impl Imports<'_> {
     /// Creates the schema of an adopted directory, on which this database was opened. Its tables appear with their
     /// data.
     ///
@@ -233,7 +236,7 @@ impl Database {
     /// Failures of a write; a damaged transaction log.
     pub fn finish_adoption(&self, adoption: &Adoption) -> Result<(), ImportError> {
         let Some(node) = &adoption.schema else { return Ok(()) };
-        let changed = self.change_schema(|schema, timestamp_us| {
+        let changed = self.database.change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();
             for (name, keyspace) in &node.keyspaces {
                 if is_system_keyspace(name) || schema.keyspaces.contains_key(name) {
@@ -256,11 +259,11 @@ impl Database {
             DdlError::Engine(error) => ImportError::Engine(error),
         })?;
         ticket.wait()?;
-        let shared = &self.shared;
+        let shared = &self.database.shared;
         if let Some(log) = &shared.log {
             log.sync_up_to(log.position())?;
         }
         let done = adoption.directory.join(ADOPTED_FILE);
-        Ok(self.add_to_export(&done, "adopted from a Cassandra node's directory\n")?)
+        Ok(Exports::of(self.database).add_file(&done, "adopted from a Cassandra node's directory\n")?)
     }
 }

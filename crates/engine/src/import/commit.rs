@@ -10,8 +10,9 @@
 //! A start does the same with every `.ready` folder before it opens the tables, and removes `.staging` folders.
 
 use super::ImportError;
+use super::imports::Imports;
 use super::stage::StagedImport;
-use crate::database::{Database, Shared, rebuild, record_not_built};
+use crate::database::{Shared, rebuild, record_not_built};
 use crate::error::{Error, Result};
 use crate::folder::remove_all;
 use crate::journal::Event;
@@ -29,14 +30,14 @@ pub struct Imported {
     pub bytes: u64,
 }
 
-impl Database {
+impl Imports<'_> {
     /// Commits an import. Its tables must be in the schema.
     ///
     /// # Errors
     /// `UnknownTable` if one was dropped meanwhile: then nothing is imported. After a failure of the disk half-way, the
     /// whole import counts, and the next start puts the missing files in place.
-    pub fn commit_import(&self, mut staged: StagedImport) -> std::result::Result<Imported, ImportError> {
-        let shared = &self.shared;
+    pub fn commit(&self, mut staged: StagedImport) -> std::result::Result<Imported, ImportError> {
+        let shared = &self.database.shared;
         let disk = &*shared.host.disk;
         let mut stores = Vec::new();
         for (table, descriptors) in &staged.tables {

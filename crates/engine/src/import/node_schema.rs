@@ -1,6 +1,7 @@
 //! Reads the schema of a Cassandra node from the SSTables of its `system_schema` keyspace, in place.
 
 use super::ImportError;
+use super::imports::Imports;
 use crate::database::Database;
 use crate::schema::{SchemaRow, load_schema};
 use crate::table::View;
@@ -81,11 +82,11 @@ fn rows_of(
         tolerate(&mut tolerant, &header.regulars, ColumnKind::Regular);
     }
     let tolerant = Arc::new(tolerant);
-    let view = reader.view_of_files(disk, &found, &tolerant)?;
+    let view = Imports::of(reader).view_of_files(disk, &found, &tolerant)?;
     Ok(reader.read_rows_of(&tolerant, &view)?)
 }
 
-impl Database {
+impl Imports<'_> {
     /// Opens SSTables in folders outside this database as sources of reads, under a definition that need not be in its
     /// schema.
     ///
@@ -102,7 +103,7 @@ impl Database {
             SsTable::open(disk, folder, *descriptor, options)
         };
         let opened: helenus_sstable::Result<Vec<_>> = sstables.iter().map(open).collect();
-        Ok(View::new(&self.shared.memory, opened?))
+        Ok(View::new(&self.database.shared.memory, opened?))
     }
 }
 

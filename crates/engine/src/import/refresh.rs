@@ -3,8 +3,8 @@
 //! They are imported from there and then removed there. Before that they are unsafe: a start adds them to the table,
 //! and the clean-up of a failed change may remove them. An import from another folder is safer.
 
+use super::imports::Imports;
 use super::{ImportError, ImportOptions, ImportProgress, ImportTable};
-use crate::database::Database;
 use crate::error::Error;
 use crate::table::TableStore;
 use helenus_host::Disk;
@@ -15,14 +15,14 @@ use helenus_sstable::transaction_log::invalid_prefixes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl Database {
+impl Imports<'_> {
     /// Imports the SSTables in a table's folder that do not belong to the table. Returns their number and the bytes of
     /// their data.
     ///
     /// # Errors
     /// Problems of one of them; failures of the disk.
     pub fn refresh(&self, table: &Arc<Table>, progress: &ImportProgress) -> Result<(u64, u64), ImportError> {
-        let shared = &self.shared;
+        let shared = &self.database.shared;
         let disk = &shared.host.disk;
         let store = shared.table(table.id).ok_or_else(|| Error::unknown(table))?;
         if !disk.is_dir(store.folder()) {
@@ -34,8 +34,8 @@ impl Database {
         }
         let sstables = placed.iter().map(|descriptor| (store.folder().to_owned(), *descriptor)).collect();
         let import = ImportTable { table: table.clone(), sstables };
-        let staged = self.stage_import(disk, &[import], ImportOptions::default(), progress)?;
-        let imported = self.commit_import(staged)?;
+        let staged = self.stage(disk, &[import], ImportOptions::default(), progress)?;
+        let imported = self.commit(staged)?;
         store.with_stable_files(|_| store.remove_placed(&**disk, &placed))?;
         Ok((placed.len() as u64, imported.bytes))
     }

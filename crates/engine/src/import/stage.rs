@@ -5,8 +5,9 @@
 //! removes it.
 
 use super::check::check_source;
+use super::imports::Imports;
 use super::{ImportError, ImportProgress};
-use crate::database::{Database, Shared};
+use crate::database::Shared;
 use crate::folder::{make_folder_below, remove_all};
 use crate::table::STAGING;
 use helenus_host::Disk;
@@ -54,21 +55,21 @@ pub struct StagedImport {
     pub(super) bytes: u64,
 }
 
-impl Database {
+impl Imports<'_> {
     /// Checks all SSTables to import, and gathers them in a staging folder. `from` is the disk of the SSTables. The
     /// tables do not change.
     ///
     /// # Errors
     /// `Refused`, with all problems; failures of the disk.
-    pub fn stage_import(
+    pub fn stage(
         &self,
         from: &Arc<dyn Disk>,
         tables: &[ImportTable],
         options: ImportOptions,
         progress: &ImportProgress,
     ) -> Result<StagedImport, ImportError> {
-        let shared = &self.shared;
-        let bytes = self.check_import(from, tables, options, progress)?;
+        let shared = &self.database.shared;
+        let bytes = self.check(from, tables, options, progress)?;
         let sizes = |sstable: &(PathBuf, Descriptor)| data_bytes(&**from, sstable);
         let folder = shared.import_dir().join(format!("{}{STAGING}", shared.next_uuid()));
         let mut staged =
@@ -87,7 +88,7 @@ impl Database {
     ///
     /// # Errors
     /// `Refused`, with all problems.
-    pub fn check_import(
+    pub fn check(
         &self,
         from: &Arc<dyn Disk>,
         tables: &[ImportTable],

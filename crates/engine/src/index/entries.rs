@@ -76,6 +76,15 @@ fn unindexable(shape: &IndexLayout, error: &TypeError) -> Error {
     Error::Unindexable { message: format!("index {}: {error}", shape.index.name) }
 }
 
+/// Where an entry stands in the hidden table.
+pub(crate) struct EntryPlace<'a, C> {
+    pub(crate) term: EntryTerm<'a>,
+    /// The position of the row's partition.
+    pub(crate) position: &'a [u8],
+    /// The clustering of the row.
+    pub(crate) clustering: C,
+}
+
 /// Collects updates of hidden tables.
 #[derive(Default)]
 pub(crate) struct EntryWriter {
@@ -83,35 +92,57 @@ pub(crate) struct EntryWriter {
     position: Vec<u8>,
 }
 
+/// The row that entries point to: its partition's key, and its clustering.
+#[derive(Clone, Copy)]
+pub(crate) struct IndexedRow<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) row: RowView<'a>,
+}
+
+/// What an entry is found by: the term, and the path of a collection's element.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryTerm<'a> {
+    pub(crate) term: &'a [u8],
+    pub(crate) path: Option<&'a [u8]>,
+}
+
+impl<'r> Entry<'r> {
+    /// What it is found by.
+    pub(crate) fn found_by(&self) -> EntryTerm<'_> {
+        EntryTerm { term: &self.term, path: self.path }
+    }
+}
+
 impl EntryWriter {
     /// Adds an entry of the row with this clustering in partition `key`.
-    pub(crate) fn add(&mut self, shape: &IndexLayout, (key, row): (&[u8], RowView<'_>), entry: &Entry<'_>) {
-        self.put(shape, (key, row), (&entry.term, entry.path), (entry.liveness, DeletionTime::LIVE));
+    pub(crate) fn add(&mut self, shape: &IndexLayout, at: IndexedRow<'_>, entry: &Entry<'_>) {
+        self.put(shape, at, entry.found_by(), (entry.liveness, DeletionTime::LIVE));
     }
 
     /// Removes an entry, if it is not newer than `deletion`.
     pub(crate) fn remove(
         &mut self,
         shape: &IndexLayout,
-        (key, row): (&[u8], RowView<'_>),
-        (term, path): (&[u8], Option<&[u8]>),
+        at: IndexedRow<'_>,
+        term: EntryTerm<'_>,
         deletion: DeletionTime,
     ) {
-        self.put(shape, (key, row), (term, path), (Liveness::NONE, deletion));
+        self.put(shape, at, term, (Liveness::NONE, deletion));
     }
 
     fn put(
         &mut self,
         shape: &IndexLayout,
-        (key, row): (&[u8], RowView<'_>),
-        (term, path): (&[u8], Option<&[u8]>),
+        at: IndexedRow<'_>,
+        term: EntryTerm<'_>,
         head: (Liveness, DeletionTime),
     ) {
+        let IndexedRow { key, row } = at;
         let clustering = (0..shape.base.clustering.len()).map(|index| row.clustering(index));
         let mut position = std::mem::take(&mut self.position);
         position.clear();
         decorated_key(Token::of_key(key), key, &mut position);
-        self.put_at(shape, (&position, clustering), (term, path), head);
+        self.put_at(shape, EntryPlace { position: &position, clustering, term }, head);
         self.position = position;
     }
 
@@ -119,10 +150,10 @@ impl EntryWriter {
     pub(crate) fn put_at<'v>(
         &mut self,
         shape: &IndexLayout,
-        (position, clustering): (&'v [u8], impl Iterator<Item = Option<&'v [u8]>>),
-        (term, path): (&'v [u8], Option<&'v [u8]>),
+        place: EntryPlace<'v, impl Iterator<Item = Option<&'v [u8]>>>,
         head: (Liveness, DeletionTime),
     ) {
+        let EntryPlace { position, clustering, term: EntryTerm { term, path } } = place;
         let key = shape.key_of(term);
         let is_last = |update: &PartitionUpdate| update.table.id == shape.table.id && update.key == key;
         if !self.updates.last().is_some_and(is_last) {

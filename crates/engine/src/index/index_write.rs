@@ -6,7 +6,7 @@
 //! in the memtable, where most recently written rows still are. Replaced values in files leave stale entries, which the
 //! first search that finds them removes (`stale_entries`).
 
-use super::entries::{EntryWriter, concerns, entries_of, entry_of_cell};
+use super::entries::{EntryWriter, IndexedRow, concerns, entries_of, entry_of_cell};
 use crate::error::{Error, Result};
 use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
 use crate::table::{AttachedIndex, TableIndexes, Tables};
@@ -116,7 +116,7 @@ impl EntryUpdates<'_> {
                     if !std::mem::replace(&mut is_checked, true) {
                         check_size(shape, row)?;
                     }
-                    writer.add(shape, (&self.update.key, row), &entry);
+                    writer.add(shape, IndexedRow { key: &self.update.key, row }, &entry);
                     Ok(())
                 })?;
             }
@@ -132,12 +132,12 @@ impl EntryUpdates<'_> {
         old: RowView<'_>,
         writer: &mut EntryWriter,
     ) -> Result<()> {
-        let at = (&*self.update.key, row);
+        let at = IndexedRow { key: &self.update.key, row };
         if shape.column.kind == ColumnKind::Clustering {
             return entries_of(shape, (&self.update.key, old), &mut |entry| {
                 if row.row.deletion.deletes(entry.liveness.timestamp_us) {
                     let deletion = self.deletion(entry.liveness.timestamp_us);
-                    writer.remove(shape, at, (&entry.term, entry.path), deletion);
+                    writer.remove(shape, at, entry.found_by(), deletion);
                 }
                 Ok(())
             });
@@ -169,7 +169,7 @@ impl EntryUpdates<'_> {
                 None => false,
             };
             if !keeps {
-                writer.remove(shape, at, (&entry.term, entry.path), self.deletion(cell.timestamp_us));
+                writer.remove(shape, at, entry.found_by(), self.deletion(cell.timestamp_us));
             }
         }
         Ok(())

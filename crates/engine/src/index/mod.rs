@@ -17,5 +17,5 @@ mod entries;
 mod index_write;
 
 pub(crate) use attached::{attach, stored_tables};
-pub(crate) use entries::{Entry, EntryWriter, entries_of};
+pub(crate) use entries::{Entry, EntryPlace, EntryTerm, EntryWriter, IndexedRow, entries_of};
 pub(crate) use index_write::index_updates;

@@ -6,3 +6,5 @@
 mod entry_reader;
 mod search;
 mod stale_entries;
+
+pub use search::read_indexed;

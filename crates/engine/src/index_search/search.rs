@@ -24,72 +24,69 @@ const NARROWING: [u64; 4] = [16, 64, 256, 1024];
 /// Entries after which a page ends even with few rows, as for tombstones.
 const PAGE_ENTRIES_MAX: u64 = 10_000;
 
-impl Database {
-    /// Runs `command` through an index: reads those of its partitions and rows that the index has entries for. Rows
-    /// come in the order of the table. Each of several searches would give the answer; the one with the fewest entries
-    /// is taken.
-    ///
-    /// # Errors
-    /// As `read`, and `IndexNotAvailable` if the index is not built yet or was dropped.
-    pub fn read_indexed(
-        &self,
-        command: &ReadCommand,
-        searches: &[IndexSearch],
-        request: ReadRequest<'_>,
-        sink: &mut dyn RowSink,
-        mut probe: Option<&mut Probe>,
-    ) -> Result<ReadEnd> {
-        for search in searches {
-            self.attached(&command.table, search)?;
-        }
-        let chosen = match searches {
-            [] | [_] => 0,
-            several => self.narrowest(command, several, request, probe.as_deref_mut())?,
-        };
-        let Some(search) = searches.get(chosen) else { return Ok(ReadEnd::Complete) };
-        let index = self.attached(&command.table, search)?;
-        let rows_left = command.rows_left();
-        let page_left = command.page_rows;
-        let mut searching =
-            IndexRead { database: self, command, search, index, request, probe, rows_left, page_left };
-        searching.run(sink)
+/// Runs `command` through an index: reads those of its partitions and rows that the index has entries for. Rows
+/// come in the order of the table. Each of several searches would give the answer; the one with the fewest entries
+/// is taken.
+///
+/// # Errors
+/// As `read`, and `IndexNotAvailable` if the index is not built yet or was dropped.
+pub fn read_indexed(
+    database: &Database,
+    command: &ReadCommand,
+    searches: &[IndexSearch],
+    request: ReadRequest<'_>,
+    sink: &mut dyn RowSink,
+    mut probe: Option<&mut Probe>,
+) -> Result<ReadEnd> {
+    for search in searches {
+        attached(database, &command.table, search)?;
     }
+    let chosen = match searches {
+        [] | [_] => 0,
+        several => narrowest(database, command, several, request, probe.as_deref_mut())?,
+    };
+    let Some(search) = searches.get(chosen) else { return Ok(ReadEnd::Complete) };
+    let index = attached(database, &command.table, search)?;
+    let rows_left = command.rows_left();
+    let page_left = command.page_rows;
+    let mut searching = IndexRead { database, command, search, index, request, probe, rows_left, page_left };
+    searching.run(sink)
+}
 
-    /// The search with the fewest entries: reads a little more of each in turn, until one ends. Every search covers all
-    /// rows of the answer, so the shortest one is right too. If none ends soon, the first is taken.
-    fn narrowest(
-        &self,
-        command: &ReadCommand,
-        searches: &[IndexSearch],
-        request: ReadRequest<'_>,
-        mut probe: Option<&mut Probe>,
-    ) -> Result<usize> {
-        let mut open: Vec<Entries<'_>> = searches
-            .iter()
-            .map(|search| Entries::new(self, command, search, request, &search.shape))
-            .collect();
-        for count in NARROWING {
-            for (at, entries) in open.iter_mut().enumerate() {
-                let (_, is_last) = entries.next(count, probe.as_deref_mut())?;
-                if is_last {
-                    return Ok(at);
-                }
+/// The search with the fewest entries: reads a little more of each in turn, until one ends. Every search covers all
+/// rows of the answer, so the shortest one is right too. If none ends soon, the first is taken.
+fn narrowest(
+    database: &Database,
+    command: &ReadCommand,
+    searches: &[IndexSearch],
+    request: ReadRequest<'_>,
+    mut probe: Option<&mut Probe>,
+) -> Result<usize> {
+    let mut open: Vec<Entries<'_>> = searches
+        .iter()
+        .map(|search| Entries::new(database, command, search, request, &search.shape))
+        .collect();
+    for count in NARROWING {
+        for (at, entries) in open.iter_mut().enumerate() {
+            let (_, is_last) = entries.next(count, probe.as_deref_mut())?;
+            if is_last {
+                return Ok(at);
             }
         }
-        Ok(0)
     }
+    Ok(0)
+}
 
-    fn attached(&self, table: &Table, search: &IndexSearch) -> Result<AttachedIndex> {
-        let id = search.shape.index.id;
-        let store = self.shared.table(table.id).ok_or_else(|| Error::UnknownTable {
-            keyspace: table.keyspace.to_string(),
-            table: table.name.to_string(),
-        })?;
-        let found = store.indexes().iter().find(|index| index.shape.index.id == id).cloned();
-        found
-            .filter(AttachedIndex::is_built)
-            .ok_or_else(|| Error::IndexNotAvailable { index: search.shape.index.name.to_string() })
-    }
+fn attached(database: &Database, table: &Table, search: &IndexSearch) -> Result<AttachedIndex> {
+    let id = search.shape.index.id;
+    let store = database.shared.table(table.id).ok_or_else(|| Error::UnknownTable {
+        keyspace: table.keyspace.to_string(),
+        table: table.name.to_string(),
+    })?;
+    let found = store.indexes().iter().find(|index| index.shape.index.id == id).cloned();
+    found
+        .filter(AttachedIndex::is_built)
+        .ok_or_else(|| Error::IndexNotAvailable { index: search.shape.index.name.to_string() })
 }
 
 struct IndexRead<'a> {

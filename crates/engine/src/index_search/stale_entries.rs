@@ -10,7 +10,7 @@ use super::entry_reader::{IndexEntry, damaged};
 use crate::commitlog::Ticket;
 use crate::database::{Database, ReadRequest};
 use crate::error::Result;
-use crate::index::{EntryWriter, entries_of};
+use crate::index::{EntryPlace, EntryTerm, EntryWriter, entries_of};
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
 use crate::table::AttachedIndex;
 use helenus_model::byte_comparable::{clustering_key, decode_decorated_key};
@@ -191,12 +191,12 @@ fn audit_group(
         if !is_tied && !sink.entries.contains(&entry) {
             let deletion = DeletionTime { timestamp_us: hit.timestamp_us, local_s };
             let values = hit.values.iter().map(Option::as_deref);
-            writer.put_at(
-                shape,
-                (&hit.position, values),
-                (&hit.term, hit.path.as_deref()),
-                (Liveness::NONE, deletion),
-            );
+            let place = EntryPlace {
+                term: EntryTerm { term: &hit.term, path: hit.path.as_deref() },
+                position: &hit.position,
+                clustering: values,
+            };
+            writer.put_at(shape, place, (Liveness::NONE, deletion));
             stale += 1;
         }
     }

@@ -295,7 +295,9 @@ impl Partition {
                 Change::StaticRow(row) => self.apply_static(arena, table, sequence, row, scratch)?,
                 Change::Row(row) => added += u64::from(self.apply_row(arena, table, sequence, row, scratch)?),
                 // Range deletions give the same result in any order.
-                Change::RangeDeletion { start, end, deletion } => ranges.push((start, end, deletion)),
+                Change::RangeDeletion { start, end, deletion } => {
+                    ranges.push(RangeDeletion { start, end, deletion });
+                }
             }
         }
         match &ranges[..] {
@@ -303,7 +305,8 @@ impl Partition {
             [range] => self.apply_range(arena, table, sequence, *range, scratch)?,
             many => {
                 for Range { start, end, deletion } in disjoint(ranges_of(table, many)?) {
-                    self.apply_range(arena, table, sequence, (start.1, end.1, deletion), scratch)?;
+                    let range = RangeDeletion { start: start.1, end: end.1, deletion };
+                    self.apply_range(arena, table, sequence, range, scratch)?;
                 }
             }
         }
@@ -369,9 +372,10 @@ impl Partition {
         arena: &Arena,
         table: &Table,
         sequence: u64,
-        (start, end, deletion): (RangeBound<'_>, RangeBound<'_>, DeletionTime),
+        range: RangeDeletion<'_>,
         scratch: &mut ApplyScratch,
     ) -> Result<(), Damaged> {
+        let RangeDeletion { start, end, deletion } = range;
         let ApplyScratch { key, end: end_key, packed, .. } = scratch;
         bound_key(table, &start, key)?;
         bound_key(table, &end, end_key)?;
@@ -382,11 +386,13 @@ impl Partition {
         // The end first: its point keeps the deletion that covered its position before this one.
         if points.get(end_key).is_none() {
             let covering = self.covering_before(end_key, sequence);
-            add_point(points, arena, (end_key, &end, covering), sequence, packed);
+            let point = point_of(arena, &end, first_version(arena, sequence, covering), packed);
+            points.find_or_insert(arena, end_key, || point);
         }
         let covering = self.covering_before(key, sequence);
         if points.get(key).is_none() {
-            add_point(points, arena, (key, &start, covering), sequence, packed);
+            let point = point_of(arena, &start, first_version(arena, sequence, covering), packed);
+            points.find_or_insert(arena, key, || point);
         }
         let mut point = points.at_or_after(key);
         while let Some(node) = point.filter(|node| node.key() < &end_key[..]) {
@@ -411,19 +417,24 @@ impl Partition {
     }
 }
 
-fn add_point(
-    points: &SkipList<Point>,
+/// The point at a bound of a range.
+fn point_of(
     arena: &Arena,
-    (key, bound, covering): (&[u8], &RangeBound<'_>, DeletionTime),
-    sequence: u64,
+    bound: &RangeBound<'_>,
+    covering: AtomicPtr<Version<DeletionTime>>,
     packed: &mut Vec<u8>,
-) {
+) -> Point {
     packed.clear();
     bound.values().for_each(|value| put_value(packed, value));
-    let prefix = copy(arena, packed);
-    let covering = first_version(arena, sequence, covering);
-    let point = Point { prefix, count: bound.count, before: bound.before, covering };
-    points.find_or_insert(arena, key, || point);
+    Point { prefix: copy(arena, packed), count: bound.count, before: bound.before, covering }
+}
+
+/// A range deletion of a write.
+#[derive(Clone, Copy)]
+struct RangeDeletion<'a> {
+    start: RangeBound<'a>,
+    end: RangeBound<'a>,
+    deletion: DeletionTime,
 }
 
 /// For a clustering value that its type cannot order. Statements refuse such values, so the bytes are damaged.
@@ -432,16 +443,13 @@ fn unordered(_: TypeError) -> Damaged {
 }
 
 /// Range deletions with the ordered keys of their bounds.
-fn ranges_of<'a>(
-    table: &Table,
-    ranges: &[(RangeBound<'a>, RangeBound<'a>, DeletionTime)],
-) -> Result<Vec<Range<'a>>, Damaged> {
+fn ranges_of<'a>(table: &Table, ranges: &[RangeDeletion<'a>]) -> Result<Vec<Range<'a>>, Damaged> {
     let placed = |bound: RangeBound<'a>| {
         let mut key = Vec::new();
         bound_key(table, &bound, &mut key).map(|()| (key, bound))
     };
-    let range = |(start, end, deletion): &(RangeBound<'a>, RangeBound<'a>, DeletionTime)| {
-        Ok(Range { start: placed(*start)?, end: placed(*end)?, deletion: *deletion })
+    let range = |range: &RangeDeletion<'a>| {
+        Ok(Range { start: placed(range.start)?, end: placed(range.end)?, deletion: range.deletion })
     };
     ranges.iter().map(range).collect()
 }

@@ -217,10 +217,12 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
         for sstable in sstables {
             progress.name(format!("export {}", target.strip_prefix(to).unwrap_or(target).display()));
             let bytes = size_of(folder, sstable);
-            write_one(&host.disk, command, (folder, *sstable), (target, &mut next), &mut |done, of| {
+            let mut tell = |done: u64, of: u64| {
                 let share = done as f64 / of.max(1) as f64;
                 progress.at(before + (bytes as f64 * share) as u64);
-            })?;
+            };
+            let out = ExportOutput { to: target, next: &mut next, progress: &mut tell };
+            write_one(&host.disk, command, (folder, *sstable), out)?;
             before += bytes;
             progress.at(before);
         }
@@ -260,15 +262,23 @@ fn analyse(
     Ok(rows)
 }
 
-/// Writes one SSTable for the target: linked or copied if it has the target's version, rewritten otherwise. Reports the
-/// bytes done and the total to `progress`.
+/// Where an SSTable is written.
+struct ExportOutput<'a> {
+    to: &'a Path,
+    /// The next unused name.
+    next: &'a mut dyn FnMut() -> Descriptor,
+    /// Takes the bytes done and their total.
+    progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Writes one SSTable for the target: linked or copied if it has the target's version, rewritten otherwise.
 fn write_one(
     disk: &Arc<dyn Disk>,
     command: &ExportCommand,
     (folder, descriptor): (&Path, Descriptor),
-    (to, next): (&Path, &mut dyn FnMut() -> Descriptor),
-    progress: &mut dyn FnMut(u64, u64),
+    out: ExportOutput<'_>,
 ) -> Result<()> {
+    let ExportOutput { to, next, progress } = out;
     let version = command.target.version();
     if descriptor.version == version {
         let how = CopyOptions { link: !command.copy_data, keep_level: true, without_page_checksums: true };

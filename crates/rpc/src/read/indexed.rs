@@ -3,13 +3,14 @@
 //! The rows are found first, through an index if one of the expressions is an equality on an indexed column, and are
 //! then read like any others. A row without the column of an expression does not match.
 
-use super::ranges::{RowRange, from_key};
+use super::ranges::{RowFilter, RowRange, from_key};
 use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::predicate::Wanted;
 use helenus_engine::Result as EngineResult;
 use helenus_engine::read::{Partitions, ReadCommand, RowOutcome, RowSink};
+use helenus_engine::read_indexed;
 use helenus_model::filter::Limits;
 use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::row::RowView;
@@ -40,7 +41,8 @@ impl Rpc {
             return invalid("No indexed columns present in index clause with operator EQ");
         }
         let spans = vec![from_key(clause.start_key)];
-        self.rows_of(&family, spans, (&clause.expressions, clause.count), &wanted, work)
+        let filter = RowFilter { expressions: &clause.expressions, count: clause.count };
+        self.rows_of(&family, spans, filter, &wanted, work)
     }
 
     /// Writes the rows of a token range that match all expressions. Returns their number.
@@ -74,7 +76,8 @@ impl Rpc {
         match &search {
             Some(search) => {
                 let searches = std::slice::from_ref(search);
-                self.database().read_indexed(
+                read_indexed(
+                    self.database(),
                     &command,
                     searches,
                     manner.read(),

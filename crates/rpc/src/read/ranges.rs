@@ -20,6 +20,15 @@ pub(crate) struct RowRange<'a> {
     pub(crate) count: i32,
 }
 
+/// Which rows of token ranges a call asks for.
+#[derive(Clone, Copy)]
+pub(super) struct RowFilter<'a> {
+    /// The expressions that each row must match; empty: all rows match.
+    pub(super) expressions: &'a [IndexExpression<'a>],
+    /// The greatest number of rows.
+    pub(super) count: i32,
+}
+
 impl Rpc {
     pub(crate) fn get_range_slices(
         &self,
@@ -34,7 +43,8 @@ impl Rpc {
         if !filter.is_empty() && asked.column_parent.super_column.is_some() {
             return invalid("super columns are not supported for indexing");
         }
-        self.rows_of(&family, spans(&asked.range)?, (filter, asked.range.count), &wanted, work)
+        let filter = RowFilter { expressions: filter, count: asked.range.count };
+        self.rows_of(&family, spans(&asked.range)?, filter, &wanted, work)
     }
 
     pub(crate) fn get_paged_slice(
@@ -60,10 +70,11 @@ impl Rpc {
         &self,
         family: &Family,
         spans: Vec<Positions>,
-        (expressions, count): (&[IndexExpression<'_>], i32),
+        filter: RowFilter<'_>,
         wanted: &Wanted,
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
+        let RowFilter { expressions, count } = filter;
         work.reply.begin_success(Type::List, work.out);
         put_list(Type::Struct, 0, work.out);
         let count_at = work.out.len() - 4;

@@ -26,7 +26,7 @@ pub fn answer_changes(database: &Database, request: &AdminRequest) -> Result<Adm
             acknowledged.map(|()| AdminAnswer::Done).map_err(text)
         }
         AdminRequest::ChangeConsumers => {
-            let begin = database.changes_begin().map_err(text)?;
+            let begin = database.changes().begin().map_err(text)?;
             let line = |consumer: helenus_engine::changes::Consumer| ChangeConsumerLine {
                 is_kept: consumer.position >= begin,
                 position: consumer.cursor,
@@ -35,10 +35,10 @@ pub fn answer_changes(database: &Database, request: &AdminRequest) -> Result<Adm
                 table: consumer.table,
                 acknowledged_s: consumer.acknowledged_s,
             };
-            Ok(AdminAnswer::ChangeConsumers(database.consumers().into_iter().map(line).collect()))
+            Ok(AdminAnswer::ChangeConsumers(database.changes().consumers().into_iter().map(line).collect()))
         }
         AdminRequest::DropChangeConsumer { keyspace, table, consumer } => {
-            let dropped = database.drop_consumer((keyspace, table), consumer);
+            let dropped = database.changes().drop_consumer((keyspace, table), consumer);
             dropped.map(|()| AdminAnswer::Done).map_err(text)
         }
         _ => Err("not a request about changes".to_owned()),

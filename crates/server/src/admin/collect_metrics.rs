@@ -1,5 +1,6 @@
 //! Collects the metrics of the engine and of the listeners for tools.
 
+use helenus_engine::Snapshots;
 use std::sync::Arc;
 
 use helenus_engine::{CompactionStatus, Status, TableDetails, TableStatus};
@@ -121,7 +122,7 @@ pub(super) fn node(dispatcher: &Dispatcher) -> NodeMetrics {
         tokens,
         keyspaces: schema.keyspaces.values().map(|keyspace| replication(keyspace)).collect(),
         memory: memory(dispatcher),
-        clock: dispatcher.database.clock().into(),
+        clock: dispatcher.database.clock().status().into(),
     }
 }
 
@@ -175,7 +176,7 @@ pub(crate) fn shares(status: &Status, account: &helenus_host::account::PoolMetri
 
 /// The metrics of tables.
 pub(super) fn tables(dispatcher: &Dispatcher, tables: &[Arc<Table>]) -> Result<Vec<TableMetrics>, String> {
-    let snapshots = dispatcher.database.snapshots().map_err(|error| error.to_string())?;
+    let snapshots = Snapshots::of(&dispatcher.database).all().map_err(|error| error.to_string())?;
     let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
     let snapshot_bytes = |table: &TableDetails| {
         let its = snapshots
@@ -217,13 +218,13 @@ pub(super) fn tables(dispatcher: &Dispatcher, tables: &[Arc<Table>]) -> Result<V
             droppable: table.droppable,
         }
     };
-    Ok(dispatcher.database.details(&ids).into_iter().map(line).collect())
+    Ok(dispatcher.database.inspect().details(&ids).into_iter().map(line).collect())
 }
 
 /// The thread pools of the listeners and of the engine.
 pub(super) fn pools(dispatcher: &Dispatcher) -> Vec<Pool> {
     let status = dispatcher.database.status();
-    let builds = dispatcher.database.index_builds().len() as u64;
+    let builds = dispatcher.database.index_builds().unfinished().len() as u64;
     let running = status.compactions.len() as u64 - builds;
     let mut pools = dispatcher.facts.control.pools();
     pools.push(Pool {
@@ -249,7 +250,7 @@ pub(super) fn compactions(dispatcher: &Dispatcher) -> CompactionMetrics {
     let status = dispatcher.database.status();
     let lately_ms = dispatcher.database.host().clock.wall_us() / 1000 - LATELY_MS;
     let lately =
-        dispatcher.database.past_compactions().iter().filter(|past| past.ended_ms >= lately_ms).count();
+        dispatcher.database.compactions().past().iter().filter(|past| past.ended_ms >= lately_ms).count();
     let pending = status.tables.iter().filter(|table| table.pending_compactions > 0);
     let pending =
         pending.map(|table| (table.keyspace.clone(), table.table.clone(), table.pending_compactions));
@@ -263,8 +264,8 @@ pub(super) fn compactions(dispatcher: &Dispatcher) -> CompactionMetrics {
         bytes_total: task.bytes_total,
     };
     CompactionMetrics {
-        compactors: dispatcher.database.compactors() as u64,
-        bytes_per_s: dispatcher.database.compaction_bytes_per_s(),
+        compactors: dispatcher.database.compactions().threads() as u64,
+        bytes_per_s: dispatcher.database.compactions().bytes_per_s(),
         pending: pending.collect(),
         completed: status.work.compactions,
         discarded: status.work.compaction_failures,
@@ -301,7 +302,7 @@ pub(super) fn history(dispatcher: &Dispatcher) -> Vec<PastCompactionLine> {
         sstables_out: past.sstables_out,
         kind: kind(past.kind).to_owned(),
     };
-    dispatcher.database.past_compactions().into_iter().map(line).collect()
+    dispatcher.database.compactions().past().into_iter().map(line).collect()
 }
 
 /// The most frequently used partitions since the start.

@@ -114,6 +114,7 @@ impl Dispatcher {
                 let table = self.table(keyspace, table)?;
                 let key = key_of(&table, key, *hex)?;
                 self.database
+                    .inspect()
                     .files_of_key(&table, &key)
                     .map(AdminAnswer::Files)
                     .map_err(|error| error.to_string())
@@ -132,7 +133,7 @@ impl Dispatcher {
             }
             AdminRequest::Compaction { number } => self.look(*number),
             AdminRequest::SetCompactionThroughput { mib } => {
-                self.database.set_compaction_bytes_per_s(u64::from(*mib) << 20);
+                self.database.compactions().set_bytes_per_s(u64::from(*mib) << 20);
                 Ok(AdminAnswer::Done)
             }
             AdminRequest::AutoCompaction { which, set } => self.auto_compaction(which, *set),
@@ -171,7 +172,7 @@ impl Dispatcher {
                 self.needs_files("show the folders of")?;
                 let tables = self.tables(&TableSelection::default())?;
                 let line = |table: &Arc<Table>| {
-                    let folder = self.database.table_folder(table)?;
+                    let folder = self.database.inspect().folder(table)?;
                     Some((table.keyspace.to_string(), table.name.to_string(), folder))
                 };
                 Ok(AdminAnswer::DataPaths(tables.iter().filter_map(line).collect()))
@@ -205,7 +206,7 @@ impl Dispatcher {
             | AdminRequest::InvalidateCidrPermissions { .. }
             | AdminRequest::CidrFilteringStats => networks(&self.backend, request),
             AdminRequest::ResetClock => {
-                let reset = self.database.reset_clock();
+                let reset = self.database.clock().reset();
                 reset.map(|before| AdminAnswer::Clock(before.into())).map_err(|error| error.to_string())
             }
             AdminRequest::SetPassword { role, password } => {
@@ -299,10 +300,10 @@ impl Dispatcher {
         let tables = self.tables(which)?;
         if let Some(automatic) = set {
             let ids: Vec<_> = tables.iter().map(|table| table.id).collect();
-            self.database.set_automatic_compaction(&ids, automatic);
+            self.database.compactions().set_automatic(&ids, automatic);
         }
         let line = |table: &Arc<Table>| {
-            let is_automatic = self.database.is_compacted_automatically(table.id);
+            let is_automatic = self.database.compactions().is_automatic(table.id);
             (table.keyspace.to_string(), table.name.to_string(), is_automatic)
         };
         Ok(AdminAnswer::AutoCompaction(tables.iter().map(line).collect()))

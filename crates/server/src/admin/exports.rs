@@ -1,5 +1,6 @@
 //! Exports: SSTables linked into a folder, with their schema.
 
+use helenus_engine::Exports;
 use std::sync::Arc;
 
 use helenus_cql::LocalBackend;
@@ -52,7 +53,7 @@ pub fn export(
             return Err(format!("table {keyspace}.{name} does not exist{}", there_are(names)));
         }
     }
-    let exported = database.export(&tables).map_err(|error| error.to_string())?;
+    let exported = Exports::of(database).link(&tables).map_err(|error| error.to_string())?;
     let of_all: Vec<Keyspace> = keyspaces
         .iter()
         .map(|keyspace| {
@@ -63,7 +64,7 @@ pub fn export(
         .collect();
     let all: Vec<&Keyspace> = of_all.iter().collect();
     let write = |path: &std::path::Path, text: &str| {
-        database.add_to_export(path, text).map_err(|error| error.to_string())
+        Exports::of(database).add_file(path, text).map_err(|error| error.to_string())
     };
     write(&exported.folder.join("schema.cql"), &LocalBackend::schema_text(&all))?;
     for keyspace in &of_all {

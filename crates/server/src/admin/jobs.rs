@@ -126,11 +126,11 @@ pub(super) fn verify(
     progress.begin(tables.iter().map(|table| size(table)).sum());
     let mut verified = Vec::new();
     for table in tables {
-        let sstables = database.sstables(table).map_err(text)?;
+        let sstables = database.inspect().sstables(table).map_err(text)?;
         let mut problems = Vec::new();
         for descriptor in &sstables {
             progress.describe(format!("verify {}.{} {descriptor}", table.keyspace, table.name));
-            problems.extend(database.verify(table, *descriptor).map_err(text)?);
+            problems.extend(database.inspect().verify(table, *descriptor).map_err(text)?);
             progress.add(size(table) / sstables.len() as u64);
         }
         let (keyspace, table) = (table.keyspace.to_string(), table.name.to_string());

@@ -1,5 +1,7 @@
 //! Snapshots in Cassandra's form: links, `manifest.json` and `schema.cql`.
 
+use helenus_engine::Exports;
+use helenus_engine::Snapshots;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -76,7 +78,7 @@ pub(super) fn take(
         tables.retain(|table| !is_system_keyspace(&table.keyspace));
     }
     let database = &dispatcher.database;
-    let taken = database.snapshot(&tables, &checked, flush).map_err(|error| error.to_string())?;
+    let taken = Snapshots::of(database).take(&tables, &checked, flush).map_err(|error| error.to_string())?;
     let now_us = database.host().clock.wall_us();
     let expires = ttl_s.map(|ttl_s| instant(now_us.saturating_add(i64::from(ttl_s) * 1_000_000)));
     let times = (instant(now_us), expires);
@@ -114,7 +116,7 @@ fn describe(
     let manifest = manifest.text().map_err(|error| error.to_string())?;
     let statements = LocalBackend::table_text(keyspace, &taken.table);
     let write = |name: &str, text: &str| {
-        database.add_to_export(&taken.folder.join(name), text).map_err(|error| error.to_string())
+        Exports::of(database).add_file(&taken.folder.join(name), text).map_err(|error| error.to_string())
     };
     write("schema.cql", &statements)?;
     write(SNAPSHOT_MANIFEST, &manifest)
@@ -122,7 +124,7 @@ fn describe(
 
 /// Lists the snapshots.
 pub(super) fn list(database: &Database) -> Result<Vec<SnapshotLine>, String> {
-    let found = database.snapshots().map_err(|error| error.to_string())?;
+    let found = Snapshots::of(database).all().map_err(|error| error.to_string())?;
     Ok(found.into_iter().map(line).collect())
 }
 
@@ -151,13 +153,13 @@ pub(super) fn clear(
 ) -> Result<Vec<SnapshotLine>, String> {
     let schema = database.schema();
     if let Some(unknown) = keyspaces.iter().find(|name| !schema.keyspaces.contains_key(name.as_str())) {
-        let dropped = database.snapshots().map_err(|error| error.to_string())?;
+        let dropped = Snapshots::of(database).all().map_err(|error| error.to_string())?;
         if !dropped.iter().any(|snapshot| snapshot.keyspace == *unknown) {
             return Err(format!("Keyspace {unknown} does not exist"));
         }
     }
     let mut removed = Vec::new();
-    for found in database.snapshots().map_err(|error| error.to_string())? {
+    for found in Snapshots::of(database).all().map_err(|error| error.to_string())? {
         let of_keyspace = keyspaces.is_empty() || keyspaces.contains(&found.keyspace);
         if !of_keyspace || name.is_some_and(|name| *name != *found.name) {
             continue;
@@ -168,7 +170,7 @@ pub(super) fn clear(
             told.created_at.as_deref().and_then(milliseconds).is_some_and(|at| at < before_ms)
         };
         if before_ms.is_none_or(is_old) {
-            database.clear_snapshot(&found).map_err(|error| error.to_string())?;
+            Snapshots::of(database).remove(&found).map_err(|error| error.to_string())?;
             removed.push(told);
         }
     }
@@ -201,11 +203,11 @@ impl NextExpiry {
         if self.has_looked.get() && self.known.get().is_none_or(|expiry_ms| expiry_ms >= now_ms) {
             return;
         }
-        let Ok(found) = database.snapshots() else { return };
+        let Ok(found) = Snapshots::of(database).all() else { return };
         let mut next = None;
         for snapshot in found {
             let Some(expiry_ms) = expiry_ms(&line(snapshot.clone())) else { continue };
-            let is_gone = expiry_ms < now_ms && database.clear_snapshot(&snapshot).is_ok();
+            let is_gone = expiry_ms < now_ms && Snapshots::of(database).remove(&snapshot).is_ok();
             if !is_gone {
                 next = Some(next.map_or(expiry_ms, |next: i64| next.min(expiry_ms)));
             }

@@ -126,6 +126,16 @@ impl Shared {
     }
 }
 
+/// The name of a pool's threads, and its limits.
+pub struct PoolLimits {
+    pub name: &'static str,
+    pub threads_max: usize,
+    /// Jobs that may wait.
+    pub queue_max: usize,
+    /// The longest answer, bytes.
+    pub frame_bytes_max: u64,
+}
+
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
@@ -140,13 +150,8 @@ struct State {
 }
 
 impl DiskPool {
-    pub fn new(
-        host: Host,
-        backend: Arc<dyn Backend>,
-        (name, threads_max): (&'static str, usize),
-        (queue_max, frame_bytes_max): (usize, u64),
-        reports: Reports,
-    ) -> DiskPool {
+    pub fn new(host: Host, backend: Arc<dyn Backend>, limits: PoolLimits, reports: Reports) -> DiskPool {
+        let PoolLimits { name, threads_max, queue_max, frame_bytes_max } = limits;
         let shared = Arc::new(Shared {
             frame_bytes_max,
             backend,

@@ -23,7 +23,7 @@ use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenOrder, Lis
 use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
-use super::disk_pool::{DiskPool, Reports};
+use super::disk_pool::{DiskPool, PoolLimits, Reports};
 use super::in_flight::InFlightBytes;
 use super::limits::{Limits, ticks};
 use super::mailbox::{Mailbox, Waiters};
@@ -195,15 +195,23 @@ impl NativeServer {
             disk_pool: DiskPool::new(
                 host.clone(),
                 Arc::clone(&backend),
-                ("disk", limits.disk_threads_max),
-                (limits.disk_queue_max, limits.frame_bytes_max),
+                PoolLimits {
+                    name: "disk",
+                    threads_max: limits.disk_threads_max,
+                    queue_max: limits.disk_queue_max,
+                    frame_bytes_max: limits.frame_bytes_max,
+                },
                 Reports { slow: slow.clone(), audit: limits.audit.clone() },
             ),
             login_pool: DiskPool::new(
                 host.clone(),
                 Arc::clone(&backend),
-                ("login", limits.login_threads_max),
-                (LOGINS_WAITING_MAX, limits.frame_bytes_max),
+                PoolLimits {
+                    name: "login",
+                    threads_max: limits.login_threads_max,
+                    queue_max: LOGINS_WAITING_MAX,
+                    frame_bytes_max: limits.frame_bytes_max,
+                },
                 Reports { slow: None, audit: limits.audit.clone() },
             ),
             counts: Counts::default(),

@@ -10,6 +10,8 @@
 mod interfaces;
 mod shapes;
 
+use helenus_engine::Exports;
+use helenus_engine::Snapshots;
 use std::path::Path;
 
 use helenus_cql::{ImportRequest, syntax::split_statements};
@@ -88,10 +90,10 @@ fn snapshots(doors: &TestDatabase, name: &str) -> Vec<std::path::PathBuf> {
     let keyspace = &schema.keyspaces[KEYSPACE];
     let tables: Vec<_> = keyspace.tables.values().cloned().collect();
     let name = CheckedName::new("a snapshot", name).unwrap();
-    let taken = database.snapshot(&tables, &name, true).unwrap();
+    let taken = Snapshots::of(database).take(&tables, &name, true).unwrap();
     let described = taken.iter().map(|taken| {
         let text = helenus_cql::LocalBackend::table_text(keyspace, &taken.table);
-        database.add_to_export(&taken.folder.join("schema.cql"), &text).unwrap();
+        Exports::of(database).add_file(&taken.folder.join("schema.cql"), &text).unwrap();
         taken.folder.clone()
     });
     described.collect()

@@ -6,11 +6,11 @@
 //! found in this way must end where the next one starts. If that is not true in a file, its blocks are passed from
 //! their starts, like the block in which the slice starts.
 
-use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows};
+use super::cursor::{Cursor, Plain, RELEASED_BYTES_MAX, Rows, UpTo};
 use super::decode::HeadKind;
 use super::row_batch::BatchRows;
 use super::skip::BoundValues;
-use super::slice::{Range, Step, closing, opening};
+use super::slice::{Range, Step, opening};
 use crate::block::ReadContext;
 use crate::error::{Error, Result};
 use helenus_model::deletion::DeletionTime;
@@ -89,19 +89,27 @@ impl Backward {
         }
     }
 
-    /// Begins a slice in the block that holds its end. Returns a synthetic marker if a range tombstone reaches past the
-    /// end.
+    /// Begins a slice in the block that holds its end. Returns the deletion of the range tombstone that
+    /// reaches past the end, if one does.
     pub(crate) fn begin(
         &mut self,
-        (cursor, made): (&mut Cursor, &mut MarkerBuf),
+        cursor: &mut Cursor,
         rows: Rows<'_>,
-        (range, block): (&Range, IndexBlock),
+        range: &Range,
+        block: IndexBlock,
         cx: &mut ReadContext,
-    ) -> Result<Option<Step>> {
-        let (mut position, mut open) = self.pass_before(cursor, rows, (range, block, u64::MAX), cx)?;
+    ) -> Result<Option<DeletionTime>> {
+        let (mut position, mut open) =
+            self.pass_before(cursor, rows, Part { range, block, stop: u64::MAX }, cx)?;
         loop {
-            let bound = (position, &range.end_values, u64::MAX);
-            position = skip(cursor, rows, bound, (&mut self.offsets, self.block.start), cx)?;
+            let bound = UpTo { position, bound: &range.end_values, stop: u64::MAX };
+            position = skip(
+                cursor,
+                rows,
+                bound,
+                &mut Offsets { all: &mut self.offsets, start: self.block.start },
+                cx,
+            )?;
             let found = cursor.head(rows, position, cx)?;
             match found.head.kind {
                 HeadKind::Row if cursor.row.key < range.end => {}
@@ -115,11 +123,7 @@ impl Backward {
             position = found.next;
         }
         self.phase = Phase::Within;
-        if open.is_live() {
-            return Ok(None);
-        }
-        closing(&range.end, open, made);
-        Ok(Some(Step::Synthetic))
+        Ok((!open.is_live()).then_some(open))
     }
 
     /// Continues in the block before the current one.
@@ -141,7 +145,7 @@ impl Backward {
                 return Ok(());
             }
         }
-        self.collect(cursor, rows, (range, block, stop), cx)
+        self.collect(cursor, rows, Part { range, block, stop }, cx)
     }
 
     /// Collects the offsets of a block's elements that are within the slice and before `stop`.
@@ -149,14 +153,20 @@ impl Backward {
         &mut self,
         cursor: &mut Cursor,
         rows: Rows<'_>,
-        (range, block, stop): (&Range, IndexBlock, u64),
+        part: Part<'_>,
         cx: &mut ReadContext,
     ) -> Result<()> {
-        let (mut position, _) = self.pass_before(cursor, rows, (range, block, stop), cx)?;
-        while position < stop {
-            let everything = (position, &self.anywhere, stop);
-            position = skip(cursor, rows, everything, (&mut self.offsets, self.block.start), cx)?;
-            if position >= stop {
+        let (mut position, _) = self.pass_before(cursor, rows, part, cx)?;
+        while position < part.stop {
+            let everything = UpTo { position, bound: &self.anywhere, stop: part.stop };
+            position = skip(
+                cursor,
+                rows,
+                everything,
+                &mut Offsets { all: &mut self.offsets, start: self.block.start },
+                cx,
+            )?;
+            if position >= part.stop {
                 break;
             }
             let found = cursor.extent(rows, position, cx)?;
@@ -303,7 +313,7 @@ impl Backward {
             Err(error) => return Err(error),
         };
         self.by_size = None;
-        self.collect(cursor, rows, (range, block, stop), cx)?;
+        self.collect(cursor, rows, Part { range, block, stop }, cx)?;
         Ok(None)
     }
 
@@ -313,16 +323,18 @@ impl Backward {
         &mut self,
         cursor: &mut Cursor,
         rows: Rows<'_>,
-        (range, block, stop): (&Range, IndexBlock, u64),
+        part: Part<'_>,
         cx: &mut ReadContext,
     ) -> Result<(u64, DeletionTime)> {
+        let Part { range, block, stop } = part;
         self.offsets.clear();
         self.by_size = None;
         self.block = block;
         self.reached_start = false;
         let (mut position, mut open) = (block.start, block.open);
         while !range.start.is_empty() && position < stop {
-            let skipped = cursor.skip(rows, (position, &range.start_values, stop), |_| {}, cx)?;
+            let skipped =
+                cursor.skip(rows, UpTo { position, bound: &range.start_values, stop }, |_| {}, cx)?;
             if skipped > position {
                 self.reached_start = true;
                 position = skipped;
@@ -425,18 +437,33 @@ fn decode(
     Ok((step, found.next, found.head.back))
 }
 
-/// Skips rows that are certainly before a bound and end before `stop`, and keeps their offsets from the block's start.
+/// Part of a slice: what an index block has of it before `stop`.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    range: &'a Range,
+    block: IndexBlock,
+    stop: u64,
+}
+
+/// The offsets of elements from the start of their block.
+struct Offsets<'a> {
+    all: &'a mut Vec<u32>,
+    start: u64,
+}
+
+/// Skips rows that are certainly before a bound and end before `to.stop`, and keeps their offsets from the block's start.
 fn skip(
     cursor: &mut Cursor,
     rows: Rows<'_>,
-    (position, bound, stop): (u64, &BoundValues, u64),
-    (offsets, start): (&mut Vec<u32>, u64),
+    to: UpTo<'_>,
+    offsets: &mut Offsets<'_>,
     cx: &mut ReadContext,
 ) -> Result<u64> {
     // If an offset does not fit 32 bits, that of the end does not either, which is checked below.
-    let push = |at: u64| offsets.push((at - start) as u32);
-    let end = cursor.skip(rows, (position, bound, stop), push, cx)?;
-    offset(rows, end, start).map(|_| end)
+    let Offsets { all, start } = offsets;
+    let push = |at: u64| all.push((at - *start) as u32);
+    let end = cursor.skip(rows, to, push, cx)?;
+    offset(rows, end, *start).map(|_| end)
 }
 
 fn offset(rows: Rows<'_>, position: u64, start: u64) -> Result<u32> {

@@ -7,6 +7,7 @@ use super::layout::RowLayout;
 use super::plain::{PlainRow, PlainRows};
 use super::row_batch::{BatchRow, BatchRows};
 use super::skip::BoundValues;
+use super::slice::Range;
 use super::window::Window;
 use crate::block::ReadContext;
 use crate::compression::DataBlocks;
@@ -79,6 +80,24 @@ pub(crate) struct PartitionFront {
 
 /// Bytes that are prefetched where rows are skipped or read backward: the default size of an index block.
 const ASKED_BYTES_MAX: usize = 2048;
+
+/// Where a skip of rows begins, and what ends it.
+#[derive(Clone, Copy)]
+pub(super) struct UpTo<'a> {
+    /// The position of the first row.
+    pub(super) position: u64,
+    /// Rows before this bound are skipped.
+    pub(super) bound: &'a BoundValues,
+    /// Rows end before this position.
+    pub(super) stop: u64,
+}
+
+impl<'a> UpTo<'a> {
+    /// From a position to the start of a slice.
+    pub(super) fn slice_start(position: u64, range: &'a Range) -> UpTo<'a> {
+        UpTo { position, bound: &range.start_values, stop: u64::MAX }
+    }
+}
 
 impl Cursor {
     /// See `Window::set_read_extent`.
@@ -293,7 +312,7 @@ impl Cursor {
     pub(super) fn skip(
         &mut self,
         rows: Rows<'_>,
-        (position, bound, stop): (u64, &BoundValues, u64),
+        UpTo { position, bound, stop }: UpTo<'_>,
         mut passed: impl FnMut(u64),
         cx: &mut ReadContext,
     ) -> Result<u64> {

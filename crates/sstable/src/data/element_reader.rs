@@ -5,9 +5,7 @@
 
 use super::cursor::{Cursor, Rows};
 use super::decode::HeadKind;
-use super::layout::RowLayout;
 use crate::block::ReadContext;
-use crate::compression::DataBlocks;
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowBuf;
@@ -38,16 +36,15 @@ impl ElementReader {
     /// is then that of the first element.
     pub(crate) fn front(
         &mut self,
-        (data, layout): (&DataBlocks, &RowLayout),
+        rows: Rows<'_>,
         start: u64,
         (key, static_row): (&mut Vec<u8>, &mut RowBuf),
         cx: &mut ReadContext,
     ) -> Result<DeletionTime> {
-        let rows = Rows { data, layout };
         static_row.clear();
         let front = self.cursor.partition_front(rows, start, key, cx)?;
         let mut next = front.next;
-        if !layout.statics.is_empty() {
+        if !rows.layout.statics.is_empty() {
             next = self.cursor.static_row(rows, next, Some(static_row), cx)?;
         }
         self.go_to(next);
@@ -55,12 +52,7 @@ impl ElementReader {
     }
 
     /// Reads the next element, for `current`. At the end of the partition it moves past it and returns `false`.
-    pub(crate) fn advance(
-        &mut self,
-        (data, layout): (&DataBlocks, &RowLayout),
-        cx: &mut ReadContext,
-    ) -> Result<bool> {
-        let rows = Rows { data, layout };
+    pub(crate) fn advance(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> Result<bool> {
         self.refused_end = None;
         loop {
             let found = self.cursor.head(rows, self.position, cx)?;
@@ -99,13 +91,9 @@ impl ElementReader {
 
     /// Skips the element whose body was refused, if its size is credible: the next element must contain the same size,
     /// or be the end of the partition.
-    pub(crate) fn pass_refused(
-        &mut self,
-        (data, layout): (&DataBlocks, &RowLayout),
-        cx: &mut ReadContext,
-    ) -> bool {
+    pub(crate) fn pass_refused(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> bool {
         let Some(end) = self.refused_end.take() else { return false };
-        let found = self.cursor.extent(Rows { data, layout }, end, cx);
+        let found = self.cursor.extent(rows, end, cx);
         let is_next = found
             .is_ok_and(|found| found.head.kind == HeadKind::End || found.head.back == end - self.position);
         if is_next {

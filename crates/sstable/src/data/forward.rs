@@ -1,6 +1,6 @@
 //! Reads one slice of a partition in clustering order.
 
-use super::cursor::{Cursor, Found, Plain, Rows};
+use super::cursor::{Cursor, Found, Plain, Rows, UpTo};
 use super::decode::HeadKind;
 use super::row_batch::BatchRows;
 use super::slice::{Range, Step, closing, opening};
@@ -248,7 +248,7 @@ impl Forward {
         if !self.may_begin_plainly(range) {
             return Ok(false);
         }
-        self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
+        self.position = cursor.skip(rows, UpTo::slice_start(self.position, range), |_| {}, cx)?;
         self.begins_plainly(cursor, rows, range, cx)
     }
 
@@ -279,7 +279,7 @@ impl Forward {
         cx: &mut ReadContext,
     ) -> Result<Found> {
         loop {
-            self.position = cursor.skip(rows, (self.position, &range.start_values, u64::MAX), |_| {}, cx)?;
+            self.position = cursor.skip(rows, UpTo::slice_start(self.position, range), |_| {}, cx)?;
             let found = cursor.head(rows, self.position, cx)?;
             match found.head.kind {
                 HeadKind::Row if cursor.row.key < range.start => {}

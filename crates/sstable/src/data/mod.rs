@@ -33,5 +33,5 @@ pub use encode::Encoder;
 pub(crate) use forward::Forward;
 pub use helenus_model::partitions::KeyRange;
 pub use layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
-pub(crate) use slice::{Range, Step};
+pub(crate) use slice::{Range, Step, closing};
 pub(crate) use validity::Validity;

@@ -82,7 +82,7 @@ pub(super) fn opening(at: &[u8], deletion: DeletionTime, made: &mut MarkerBuf) {
 }
 
 /// Makes the marker that closes `deletion` at a slice's end.
-pub(super) fn closing(at: &[u8], deletion: DeletionTime, made: &mut MarkerBuf) {
+pub(crate) fn closing(at: &[u8], deletion: DeletionTime, made: &mut MarkerBuf) {
     make(at, made);
     made.close = deletion;
 }

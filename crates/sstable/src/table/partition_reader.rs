@@ -7,7 +7,7 @@ use super::index::{Blocks, BlocksMemory, PartitionPosition};
 use crate::block::ReadContext;
 use crate::data::{
     Backward, BackwardStep, Cursor, Forward, Found, IndexBlock, RELEASED_BYTES_MAX, Range, RowLayout, Rows,
-    Step,
+    Step, closing,
 };
 use crate::error::{Error, Result};
 use crate::index_bti::CachedBlocks;
@@ -481,7 +481,11 @@ impl ReaderState {
         };
         let rows = Rows { data: table.data(), layout: table.layout() };
         self.walk = Walk::Backward;
-        self.backward.begin((&mut self.cursor, &mut self.made), rows, (&self.range, block), cx)
+        let open = self.backward.begin(&mut self.cursor, rows, &self.range, block, cx)?;
+        Ok(open.map(|open| {
+            closing(&self.range.end, open, &mut self.made);
+            Step::Synthetic
+        }))
     }
 
     /// The next row or marker of the current slice.

@@ -8,7 +8,7 @@ use crate::block::ReadContext;
 use crate::buffer::BufferPool;
 use crate::component::Component;
 use crate::compression::DataBlocks;
-use crate::data::RowLayout;
+use crate::data::{RowLayout, Rows};
 use crate::error::{Error, Result};
 use crate::header_schema::table_of_header;
 use crate::names::Descriptor;
@@ -67,7 +67,7 @@ impl Parts {
     }
 
     /// The data and its layout, for reading rows and markers.
-    pub(crate) fn rows(&self) -> (&DataBlocks, &RowLayout) {
-        (&self.data, &self.layout)
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        Rows { data: &self.data, layout: &self.layout }
     }
 }

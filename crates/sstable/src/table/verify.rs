@@ -163,7 +163,8 @@ impl SsTable {
         let mut index_cx = ReadContext { may_block: true, fill_cache: true, ..ReadContext::default() };
         let mut last = Vec::new();
         while scan.next_partition(cx)? {
-            let found = self.verify_front(&scan, &last, (&validity, verified.partitions), &mut index_cx)?;
+            let checks = PartitionChecks { validity: &validity, number: verified.partitions };
+            let found = self.verify_front(&scan, &last, &checks, &mut index_cx)?;
             let start = scan.start();
             let blocks = match &found.index {
                 Some(entry) => {
@@ -173,8 +174,8 @@ impl SsTable {
                 None => None,
             };
             last = self.partitioner.position(scan.key()).unwrap_or_default();
-            let mut tell = |position| progress(position);
-            self.verify_rows(&mut scan, (&validity, blocks, &mut tell), &mut verified, (cx, &mut index_cx))?;
+            let mut contexts = Contexts { data: cx, index: &mut index_cx, progress };
+            self.verify_rows(&mut scan, &checks, blocks, &mut verified, &mut contexts)?;
             verified.partitions += 1;
             progress(scan.position());
         }
@@ -194,9 +195,10 @@ impl SsTable {
         &self,
         scan: &Scan,
         last: &[u8],
-        (validity, number): (&Validity, u64),
+        checks: &PartitionChecks<'_>,
         cx: &mut ReadContext,
     ) -> Result<PartitionPosition> {
+        let PartitionChecks { validity, number } = *checks;
         let corrupt = |problem: &str| {
             self.data.file().corrupt(scan.start(), format!("partition {number} of the file: {problem}"))
         };
@@ -226,11 +228,13 @@ impl SsTable {
     fn verify_rows(
         &self,
         scan: &mut Scan,
-        (validity, mut blocks, progress): (&Validity, Option<BlockCheck<'_>>, &mut dyn FnMut(u64)),
+        checks: &PartitionChecks<'_>,
+        mut blocks: Option<BlockCheck<'_>>,
         verified: &mut Verified,
-        (cx, index_cx): (&mut ReadContext, &mut ReadContext),
+        contexts: &mut Contexts<'_>,
     ) -> Result<()> {
-        let number = verified.partitions;
+        let PartitionChecks { validity, number } = *checks;
+        let Contexts { data: cx, index: index_cx, progress } = contexts;
         let corrupt = |at, problem: &str| {
             self.data.file().corrupt(at, format!("partition {number} of the file: {problem}"))
         };
@@ -260,6 +264,19 @@ impl SsTable {
         }
         blocks.map_or(Ok(()), |blocks| blocks.finish(index_cx))
     }
+}
+
+/// What a partition is checked by, and its number in the file.
+struct PartitionChecks<'a> {
+    validity: &'a Validity,
+    number: u64,
+}
+
+/// The reads of a verification, of the data and of the index, and who is told how far it is.
+struct Contexts<'a> {
+    data: &'a mut ReadContext,
+    index: &'a mut ReadContext,
+    progress: &'a mut dyn FnMut(u64),
 }
 
 /// Checks the order of a partition's rows and markers.

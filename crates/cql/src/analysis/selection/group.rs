@@ -4,11 +4,11 @@ use super::node::{Finder, Node};
 use super::selected::{Selected, Selection};
 use super::source::Source;
 use super::typing::Typing;
-use crate::analysis::{Markers, Scope, restrictions::Restrictions};
+use crate::analysis::{Markers, restrictions::Restrictions};
 use crate::error::{CqlError, Result};
 use crate::functions::{Found, quoted_name};
 use crate::syntax::ast::Selectable;
-use helenus_model::schema::{Column, ColumnKind, Table};
+use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::CqlType;
 use std::collections::HashSet;
 
@@ -29,6 +29,14 @@ fn invalid<T>(text: impl Into<String>) -> Result<T> {
     Err(CqlError::Invalid(text.into()))
 }
 
+/// GROUP BY of a SELECT.
+pub(crate) struct GroupedBy<'a> {
+    /// What it groups by; empty without GROUP BY.
+    pub(crate) columns: &'a [Selectable<'a>],
+    /// Whether the SELECT is DISTINCT.
+    pub(crate) distinct: bool,
+}
+
 impl Selection {
     /// Adds GROUP BY, and lets values outside aggregates come from the first row of a group. With DISTINCT and without
     /// aggregates no group has a second row, so rows are returned as they are.
@@ -37,15 +45,15 @@ impl Selection {
     /// Columns that are not in the order of the primary key, functions of other columns than a clustering column.
     pub(crate) fn group<'a>(
         &mut self,
-        (by, distinct): (&'a [Selectable<'a>], bool),
-        (table, restrictions): (&'a Table, &Restrictions),
-        scope: &'a Scope<'_>,
+        by: &'a GroupedBy<'a>,
+        finder: Finder<'a, '_>,
+        restrictions: &Restrictions,
         markers: &'a mut Markers,
     ) -> Result<()> {
-        if !by.is_empty() {
-            self.group_by = Some(self.grouping(by, (table, restrictions), scope, markers)?);
+        if !by.columns.is_empty() {
+            self.group_by = Some(self.grouping(by.columns, finder, restrictions, markers)?);
         }
-        if !self.aggregates.is_empty() || (self.group_by.is_some() && !distinct) {
+        if !self.aggregates.is_empty() || (self.group_by.is_some() && !by.distinct) {
             self.take_first();
         }
         Ok(())
@@ -54,12 +62,12 @@ impl Selection {
     fn grouping<'a>(
         &mut self,
         by: &'a [Selectable<'a>],
-        (table, restrictions): (&'a Table, &Restrictions),
-        scope: &'a Scope<'_>,
+        finder: Finder<'a, '_>,
+        restrictions: &Restrictions,
         markers: &'a mut Markers,
     ) -> Result<GroupBy> {
         const ORDER: &str = "Group by currently only support groups of columns following their declared order in the PRIMARY KEY";
-        let finder = Finder { table, scope };
+        let table = finder.table;
         let mut typing = Typing {
             finder,
             markers,

@@ -13,8 +13,9 @@ mod source;
 mod statics;
 mod typing;
 
-pub(crate) use group::GroupBy;
+pub(crate) use group::{GroupBy, GroupedBy};
 pub(crate) use mask::OfType;
+pub(crate) use node::Finder;
 pub(crate) use result::result_columns;
 pub(crate) use selected::{RowValue, Selected, Selection, TermUse, TimePath};
 pub(crate) use source::{Shape, Source};

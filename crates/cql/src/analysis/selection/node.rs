@@ -58,9 +58,11 @@ pub(super) struct Entry<'a> {
 
 /// Resolves the columns and functions of selectables.
 #[derive(Clone, Copy)]
-pub(super) struct Finder<'a, 's> {
-    pub(super) table: &'a Table,
-    pub(super) scope: &'a Scope<'s>,
+pub(crate) struct Finder<'a, 's> {
+    /// The table of the SELECT.
+    pub(crate) table: &'a Table,
+    /// What else is known by name.
+    pub(crate) scope: &'a Scope<'s>,
 }
 
 impl<'a> Finder<'a, '_> {

@@ -22,6 +22,7 @@ use crate::request::Request;
 use crate::super_family;
 use crate::virtual_table::{self, VirtualContext, VirtualRead, VirtualRows};
 use helenus_engine::read::{Partitions, ReadCommand, ReadEnd, Resume, Stage, TombstoneLimit};
+use helenus_engine::read_indexed;
 use helenus_engine::{Error as EngineError, ReadRequest, Ticket, is_system_keyspace};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::IndexSearch;
@@ -366,8 +367,7 @@ impl SelectPlan {
                 let database = execution.database;
                 let probe = probe.as_deref_mut();
                 if !searches.is_empty() {
-                    return database
-                        .read_indexed(command, searches, how, sink, probe)
+                    return read_indexed(database, command, searches, how, sink, probe)
                         .map_err(|error| read_error(error, sink.failure.take(), request));
                 }
                 super_family::read(database, command, how, sink, probe)

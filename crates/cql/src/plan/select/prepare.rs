@@ -4,7 +4,7 @@ use super::direct::DirectColumns;
 use super::nearest::{Nearest, is_of_floats};
 use super::sort::Sort;
 use crate::analysis::restrictions::{NearestTo, Restrictions, WhereClause};
-use crate::analysis::selection::{Selection, Source};
+use crate::analysis::selection::{Finder, GroupedBy, Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::answer::ResultColumns;
 use crate::error::{CqlError, Result};
@@ -93,7 +93,8 @@ impl SelectPlan {
         if select.distinct {
             check_distinct(select, table, (&selection, &ordering), &restrictions)?;
         }
-        selection.group((&select.group_by, select.distinct), (table, &restrictions), scope, markers)?;
+        let by = GroupedBy { columns: &select.group_by, distinct: select.distinct };
+        selection.group(&by, Finder { table, scope }, &restrictions, markers)?;
         let groups_by_rows = selection.group_by.as_ref();
         if groups_by_rows.is_some_and(|by| !by.clustering.is_empty() || by.function.is_some())
             && select.distinct

@@ -5,6 +5,7 @@ use super::types::schema;
 use anyhow::{Context, Result, anyhow, bail};
 use arrow_ipc::writer::FileWriter;
 use helenus_cql::{LocalBackend, LocalOptions};
+use helenus_engine::import::Imports;
 use helenus_engine::read::{KeyRange, Partitions, ReadCommand};
 use helenus_engine::{Database, DatabaseOptions, ReadRequest};
 use helenus_host::{Disk, File, Host};
@@ -102,7 +103,7 @@ impl Reader {
         sstables: &[(PathBuf, Descriptor)],
         take: &mut super::rows::Take<'_>,
     ) -> Result<u64> {
-        let view = self.database.view_of_files(&*self.disk, sstables, table)?;
+        let view = Imports::of(&self.database).view_of_files(&*self.disk, sstables, table)?;
         let command = ReadCommand {
             table: Arc::clone(table),
             partitions: Partitions::Range(KeyRange::all()),

@@ -181,7 +181,7 @@ impl ServerControl for RunningServer {
         }
         if !reloaded.taken.is_empty() {
             if reloaded.taken.iter().any(|key| key == COMPACTION_THROUGHPUT) {
-                self.database.set_compaction_bytes_per_s(config.compaction_bytes_per_s);
+                self.database.compactions().set_bytes_per_s(config.compaction_bytes_per_s);
             }
             self.take_over(&config);
             self.local.virtual_tables().register(settings_table(&present, &self.started));

@@ -15,6 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions};
+use helenus_engine::import::Imports;
 use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
 use helenus_engine::{
     CompactionSettings, Database, DatabaseOptions, JournalSlot, MemoryShares, OpenProgress, PurgeOptions,
@@ -149,7 +150,7 @@ fn serve(
     let database = open(&host, config, (log, progress, journal))?;
     let ending = ShutdownSignals::new()?;
     if let Some(adoption) = &adoption {
-        database.finish_adoption(adoption)?;
+        Imports::of(&database).finish_adoption(adoption)?;
         report_adopted(log, adoption);
     }
     let local = LocalBackend::new(Arc::clone(&database), local_options(config));

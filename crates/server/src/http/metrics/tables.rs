@@ -126,24 +126,30 @@ pub(super) fn put(page: &mut Page, gathered: &MetricsInput<'_>) {
         }
     }
     for (name, help, of) in LATENCIES {
-        put_histograms(page, gathered, (name, help, of), (&LATENCY_BOUNDS, SECONDS));
+        page.family(name, Kind::Histogram, help);
+        put_histograms(page, gathered, name, &|found| (of(found), &LATENCY_BOUNDS, SECONDS));
     }
     for (name, help, of, bounds) in SPREADS {
-        put_histograms(page, gathered, (name, help, of), (bounds, 1.0));
+        page.family(name, Kind::Histogram, help);
+        put_histograms(page, gathered, name, &|found| (of(found), bounds, 1.0));
     }
 }
 
+/// A distribution, the bounds of its buckets, and its unit.
+type Histogram<'a> = (&'a Distribution, &'static [u64], f64);
+
+/// Writes a histogram of each table.
 fn put_histograms(
     page: &mut Page,
     gathered: &MetricsInput<'_>,
-    (name, help, of): (&str, &str, Spread),
-    (bounds, unit): (&[u64], f64),
+    name: &str,
+    of: &dyn Fn(&Distributions) -> Histogram<'_>,
 ) {
-    page.family(name, Kind::Histogram, help);
     for (table, found) in gathered.status.tables.iter().zip(&gathered.distributions) {
+        let histogram = of(found);
         // An empty histogram would be thirty lines of zeros.
-        if of(found).measured > 0 {
-            page.histogram(name, &labels(table), (of(found), bounds, unit));
+        if histogram.0.measured > 0 {
+            page.histogram(name, &labels(table), histogram);
         }
     }
 }

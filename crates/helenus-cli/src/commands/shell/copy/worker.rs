@@ -18,6 +18,7 @@ use helenus_wire::native::{
     Request, RequestHead, Response, StatementRef, Statements, Value, Values, Version, decode_response,
 };
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
@@ -111,6 +112,20 @@ struct RequestInFlight {
     chunk: Arc<Chunk>,
     first: usize,
     count: usize,
+    attempts: u32,
+}
+
+impl RequestInFlight {
+    /// Its rows in the chunk.
+    fn rows(&self) -> Range<usize> {
+        self.first..self.first + self.count
+    }
+}
+
+/// Why rows were not imported.
+struct Failure<'a> {
+    is_parse_error: bool,
+    text: &'a str,
     attempts: u32,
 }
 
@@ -225,7 +240,12 @@ impl<'w> RequestFeed<'w> {
                 if self.carried.take() != Some(self.at)
                     && let Err(error) = self.parse(&chunk, self.at)
                 {
-                    self.fail(&chunk, (self.at, 1), true, (&format!("ParseError - {error:#}"), 1));
+                    let text = format!("ParseError - {error:#}");
+                    self.fail(
+                        &chunk,
+                        self.at..self.at + 1,
+                        &Failure { is_parse_error: true, text: &text, attempts: 1 },
+                    );
                     self.at += 1;
                     if count > 0 {
                         break;
@@ -376,7 +396,6 @@ impl<'w> RequestFeed<'w> {
         let code = error.detail.code();
         let text = Refused(error).to_string();
         flight.attempts += 1;
-        let rows = (flight.first, flight.count);
         if is_worth_another_try(code) && flight.attempts < self.plan.attempts_max {
             std::thread::sleep(PAUSE * 2_u32.pow(flight.attempts.min(6) - 1));
             self.again.push(flight);
@@ -387,19 +406,22 @@ impl<'w> RequestFeed<'w> {
                 self.again.push(RequestInFlight { chunk, first: flight.first + at, count: 1, attempts: 0 });
             }
         } else {
-            self.fail(&flight.chunk, rows, false, (&text, flight.attempts));
+            self.fail(
+                &flight.chunk,
+                flight.rows(),
+                &Failure { is_parse_error: false, text: &text, attempts: flight.attempts },
+            );
         }
         Ok(())
     }
 
-    fn fail(&self, chunk: &Chunk, rows: (usize, usize), is_parse_error: bool, why: (&str, u32)) {
-        let ((first, count), (message, attempts)) = (rows, why);
+    fn fail(&self, chunk: &Chunk, rows: Range<usize>, failure: &Failure<'_>) {
         let failed = Failed {
-            is_parse_error,
-            message: message.to_owned(),
-            rows: (first..first + count).map(|at| chunk.record(at).to_vec()).collect(),
-            first_row: chunk.first_row + first as u64,
-            attempts,
+            is_parse_error: failure.is_parse_error,
+            message: failure.text.to_owned(),
+            first_row: chunk.first_row + rows.start as u64,
+            rows: rows.map(|at| chunk.record(at).to_vec()).collect(),
+            attempts: failure.attempts,
         };
         // The receiver is gone if the import was given up.
         _ = self.failures.send(failed);
@@ -410,10 +432,20 @@ impl<'w> RequestFeed<'w> {
     fn lose(&mut self, error: &anyhow::Error) {
         let text = format!("{error:#}; whether the server has these rows is not known");
         for flight in std::mem::take(&mut self.flights).into_iter().flatten() {
-            self.fail(&flight.chunk, (flight.first, flight.count), false, (&text, flight.attempts + 1));
+            let attempts = flight.attempts + 1;
+            self.fail(
+                &flight.chunk,
+                flight.rows(),
+                &Failure { is_parse_error: false, text: &text, attempts },
+            );
         }
         for flight in std::mem::take(&mut self.again) {
-            self.fail(&flight.chunk, (flight.first, flight.count), false, (&text, flight.attempts));
+            let attempts = flight.attempts;
+            self.fail(
+                &flight.chunk,
+                flight.rows(),
+                &Failure { is_parse_error: false, text: &text, attempts },
+            );
         }
     }
 }
