@@ -12,6 +12,7 @@ use crate::{root, setup, target, tidy};
 /// Every step, end-to-end tests included.
 pub fn everything() -> Result<(), String> {
     let begin = Instant::now();
+    room_on_disk()?;
     let unit = without_end_to_end()?;
     let end_to_end = build_and_test_end_to_end(&[])?;
     summary("unit tests", &unit);
@@ -48,6 +49,35 @@ pub fn conformance(args: &[&str]) -> Result<(), String> {
     let status = runner.args(args).env("HELENUS_BIN", binary).status();
     let status = status.map_err(|error| format!("conformance: cannot start cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("conformance: {status}")) }
+}
+
+/// Bytes that a check from nothing writes to the target directory, in KiB as `df` counts.
+const WANTED_KIB: u64 = 14 << 20;
+
+/// A linker that finds the disk full ends by a signal that names nothing. So the disk is looked at first, unless there is
+/// a target directory from an earlier check.
+fn room_on_disk() -> Result<(), String> {
+    if target().join("debug/deps").is_dir() {
+        return Ok(());
+    }
+    let output = Command::new("df").args(["-Pk"]).arg(root()).output();
+    let Some(free) = output.ok().and_then(|output| free_kib(&String::from_utf8_lossy(&output.stdout))) else {
+        return Ok(());
+    };
+    if free >= WANTED_KIB {
+        return Ok(());
+    }
+    let (free, wanted, target) = (free >> 20, WANTED_KIB >> 20, target());
+    Err(format!(
+        "the disk of {} has {free} GiB left, and the check writes up to {wanted} GiB: free some, or set CARGO_TARGET_DIR to \
+         another disk",
+        target.display()
+    ))
+}
+
+/// The free space in what `df -Pk` prints of one folder.
+fn free_kib(printed: &str) -> Option<u64> {
+    printed.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
 }
 
 fn without_end_to_end() -> Result<Tests, String> {
