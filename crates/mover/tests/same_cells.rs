@@ -453,7 +453,7 @@ fn changes_turned_into_statements_give_the_same_cells_elsewhere() {
         let mut random = Random(seed);
         let (source, target) = (Side::new(seed), Side::new(seed + 1));
         source.run("ALTER TABLE ks.t WITH cdc = true");
-        let from = source.database().changes_now().unwrap();
+        let from = source.database().changes().now().unwrap();
         let mut script = Vec::new();
         for _ in 0..60 {
             let text = statement(&mut random, false);
@@ -467,7 +467,8 @@ fn changes_turned_into_statements_give_the_same_cells_elsewhere() {
         let mut writes = Vec::new();
         source
             .database()
-            .read_changes(("ks", "t"), from, &mut |change| {
+            .changes()
+            .read(("ks", "t"), from, &mut |change| {
                 match &change.kind {
                     ChangeKind::Row { key, row } => rows.row(key, *row, now_s, &mut writes).unwrap(),
                     ChangeKind::StaticRow { key, row } => {
