@@ -291,7 +291,8 @@ impl Copy {
         let name = RowName::of(&table, &self.key, row, is_static).unwrap();
         for column in list_columns(&table, is_static) {
             if let Some(state) = list_of_row(row, column.id, self.now_s) {
-                list_writes((&table, &name, column.id), &state, None, self.now_s, &mut self.writes).unwrap();
+                let list = ListPlace { table: &table, name: &name, column: column.id };
+                list_writes(list, &state, None, self.now_s, &mut self.writes).unwrap();
             }
         }
     }
@@ -505,7 +506,7 @@ fn a_list_that_may_have_been_sent_before_is_not_there_twice() {
     struct Lists {
         table: Arc<Table>,
         now_s: i64,
-        found: Vec<(RowName, helenus_mover::source::ListState)>,
+        found: Vec<(RowName, helenus_mover::source::ListPlace, ListState)>,
     }
     impl UnfilteredSink for Lists {
         fn partition(
@@ -548,7 +549,8 @@ fn a_list_that_may_have_been_sent_before_is_not_there_twice() {
     let texts = TableTexts::new(&table);
     for floor in [None, Some(20), Some(21)] {
         let mut writes = Vec::new();
-        list_writes((&table, &name, column), &state, floor, now_s, &mut writes).unwrap();
+        let list = ListPlace { table: &table, name: &name, column };
+        list_writes(list, &state, floor, now_s, &mut writes).unwrap();
         writes.iter().for_each(|write| target.write(&texts, write));
         let seen = target.seen();
         let lines: Vec<&String> =

@@ -101,17 +101,29 @@ pub fn list_of_row(row: RowView<'_>, column: ColumnId, now_s: i64) -> Option<Lis
     Some(ListState { deletion, elements: elements.collect(), newest_us })
 }
 
+/// Where a list is.
+#[derive(Clone, Copy)]
+pub struct ListPlace<'a> {
+    /// Its table.
+    pub table: &'a Table,
+    /// Its row.
+    pub name: &'a RowName,
+    /// Its column.
+    pub column: ColumnId,
+}
+
 /// Appends the writes of a list, to be sent as one batch. With a floor everything up to it is deleted first.
 ///
 /// # Errors
 /// As `RowName::put`.
 pub fn list_writes(
-    (table, name, column): (&Table, &RowName, ColumnId),
+    list: ListPlace<'_>,
     state: &ListState,
     floor_us: Option<i64>,
     now_s: i64,
     out: &mut Vec<Write>,
 ) -> Result<(), SourceError> {
+    let ListPlace { table, name, column } = list;
     let deleted_us = state.deletion.timestamp_us.max(floor_us.unwrap_or(i64::MIN));
     if deleted_us != i64::MIN {
         let mut values = Values::default();

@@ -11,7 +11,7 @@ mod texts;
 mod write;
 
 pub use error::SourceError;
-pub use lists::{ListElement, ListState, RowName, list_columns, list_of_row, list_writes};
+pub use lists::{ListElement, ListPlace, ListState, RowName, list_columns, list_of_row, list_writes};
 pub use ranges::OpenRange;
 pub use rows::RowWrites;
 pub use texts::{RangeShape, StatementKind, TableTexts};
