@@ -21,7 +21,7 @@ use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use helenus_model::unfiltered::Unfiltered;
 use helenus_mover::source::{
-    OpenRange, RowName, RowWrites, TableTexts, Write, list_columns, list_of_row, list_writes,
+    ListPlace, OpenRange, RowName, RowWrites, TableTexts, Write, list_columns, list_of_row, list_writes,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -506,7 +506,7 @@ fn a_list_that_may_have_been_sent_before_is_not_there_twice() {
     struct Lists {
         table: Arc<Table>,
         now_s: i64,
-        found: Vec<(RowName, helenus_mover::source::ListPlace, ListState)>,
+        found: Vec<(RowName, helenus_mover::source::ListState)>,
     }
     impl UnfilteredSink for Lists {
         fn partition(
