@@ -57,6 +57,11 @@ impl Statement {
         self.nodes.lock().get(&node).cloned()
     }
 
+    /// The id of the result's columns at the node that has prepared the statement first; `None` before v5.
+    pub fn first_metadata_id(&self) -> Option<Vec<u8>> {
+        self.nodes.lock().values().find_map(|node| node.result_metadata_id.clone())
+    }
+
     /// Remembers what a node has answered to PREPARE.
     pub(crate) fn prepared_at(&self, node: SocketAddr, prepared: &ReadPrepared<'_>) -> Arc<NodeStatement> {
         let statement = Arc::new(NodeStatement {

@@ -226,8 +226,8 @@ fn spawn(
         command.args(["--listen", "127.0.0.1:0"]);
     }
     command.envs(environment.iter().map(|(name, value)| (name, value)));
-    // Both say themselves where the data is.
-    if !args.iter().any(|arg| arg == "--memory" || arg == "--adopt") {
+    // These say themselves where the data is.
+    if !args.iter().any(|arg| ["--memory", "--adopt", "--gateway"].contains(&arg.as_str())) {
         command.arg("--data").arg(folder.join("data"));
     }
     let mut child =

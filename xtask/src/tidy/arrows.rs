@@ -13,6 +13,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("wire", &["model"]),
     ("tls", &[]),
     ("cluster", &["model", "wire", "tls"]),
+    ("gateway", &["model", "wire", "tls", "cluster"]),
     ("sstable", &["model", "host"]),
     ("engine", &["model", "host", "sstable"]),
     ("cql", &["model", "engine"]),
@@ -20,7 +21,13 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("mover", &["model", "host", "wire", "tls", "cluster", "engine", "cql"]),
     ("server", &["model", "host", "wire", "tls", "engine", "cql", "rpc"]),
     ("helenus", &["model", "host", "engine", "cql"]),
-    ("helenus-cli", &["model", "host", "wire", "tls", "sstable", "engine", "cql", "rpc", "mover", "server"]),
+    (
+        "helenus-cli",
+        &[
+            "model", "host", "wire", "tls", "cluster", "gateway", "sstable", "engine", "cql", "rpc", "mover",
+            "server",
+        ],
+    ),
 ];
 
 /// Folders inside a crate that may use less than their crate.

@@ -192,8 +192,13 @@ impl Cluster {
             }
             let mut versions = Vec::new();
             for connection in &connections {
-                // A node that is lost meanwhile does not count.
-                versions.extend(topology::schema_version(connection).await.ok());
+                let asked = tokio::time::timeout_at(until, topology::schema_version(connection)).await;
+                match asked {
+                    Ok(Ok(version)) => versions.push(version),
+                    // A node that is lost meanwhile does not count.
+                    Ok(Err(_)) => {}
+                    Err(_) => return Err(ClusterError::NoAgreement { after: within }),
+                }
             }
             if !versions.is_empty() && versions.windows(2).all(|pair| pair.first() == pair.last()) {
                 return Ok(());

@@ -3,6 +3,7 @@
 
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
+use super::gateway::{self, GatewayFlags};
 use super::init;
 use super::messages::{
     Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
@@ -11,7 +12,7 @@ use super::messages::{
 use super::shutdown::ShutdownSignals;
 use super::tls::{TlsFiles, load_tls};
 use anyhow::{Context, Result, anyhow};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions};
@@ -51,6 +52,7 @@ const EXAMPLES: &str = "Examples:
   helenus serve --adopt COPY                       on a copy of a Cassandra node's directory; drain the node first
   helenus serve --password-file FILE               clients log in, at first as cassandra with the password in FILE
   helenus serve --http 127.0.0.1:9180              /metrics, /health and /ready for whoever watches servers
+  helenus serve --gateway 10.0.0.1,10.0.0.2        in front of a cluster of Cassandra
 
 SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.
 A second signal ends it at once; the next start replays the log.";
@@ -95,11 +97,12 @@ pub fn command() -> Command {
         .value_name("DIR")
         .conflicts_with("adopt")
         .help("If the database has no keyspaces, run the .cql and .sh files of DIR in the order of their names, before clients are let in");
-    Command::new("serve")
+    let command = Command::new("serve")
         .about("Start a server")
         .after_help(EXAMPLES)
         .args(flags)
-        .args([config, adopt, set, init])
+        .args([config, adopt, set, init]);
+    GatewayFlags::augment_args(command)
 }
 
 /// Runs the server until a signal ends it.
@@ -107,15 +110,23 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let files_allowed = helenus_host::real::raise_open_files();
     let real = helenus_host::real::host();
     let mut settings = settings(&real, matches)?;
+    let gateway = GatewayFlags::of(matches)?;
     if let Some(directory) = matches.get_one::<String>("adopt") {
         settings.set_flag("data", directory)?;
     }
     let mut config =
         ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
-    refuse_open(&config)?;
+    let refused = refuse_open(&config);
+    match gateway {
+        Some(_) => refused.context("a gateway has no logins, so --password-file is not for it")?,
+        None => refused?,
+    }
     config.share_descriptors(&DescriptorPlan::of(files_allowed));
     let log = start_log(&real, &config);
-    let served = serve(&real, matches, (&settings, &config), &log);
+    let served = match &gateway {
+        Some(flags) => gateway::run(&real, flags, &config, &log),
+        None => serve(&real, matches, (&settings, &config), &log),
+    };
     if let Err(error) = &served
         && config.log.form == LogForm::Json
     {

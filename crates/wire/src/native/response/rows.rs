@@ -250,6 +250,17 @@ impl<'b> RowsWriter<'b> {
         self.row_start = self.out.len();
     }
 
+    /// Appends rows that are encoded already, as [`Rows::cells`] has them.
+    ///
+    /// # Panics
+    /// If a row has been begun.
+    pub fn raw_rows(&mut self, count: usize, cells: &[u8]) {
+        assert_eq!(self.cells_in_row, 0, "a row has been begun");
+        self.out.put_raw(cells);
+        self.rows += count as i32;
+        self.row_start = self.out.len();
+    }
+
     /// Removes the cells of a row that has not ended.
     pub fn abort_row(&mut self) {
         self.out.truncate(self.row_start);
@@ -393,6 +404,11 @@ impl<'a> Rows<'a> {
             return Err(WireError::Truncated { needed, left: content.len() as u64 });
         }
         Ok(Rows { metadata, row_count, content })
+    }
+
+    /// The cells of all rows as they came, unchecked.
+    pub fn cells(&self) -> &'a [u8] {
+        self.content
     }
 
     /// The rows. If the bytes end too early, the last item is an error.

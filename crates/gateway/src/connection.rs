@@ -1,0 +1,177 @@
+//! Reads the requests of one client, and answers those that need no node.
+//!
+//! While the client has as much in flight as it may, or all clients together have, nothing is read, so that the client waits too.
+
+use std::sync::Arc;
+
+use helenus_wire::native::{
+    AfterRefusal, ErrorCode, ErrorMessage, Header, Opcode, Outgoing, Request, Startup, Version,
+    decode_request,
+};
+use tokio::io::AsyncRead;
+
+use crate::client::Client;
+use crate::forward::forward;
+use crate::input::{Arrived, Input};
+use crate::job::Job;
+use crate::prepare::{check_keyspace, prepare};
+use crate::shared::Shared;
+use crate::statement_text::{Effect, StatementText};
+
+/// The CQL version of Cassandra 5.0.
+const CQL_VERSION: &str = "3.4.7";
+
+/// One client's connection.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+    input: Input,
+    version: Option<Version>,
+    keyspace: Option<Arc<str>>,
+}
+
+impl Connection {
+    pub fn new(shared: &Arc<Shared>, client: &Arc<Client>) -> Connection {
+        let options = &shared.options;
+        Connection {
+            input: Input::new(options.frame_bytes_max, options.message_bytes_max),
+            shared: Arc::clone(shared),
+            client: Arc::clone(client),
+            version: None,
+            keyspace: None,
+        }
+    }
+
+    /// Serves the client until one side ends the connection.
+    pub async fn run(mut self, mut socket: Box<dyn AsyncRead + Send + Unpin>) {
+        let until = tokio::time::sleep(self.shared.options.handshake_timeout);
+        tokio::pin!(until);
+        let client = Arc::clone(&self.client);
+        while !client.is_closing() {
+            while let Some(arrived) = self.input.next() {
+                match arrived {
+                    Arrived::Request(header, body) => self.take(header, body).await,
+                    Arrived::Refused(refusal) => {
+                        if refusal.then != AfterRefusal::CloseUnanswered {
+                            self.client.refuse(&refusal);
+                        }
+                        if matches!(refusal.then, AfterRefusal::Close | AfterRefusal::CloseUnanswered) {
+                            self.client.close_after_answers();
+                        }
+                    }
+                }
+                if self.client.is_closing() {
+                    return;
+                }
+                self.client.room().await;
+            }
+            let has_begun = self.version.is_some();
+            tokio::select! {
+                read = self.input.fill(&mut socket) => if !matches!(read, Ok(1..)) {
+                    return self.client.end();
+                },
+                () = &mut until, if !has_begun => return self.client.end(),
+                () = client.closing() => return,
+            }
+        }
+    }
+
+    async fn take(&mut self, header: Header, body: Vec<u8>) {
+        let Some(version) = self.version else { return self.begin(&header, &body) };
+        match header.opcode {
+            Opcode::Query | Opcode::Execute | Opcode::Batch => self.run_statement(&header, body).await,
+            Opcode::Prepare => {
+                let job = self.job(&header, body).counted();
+                match job.message() {
+                    Ok(_) => {
+                        let runtime = self.shared.runtime.clone();
+                        runtime.spawn(async move { prepare(&job).await });
+                    }
+                    Err(error) => job.fail(&ErrorMessage::from(&error)),
+                }
+            }
+            Opcode::Register => match decode_request(version, header.opcode, header.flags, &body) {
+                Ok(message) => {
+                    if let Request::Register(events) = message.request {
+                        self.client.register(events);
+                    }
+                    self.client.answer(version, header.stream, &Outgoing::Ready);
+                }
+                Err(error) => self.client.error(version, header.stream, &ErrorMessage::from(&error)),
+            },
+            Opcode::Options => self.supported(&header),
+            Opcode::Startup => {
+                self.protocol(&header, "Unexpected message STARTUP, the connection is already initialized");
+            }
+            other => self.protocol(&header, &format!("Unexpected message {other}")),
+        }
+    }
+
+    /// OPTIONS and STARTUP; a client that sends something else first is told so and loses the connection.
+    fn begin(&mut self, header: &Header, body: &[u8]) {
+        let version = header.version;
+        match decode_request(version, header.opcode, header.flags, body).map(|message| message.request) {
+            Ok(Request::Options) => self.supported(header),
+            Ok(Request::Startup(startup)) => self.start(header, &startup),
+            Ok(_) => {
+                let text = format!("Unexpected message {}, expecting STARTUP or OPTIONS", header.opcode);
+                self.protocol(header, &text);
+                self.client.close_after_answers();
+            }
+            Err(error) => self.client.error(version, header.stream, &ErrorMessage::from(&error)),
+        }
+    }
+
+    fn start(&mut self, header: &Header, startup: &Startup<'_>) {
+        let version = header.version;
+        match startup.check(version) {
+            Ok(compression) => {
+                self.version = Some(version);
+                self.input.start(version, compression);
+                self.client.start(version, compression, header.stream);
+            }
+            Err(error) => self.client.error(version, header.stream, &ErrorMessage::from(&error)),
+        }
+    }
+
+    fn supported(&self, header: &Header) {
+        let message = Outgoing::Supported { cql_version: CQL_VERSION };
+        self.client.answer(header.version, header.stream, &message);
+    }
+
+    fn protocol(&self, header: &Header, text: &str) {
+        self.client.error(header.version, header.stream, &ErrorMessage::plain(ErrorCode::Protocol, text));
+    }
+
+    fn job(&self, header: &Header, body: Vec<u8>) -> Job {
+        Job {
+            shared: Arc::clone(&self.shared),
+            client: Arc::clone(&self.client),
+            version: header.version,
+            flags: header.flags,
+            stream: header.stream,
+            opcode: header.opcode,
+            body,
+            keyspace: self.keyspace.clone(),
+            text: StatementText { effect: Effect::Other, own_table: None },
+            prepared: Vec::new(),
+        }
+    }
+
+    async fn run_statement(&mut self, header: &Header, body: Vec<u8>) {
+        let mut job = self.job(header, body);
+        let resolved = job.resolve();
+        let job = job.counted();
+        if let Err(error) = resolved {
+            return job.fail(&error);
+        }
+        let Effect::Use(keyspace) = &job.text.effect else { return forward(job) };
+        match check_keyspace(&self.shared, keyspace).await {
+            Ok(()) => {
+                self.keyspace = Some(keyspace.as_str().into());
+                self.client.answer(job.version, job.stream, &Outgoing::SetKeyspace(keyspace));
+            }
+            Err(error) => job.fail(&error),
+        }
+    }
+}

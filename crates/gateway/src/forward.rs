@@ -1,0 +1,222 @@
+//! Sends a request to a node, and decides what is done when that fails.
+//!
+//! A request goes to another node, or to the same again, in these cases alone:
+//! - it did not reach the first node;
+//! - the node answered UNPREPARED or IS_BOOTSTRAPPING, so it has done nothing;
+//! - it is a SELECT whose connection was lost.
+//!
+//! Every other error is the client's, unchanged.
+
+use std::sync::Arc;
+
+use helenus_cluster::{Answer, CallError, ClusterError, Connection, Node, OwnedAnswer};
+use helenus_wire::native::{ErrorCode, ErrorMessage, Opcode};
+
+use crate::deliver::{AGREEMENT, deliver, fail_lost, fail_unsent};
+use crate::job::{Job, Unready};
+use crate::statement_text::Effect;
+use crate::translate;
+
+/// The most attempts for one request, so that nodes which disagree do not keep it forever.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// Sends a request to the node of its partition. The answer goes to the client.
+pub(crate) fn forward(job: Arc<Job>) {
+    let node = job.shared.cluster.pick(job.partition());
+    let ready = node.and_then(|node| node.connection().map(|connection| (node, connection)));
+    let Some((node, connection)) = ready else { return with_care(job) };
+    if job.keyspace_of_connection(connection.version()).is_some() {
+        return with_care(job);
+    }
+    let (for_answer, at) = (Arc::clone(&job), Arc::clone(&node));
+    let put = job.for_node(node.address, connection.version(), |request, extras| {
+        connection.submit(request, extras, Box::new(move |answer| answered(for_answer, &at, answer)))
+    });
+    match put {
+        Ok(Ok(())) => {}
+        Err(Unready::Refused(error)) => job.fail(&error),
+        Ok(Err(_)) | Err(Unready::Unprepared(_)) => with_care(job),
+    }
+}
+
+/// Takes the answer to the first attempt, on the task that reads the node's connection.
+fn answered(job: Arc<Job>, node: &Node, answer: Result<Answer<'_>, CallError>) {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(CallError::Wire(error)) => return job.fail(&ErrorMessage::from(&error)),
+        Err(error) if error.was_sent() && job.text.effect != Effect::Read => return fail_lost(&job, &error),
+        Err(_) => return with_care(job),
+    };
+    match verdict(&answer) {
+        Verdict::Deliver => deliver(&job, &answer),
+        Verdict::SchemaChange => {
+            let answer = answer.to_owned();
+            let runtime = job.shared.runtime.clone();
+            runtime.spawn(async move { deliver_after_agreement(&job, &answer).await });
+        }
+        Verdict::Unprepared => {
+            forget(&job, node);
+            with_care(job);
+        }
+        Verdict::Elsewhere => with_care(job),
+    }
+}
+
+/// What an answer asks for.
+enum Verdict {
+    Deliver,
+    SchemaChange,
+    /// To prepare at this node and send again.
+    Unprepared,
+    /// To ask another node.
+    Elsewhere,
+}
+
+fn verdict(answer: &Answer<'_>) -> Verdict {
+    let Ok(parts) = translate::parts(answer) else { return Verdict::Deliver };
+    match answer.opcode {
+        Opcode::Error => match parts.error_code() {
+            Some(ErrorCode::Unprepared) => Verdict::Unprepared,
+            Some(ErrorCode::IsBootstrapping) => Verdict::Elsewhere,
+            _ => Verdict::Deliver,
+        },
+        Opcode::Result if parts.is_schema_change() => Verdict::SchemaChange,
+        _ => Verdict::Deliver,
+    }
+}
+
+fn forget(job: &Job, node: &Node) {
+    for statement in &job.prepared {
+        statement.statement.forget(node.address);
+    }
+}
+
+async fn deliver_after_agreement(job: &Job, answer: &OwnedAnswer) {
+    // Drivers go on after this time too.
+    let _ = job.shared.cluster.wait_for_agreement(AGREEMENT).await;
+    deliver(job, &answer.borrow());
+}
+
+/// Sends a request on a task of its own, which prepares statements, waits for room and tries other nodes.
+fn with_care(job: Arc<Job>) {
+    let runtime = job.shared.runtime.clone();
+    runtime.spawn(async move { run(&job).await });
+}
+
+async fn run(job: &Job) {
+    let mut attempts = 0;
+    let mut last = None;
+    for node in job.shared.cluster.plan(job.partition()) {
+        loop {
+            attempts += 1;
+            if attempts > ATTEMPTS_MAX {
+                break;
+            }
+            match attempt(job, &node).await {
+                Attempt::Answered(answer) => match verdict(&answer.borrow()) {
+                    Verdict::Deliver => return deliver(job, &answer.borrow()),
+                    Verdict::SchemaChange => return deliver_after_agreement(job, &answer).await,
+                    Verdict::Unprepared if attempts < ATTEMPTS_MAX => {
+                        forget(job, &node);
+                        continue;
+                    }
+                    Verdict::Unprepared | Verdict::Elsewhere if attempts >= ATTEMPTS_MAX => {
+                        return deliver(job, &answer.borrow());
+                    }
+                    Verdict::Unprepared | Verdict::Elsewhere => {}
+                },
+                Attempt::Done => return,
+                Attempt::Next(error) => last = Some(error),
+            }
+            break;
+        }
+    }
+    match last {
+        Some(ClusterError::Call(error)) if error.was_sent() => fail_lost(job, &error),
+        Some(error) => fail_unsent(job, &error),
+        None => fail_unsent(job, &ClusterError::NoNode { reason: None }),
+    }
+}
+
+enum Attempt {
+    Answered(OwnedAnswer),
+    /// The client has its answer.
+    Done,
+    /// Another node may be asked.
+    Next(ClusterError),
+}
+
+async fn attempt(job: &Job, node: &Node) -> Attempt {
+    let Some(connection) = node.connection() else {
+        return Attempt::Next(ClusterError::NoNode { reason: node.error() });
+    };
+    let connection = match in_keyspace(job, node, connection).await {
+        Ok(connection) => connection,
+        Err(attempt) => return attempt,
+    };
+    for statement in &job.prepared {
+        match job.shared.cluster.prepare_at(node, &statement.statement).await {
+            Ok(_) => {}
+            Err(error) => return failed(job, error),
+        }
+    }
+    loop {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let put = job.for_node(node.address, connection.version(), |request, extras| {
+            let done = Box::new(move |answer: Result<Answer<'_>, CallError>| {
+                // Nobody waits any more if the gateway ends.
+                let _ = sender.send(answer.map(|answer| answer.to_owned()));
+            });
+            connection.submit(request, extras, done)
+        });
+        match put {
+            Ok(Ok(())) => {
+                return match receiver.await {
+                    Ok(Ok(answer)) => Attempt::Answered(answer),
+                    Ok(Err(error)) => failed(job, error.into()),
+                    Err(_) => Attempt::Done,
+                };
+            }
+            Ok(Err(refused)) if matches!(refused.error, CallError::Full { .. }) => connection.room().await,
+            Ok(Err(refused)) => return failed(job, refused.error.into()),
+            Err(Unready::Refused(error)) => {
+                job.fail(&error);
+                return Attempt::Done;
+            }
+            Err(Unready::Unprepared(statement)) => {
+                if let Err(error) = job.shared.cluster.prepare_at(node, &statement.statement).await {
+                    return failed(job, error);
+                }
+            }
+        }
+    }
+}
+
+async fn in_keyspace(job: &Job, node: &Node, connection: Connection) -> Result<Connection, Attempt> {
+    match job.keyspace_of_connection(connection.version()) {
+        None => Ok(connection),
+        Some(keyspace) => node.connection_in(&keyspace).await.map_err(|error| failed(job, error)),
+    }
+}
+
+/// Decides about a failure: the cluster's error is the client's; a request that was not sent, or a read, goes to the next node.
+fn failed(job: &Job, error: ClusterError) -> Attempt {
+    match error {
+        ClusterError::Server(error) if error.detail.code() == ErrorCode::IsBootstrapping => {
+            Attempt::Next(ClusterError::Server(error))
+        }
+        ClusterError::Server(error) => {
+            job.fail(&error);
+            Attempt::Done
+        }
+        ClusterError::Call(CallError::Wire(error)) => {
+            job.fail(&ErrorMessage::from(&error));
+            Attempt::Done
+        }
+        ClusterError::Call(error) if error.was_sent() && job.text.effect != Effect::Read => {
+            fail_lost(job, &error);
+            Attempt::Done
+        }
+        error => Attempt::Next(error),
+    }
+}

@@ -1,0 +1,175 @@
+//! Cuts the input of a client into requests.
+
+use std::collections::VecDeque;
+use std::io;
+
+use helenus_wire::native::{
+    AfterRefusal, BodyCodec, Compression, Direction, Envelope, EnvelopeReader, Header, Refusal,
+    SegmentFormat, SegmentReader, Step, Version,
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
+/// What has arrived.
+pub(crate) enum Arrived {
+    /// A request: its header and its body, decompressed.
+    Request(Header, Vec<u8>),
+    /// Bytes that are no request, and whether the connection ends with the answer.
+    Refused(Refusal),
+}
+
+/// The input of one client.
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    used: usize,
+    /// Bytes that are still to be dropped.
+    skip: u64,
+    envelopes: EnvelopeReader,
+    codec: Option<BodyCodec>,
+    segments: Option<SegmentReader>,
+    message_bytes_max: u64,
+    /// Requests of a segment that are not taken yet.
+    queue: VecDeque<Arrived>,
+}
+
+impl Input {
+    /// For a client without a version yet.
+    pub fn new(frame_bytes_max: u64, message_bytes_max: u64) -> Input {
+        let envelopes =
+            EnvelopeReader { from: Direction::Request, connection: None, max_frame: frame_bytes_max };
+        Input {
+            bytes: Vec::new(),
+            used: 0,
+            skip: 0,
+            envelopes,
+            codec: None,
+            segments: None,
+            message_bytes_max,
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// STARTUP is answered.
+    pub fn start(&mut self, version: Version, compression: Option<Compression>) {
+        self.envelopes.connection = Some(version);
+        if version >= Version::V5 {
+            let format = match compression {
+                Some(_) => SegmentFormat::Lz4,
+                None => SegmentFormat::Plain,
+            };
+            self.segments = Some(SegmentReader::new(format, Direction::Request, self.message_bytes_max));
+        } else {
+            self.codec = compression.map(BodyCodec::new);
+        }
+    }
+
+    /// Reads what the client has sent; 0 at the end.
+    pub async fn fill(&mut self, socket: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<usize> {
+        if self.used > 0 {
+            self.bytes.drain(..self.used);
+            self.used = 0;
+        }
+        if self.bytes.is_empty() {
+            self.bytes.shrink_to(READ_BYTES);
+        }
+        self.bytes.reserve(READ_BYTES);
+        socket.read_buf(&mut self.bytes).await
+    }
+
+    /// The next request, or the next refusal; `None`: more must be read.
+    pub fn next(&mut self) -> Option<Arrived> {
+        loop {
+            if let Some(arrived) = self.queue.pop_front() {
+                return Some(arrived);
+            }
+            if self.skip > 0 {
+                let left = self.bytes.len().saturating_sub(self.used);
+                let dropped = left.min(usize::try_from(self.skip).unwrap_or(left));
+                self.used += dropped;
+                self.skip -= dropped as u64;
+                if self.skip > 0 {
+                    return None;
+                }
+            }
+            let found = match self.segments.is_some() {
+                true => self.read_segment(),
+                false => self.read_bare(),
+            };
+            match found {
+                Ok(Some(arrived)) => return Some(arrived),
+                Ok(None) if self.queue.is_empty() => return None,
+                Ok(None) => {}
+                Err(refusal) => {
+                    match refusal.then {
+                        AfterRefusal::Skip(bytes) => self.skip += bytes,
+                        AfterRefusal::DiscardReceived => self.used = self.bytes.len(),
+                        AfterRefusal::Close | AfterRefusal::CloseUnanswered => {}
+                    }
+                    return Some(Arrived::Refused(refusal));
+                }
+            }
+        }
+    }
+
+    fn read_bare(&mut self) -> Result<Option<Arrived>, Refusal> {
+        let input = self.bytes.get(self.used..).unwrap_or_default();
+        let Some(envelope) = self.envelopes.read(input)? else { return Ok(None) };
+        self.used += envelope.size();
+        let header = envelope.header;
+        let max = self.envelopes.max_frame;
+        Ok(Some(match &mut self.codec {
+            Some(codec) => body(&envelope, codec.decompress(&envelope, max)),
+            None => Arrived::Request(header, envelope.body.to_vec()),
+        }))
+    }
+
+    /// Reads one segment; its requests go to the queue.
+    fn read_segment(&mut self) -> Result<Option<Arrived>, Refusal> {
+        let Some(segments) = &mut self.segments else { return Ok(None) };
+        loop {
+            let input = self.bytes.get(self.used..).unwrap_or_default();
+            let reader = *segments.envelopes();
+            match segments.read(input)? {
+                Step::Incomplete => return Ok(None),
+                Step::Part { used } => self.used += used,
+                Step::Envelopes { used, mut payload, .. } => {
+                    self.used += used;
+                    while !payload.is_empty() {
+                        let size = match reader.read_in_segment(payload) {
+                            Ok(envelope) => {
+                                let request = Arrived::Request(envelope.header, envelope.body.to_vec());
+                                self.queue.push_back(request);
+                                envelope.size() as u64
+                            }
+                            Err(refusal) => {
+                                let size = match refusal.then {
+                                    AfterRefusal::Skip(bytes) => bytes,
+                                    _ => u64::MAX,
+                                };
+                                self.queue.push_back(Arrived::Refused(refusal));
+                                size
+                            }
+                        };
+                        let size = usize::try_from(size).unwrap_or(usize::MAX);
+                        payload = payload.get(size..).unwrap_or_default();
+                    }
+                    if !self.queue.is_empty() {
+                        return Ok(self.queue.pop_front());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn body(envelope: &Envelope<'_>, decompressed: Result<&[u8], helenus_wire::WireError>) -> Arrived {
+    match decompressed {
+        Ok(body) => Arrived::Request(envelope.header, body.to_vec()),
+        Err(error) => {
+            let then = AfterRefusal::Skip(0);
+            Arrived::Refused(Refusal { error, stream: envelope.header.stream, answer_in: None, then })
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The gateway: serves the native protocol, versions 3 to 5, in front of a cluster of Cassandra, as if the cluster were one node.
+//!
+//! A client's connection is two tasks (`connection`, `client`). Each request becomes a [`job`](self) that goes to the node which
+//! holds its partition (`forward`); the answer is put into the client's version on the task that reads the node's connection
+//! (`deliver`, `translate`). What cannot be passed on as it is, is made here: STARTUP and OPTIONS, ids of prepared statements
+//! (`statements`), paging states (`paging`), `system.local` and `system.peers` (`own_tables`), USE, and events (`events`).
+//!
+//! Nothing is sent a second time if the first may have had an effect: see `forward`.
+#![cfg_attr(
+    test,
+    allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
+)]
+
+mod budget;
+mod client;
+mod connection;
+mod deliver;
+mod events;
+mod forward;
+mod input;
+mod job;
+mod options;
+mod own_tables;
+mod paging;
+mod prepare;
+mod server;
+mod shared;
+mod statement_text;
+mod statements;
+mod translate;
+
+pub use options::{GatewayError, GatewayOptions};
+pub use server::Gateway;

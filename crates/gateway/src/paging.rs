@@ -1,0 +1,55 @@
+//! Paging states of the gateway: the cluster's, with a mark and a checksum in front, so that a state that another server has made
+//! is refused instead of being given to a node that would read something else in it.
+
+use helenus_wire::native::{ErrorCode, ErrorMessage};
+
+const MARK: [u8; 3] = *b"HG\x01";
+const PREFIX: usize = MARK.len() + 4;
+
+/// Wraps a state of the cluster. `cluster`: its name.
+pub(crate) fn wrap(cluster: &str, state: &[u8]) -> Vec<u8> {
+    let mut wrapped = Vec::with_capacity(PREFIX + state.len());
+    wrapped.extend_from_slice(&MARK);
+    wrapped.extend_from_slice(&checksum(cluster, state));
+    wrapped.extend_from_slice(state);
+    wrapped
+}
+
+/// The state of the cluster inside one of the gateway.
+///
+/// # Errors
+/// The state is not of a gateway of this cluster; the error is Cassandra's for such a state.
+pub(crate) fn unwrap<'a>(cluster: &str, wrapped: &'a [u8]) -> Result<&'a [u8], ErrorMessage> {
+    let inner = wrapped.strip_prefix(&MARK).and_then(|rest| rest.split_first_chunk::<4>());
+    match inner {
+        Some((sum, state)) if *sum == checksum(cluster, state) => Ok(state),
+        _ => Err(ErrorMessage::plain(ErrorCode::Protocol, "Invalid value for the paging state")),
+    }
+}
+
+fn checksum(cluster: &str, state: &[u8]) -> [u8; 4] {
+    let mut context = md5::Context::new();
+    context.consume(cluster);
+    context.consume([0]);
+    context.consume(state);
+    let [a, b, c, d, ..] = *context.finalize();
+    [a, b, c, d]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_states_of_the_same_cluster_are_accepted() {
+        let wrapped = wrap("ring", b"state");
+        assert_eq!(unwrap("ring", &wrapped).unwrap(), b"state");
+        assert_eq!(unwrap("ring", &wrap("ring", b"")).unwrap(), b"");
+        assert!(unwrap("other", &wrapped).is_err());
+        assert!(unwrap("ring", b"state").is_err());
+        assert!(unwrap("ring", b"").is_err());
+        let mut changed = wrapped;
+        *changed.last_mut().unwrap() ^= 1;
+        assert!(unwrap("ring", &changed).is_err());
+    }
+}

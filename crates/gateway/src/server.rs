@@ -1,0 +1,161 @@
+//! The listener of a gateway.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use helenus_cluster::Cluster;
+use helenus_tls::Policy;
+use helenus_wire::native::{ErrorCode, ErrorMessage, Version};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::client::Client;
+use crate::connection::Connection;
+use crate::events;
+use crate::options::{GatewayError, GatewayOptions};
+use crate::shared::Shared;
+
+/// The pause after a failure to accept, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The pause between two looks at the connections that are left.
+const DRAIN_PAUSE: Duration = Duration::from_millis(10);
+/// The first byte of a client that begins with TLS.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// A gateway that serves clients until it is dropped or stopped.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Listens for clients.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start(cluster: Cluster, options: GatewayOptions) -> Result<Gateway, GatewayError> {
+        let listen = options.listen;
+        let bind = |source| GatewayError::Bind { address: listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let told = cluster.events();
+        let shared = Arc::new(Shared::new(cluster, options, address));
+        let tasks = vec![
+            tokio::spawn(events::pass_on(Arc::downgrade(&shared), told)),
+            tokio::spawn(accept(Arc::clone(&shared), listener)),
+        ];
+        Ok(Gateway { shared, address, tasks })
+    }
+
+    /// The address that is listened on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops listening, and waits until all connections have their answers, or until this time is over.
+    pub async fn drain(&self, within: Duration) {
+        self.stop();
+        let drained = async {
+            while !self.shared.connected().is_empty() {
+                tokio::time::sleep(DRAIN_PAUSE).await;
+            }
+        };
+        // Who has no answer by then gets none.
+        let _ = tokio::time::timeout(within, drained).await;
+    }
+
+    /// Stops listening and ends all connections once their answers are sent.
+    pub fn stop(&self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        for client in self.shared.connected() {
+            client.close_after_answers();
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Counts an open connection.
+struct Counted(Arc<AtomicU64>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+    let open = Arc::new(AtomicU64::new(0));
+    loop {
+        let Ok((socket, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let count = open.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted(Arc::clone(&open));
+        let is_full = shared.options.connections_max.is_some_and(|max| count >= max);
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            serve(&shared, socket, is_full).await;
+            drop(counted);
+        });
+    }
+}
+
+async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
+    let Ok(local) = socket.local_addr() else { return };
+    let _ = socket.set_nodelay(true);
+    let within = shared.options.handshake_timeout;
+    let Ok(Some((input, output))) = tokio::time::timeout(within, secure(shared, socket)).await else {
+        return;
+    };
+    let client = Arc::new(Client::new(local, &shared.budget));
+    shared.add_client(&client);
+    let (writes, grace) = (Arc::clone(&client), shared.options.reader_grace);
+    let writer = tokio::spawn(async move { writes.write(output, grace).await });
+    if is_full {
+        let max = shared.options.connections_max.unwrap_or_default();
+        let text = format!("there are {max} connections, as many as there may be; close some");
+        client.error(Version::CURRENT, 0, &ErrorMessage::plain(ErrorCode::Overloaded, text));
+        client.close_after_answers();
+    } else {
+        Connection::new(shared, &client).run(input).await;
+    }
+    // The answer that says why the connection ends is sent before it does.
+    let _ = writer.await;
+}
+
+type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+/// Makes the handshake of TLS, if the client or the settings ask for it.
+async fn secure(shared: &Shared, socket: TcpStream) -> Option<Halves> {
+    let clear = |socket: TcpStream| -> Halves {
+        let (input, output) = socket.into_split();
+        (Box::new(input), Box::new(output))
+    };
+    let Some(tls) = &shared.options.tls else { return Some(clear(socket)) };
+    if tls.policy() == Policy::Optional {
+        let mut first = [0];
+        if socket.peek(&mut first).await.ok()? == 0 || first != [TLS_HANDSHAKE] {
+            return Some(clear(socket));
+        }
+    }
+    let stream = TlsAcceptor::from(tls.config()).accept(socket).await.ok()?;
+    let (input, output) = tokio::io::split(stream);
+    Some((Box::new(input), Box::new(output)))
+}

@@ -1,0 +1,171 @@
+//! `helenus serve --gateway HOST,HOST`: serves the native protocol in front of a cluster of Cassandra, without a database of its own.
+
+use super::messages::announce;
+use super::shutdown::ShutdownSignals;
+use super::tls::{TlsFiles, load_tls};
+use crate::commands::access::TlsOptions;
+use crate::commands::passwords;
+use anyhow::{Context, Result, bail};
+use clap::{Args, FromArgMatches};
+use helenus_cluster::{Cluster, ClusterOptions, Login, Topology};
+use helenus_cql::Authenticator;
+use helenus_gateway::{Gateway, GatewayOptions};
+use helenus_host::Host;
+use helenus_server::config::ServerConfig;
+use helenus_server::log::{Entry, Log};
+use helenus_server::policy::FailurePolicies;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The options of `serve` that concern a cluster.
+#[derive(Args, Debug)]
+pub(super) struct GatewayFlags {
+    /// Serve in front of this cluster of Cassandra, instead of a database of its own: some of its nodes, with commas between them
+    #[arg(long, value_name = "HOST[:PORT],..", conflicts_with_all = ["data", "memory", "adopt", "init", "rpc", "http", "password_file"])]
+    gateway: Option<String>,
+    /// Data center of the cluster whose nodes are asked first [default: that of the first node that answers]
+    #[arg(long, value_name = "NAME", requires = "gateway")]
+    local_dc: Option<String>,
+    /// Log in to the cluster as this role
+    #[arg(long, value_name = "NAME", requires = "gateway")]
+    cluster_username: Option<String>,
+    /// File whose first line is the password of --cluster-username; HELENUS_PASSWORD if it is not given
+    #[arg(long, value_name = "FILE", requires = "cluster_username")]
+    cluster_password_file: Option<PathBuf>,
+    /// Connect to the cluster by TLS
+    #[arg(long, requires = "gateway")]
+    cluster_tls: bool,
+    /// PEM file with the certificates to trust of the cluster's nodes; those of this machine by default. Turns TLS on
+    #[arg(long, value_name = "FILE", requires = "gateway", conflicts_with = "cluster_insecure")]
+    cluster_cafile: Option<PathBuf>,
+    /// PEM file with the certificate to show to the cluster, and its key unless --cluster-key is given. Turns TLS on
+    #[arg(long, value_name = "FILE", requires = "gateway")]
+    cluster_cert: Option<PathBuf>,
+    /// PEM file with the key of --cluster-cert
+    #[arg(long, value_name = "FILE", requires = "cluster_cert")]
+    cluster_key: Option<PathBuf>,
+    /// TLS with whatever node answers: its certificate is not checked. Turns TLS on
+    #[arg(long, requires = "gateway")]
+    cluster_insecure: bool,
+}
+
+impl GatewayFlags {
+    /// The options, if a gateway is wanted.
+    pub(super) fn of(matches: &clap::ArgMatches) -> Result<Option<GatewayFlags>> {
+        let flags = GatewayFlags::from_arg_matches(matches)?;
+        Ok(flags.gateway.is_some().then_some(flags))
+    }
+
+    fn cluster(&self) -> Result<ClusterOptions> {
+        let points = self.gateway.as_deref().unwrap_or_default().split(',');
+        let points = points.map(|point| point.trim().to_owned()).filter(|point| !point.is_empty());
+        let mut options = ClusterOptions::new(points.collect());
+        if options.contact_points.is_empty() {
+            bail!("--gateway: name at least one node of the cluster");
+        }
+        options.local_dc.clone_from(&self.local_dc);
+        options.login = self.login()?;
+        let mut tls = TlsOptions::default();
+        tls.tls = self.cluster_tls;
+        tls.insecure = self.cluster_insecure;
+        tls.cafile.clone_from(&self.cluster_cafile);
+        tls.cert.clone_from(&self.cluster_cert);
+        tls.key.clone_from(&self.cluster_key);
+        options.tls = tls.client()?.cloned();
+        options.driver_name = "Helenus gateway".to_owned();
+        Ok(options)
+    }
+
+    fn login(&self) -> Result<Option<Login>> {
+        let Some(user) = self.cluster_username.clone() else { return Ok(None) };
+        let password = match &self.cluster_password_file {
+            Some(file) => passwords::first_line(file)?,
+            None => passwords::of_environment().context(
+                "--cluster-username without a password: give --cluster-password-file FILE or HELENUS_PASSWORD",
+            )?,
+        };
+        Ok(Some(Login { user, password }))
+    }
+}
+
+/// Runs the gateway until a signal ends it.
+pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log: &Arc<Log>) -> Result<()> {
+    refuse_unsupported(config)?;
+    let tls = load_tls(host, config, log)?;
+    let _tls_files = tls.as_ref().map(|tls| TlsFiles::watch(host, tls, log));
+    let cluster = flags.cluster()?;
+    let ending = ShutdownSignals::new()?;
+    let threads = helenus_host::real::cores().max(1);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let gateway = runtime.block_on(async {
+        announce(log, "connecting", cluster.contact_points.join(", "));
+        let cluster = Cluster::connect(cluster).await?;
+        announce(log, "gateway", description(&cluster.topology()));
+        let limits = &config.limits;
+        let options = GatewayOptions {
+            listen: config.listen,
+            frame_bytes_max: limits.frame_bytes_max,
+            message_bytes_max: limits.message_bytes_max,
+            connections_max: limits.connections_max,
+            bytes_max: limits.in_flight_bytes_max.max(BYTES_MIN),
+            handshake_timeout: limits.handshake_timeout,
+            reader_grace: limits.reader_grace,
+            tls,
+        };
+        anyhow::Ok(Gateway::start(cluster, options).await?)
+    })?;
+    let address = gateway.address();
+    let entry = Entry::new("listening", format!("{address}  (CQL native protocol v3, v4, v5)"));
+    log.print_status(&entry.with("address", address.to_string()));
+    let (_policies, mut told) = FailurePolicies::new(config.disk_failure, config.commit_failure, log);
+    ending.wait(&mut told, log, &|| gateway.stop());
+    announce(log, "stopping", "the cluster goes on without this gateway".to_owned());
+    runtime.block_on(gateway.drain(DRAIN));
+    runtime.shutdown_background();
+    announce(log, "stopped", "nothing was kept here".to_owned());
+    Ok(())
+}
+
+/// Bytes in flight that a gateway has at least.
+const BYTES_MIN: u64 = 64 << 20;
+/// How long requests in flight may take to be answered at the end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+fn description(topology: &Topology) -> String {
+    let local = topology.nodes.iter().filter(|node| node.datacenter == topology.local_dc).count();
+    format!(
+        "to the cluster '{}': {} nodes, {local} of them in {}, Cassandra {}",
+        topology.cluster_name,
+        topology.nodes.len(),
+        topology.local_dc,
+        topology.oldest_release()
+    )
+}
+
+/// What a server has and a gateway has not, said before anything starts.
+fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
+    let mut reasons = Vec::new();
+    if config.access.authenticator != Authenticator::AllowAll {
+        reasons.push(
+            "logins of clients: a gateway asks nobody to log in, and reaches the cluster by --cluster-username; \
+             leave authenticator and password_file out, and let clients show certificates (--tls-client-ca) or a firewall decide",
+        );
+    }
+    if config.rpc.is_some() {
+        reasons.push("the old RPC interface: leave --rpc and start_rpc out");
+    }
+    if config.http.is_some() {
+        reasons.push("the HTTP port: leave --http out");
+    }
+    if config.listen_encrypted.is_some() {
+        reasons.push("native_transport_port_ssl: one port takes TLS, and with optional: true also clients in the clear");
+    }
+    if config.encryption.require_endpoint_verification {
+        reasons.push("require_endpoint_verification: leave it out");
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    bail!("not started: a gateway does not support\n  {}", reasons.join("\n  "))
+}

@@ -1,0 +1,17 @@
+//! What concerns a cluster, on three real nodes of Cassandra that all parts share: the gateway in front of it.
+//!
+//! Starting the nodes takes most of the time. While working on a part, leave them running:
+//!
+//!     tests/tools/cluster.sh start 3 /tmp/ring --port 9142
+//!     HELENUS_RING=/tmp/ring cargo test -p end-to-end --test cluster
+
+mod gateway;
+mod ring;
+
+use ring::Ring;
+
+#[test]
+fn a_cluster_is_served_by_a_gateway() {
+    let ring = Ring::start();
+    gateway::passes(&ring);
+}
