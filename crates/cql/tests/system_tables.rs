@@ -107,3 +107,22 @@ fn tables_of_others_are_unknown_as_in_cassandra() {
     }
     server.end();
 }
+
+#[test]
+fn an_option_that_is_set_back_to_its_default_is_so_in_the_schemas_tables() {
+    let server = Server::open(2);
+    let keyspace = support::KEYSPACE;
+    server.run(&format!(
+        "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+    ));
+    server.run(&format!("CREATE TABLE {keyspace}.t (a int PRIMARY KEY)"));
+    for (option, default) in [("cdc", false), ("incremental_backups", true), ("allow_auto_snapshot", true)] {
+        for value in [!default, default] {
+            server.run(&format!("ALTER TABLE {keyspace}.t WITH {option} = {value}"));
+            let text =
+                format!("SELECT {option} FROM system_schema.tables WHERE keyspace_name = '{keyspace}'");
+            assert_eq!(server.select(&text, None).unwrap().rows, [[Some(vec![u8::from(value)])]], "{option}");
+        }
+    }
+    server.end();
+}

@@ -13,11 +13,12 @@ use commands::cli::{self, CliOptions};
 use commands::container;
 use commands::export::{self, ExportCommand};
 use commands::import::{self, ImportCommand};
+use commands::moving::MoveCommand;
 use commands::profile::{self, ProfileOptions};
 use commands::restore::{self, RestoreCommand};
 use commands::shell::{self, ShellOptions};
 use commands::stress::{self, StressOptions};
-use commands::{admin, serve, shell_help, sstable};
+use commands::{admin, moving, serve, shell_help, sstable};
 use helenus_host::account::Metered;
 use std::process::ExitCode;
 
@@ -39,8 +40,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Commands whose files contain data of a database, or statements typed by the user. These files are readable by their
 /// owner only, whatever the umask.
-const KEEPS_DATA: [&str; 10] =
-    ["cert", "changes", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
+const KEEPS_DATA: [&str; 11] =
+    ["cert", "changes", "move", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
 
 /// The version, the commit that it was built from, and the features that not every build has.
 fn version() -> String {
@@ -68,6 +69,8 @@ fn command_line() -> Command {
     let restore = RestoreCommand::augment_args(Command::new("restore")).about("Take a backup back");
     let changes = ChangesCommand::augment_args(Command::new("changes"))
         .about("Print the changes of a table as they come");
+    let moving = MoveCommand::augment_args(Command::new("move"))
+        .about("Move tables to a cluster of Apache Cassandra while the server goes on");
     let cert = CertCommand::augment_args(Command::new("cert")).about("Make certificates for a test of TLS");
     Command::new("helenus")
         .version(version())
@@ -81,6 +84,7 @@ fn command_line() -> Command {
         .subcommand(backup)
         .subcommand(restore)
         .subcommand(changes)
+        .subcommand(moving)
         .subcommand(cert)
         .subcommand(cli)
         .subcommand(sstable::command())
@@ -120,6 +124,10 @@ fn main() -> ExitCode {
         },
         Some(("changes", matches)) => match ChangesCommand::from_arg_matches(matches) {
             Ok(command) => changes::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("move", matches)) => match MoveCommand::from_arg_matches(matches) {
+            Ok(command) => moving::run(&helenus_host::real::host(), &command),
             Err(error) => error.exit(),
         },
         Some(("backup", matches)) => match BackupCommand::from_arg_matches(matches) {

@@ -1,9 +1,32 @@
-//! Moves tables to a cluster of Apache Cassandra, with the timestamp and the TTL of every cell.
+//! Moves tables to a cluster of Apache Cassandra while the server goes on, with the timestamp and the TTL of every cell.
 //!
-//! `source` turns what the engine holds into prepared statements of CQL that write the same cells again.
+//! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
+//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes; `schema` and `plan` prepare a move, `state` is
+//! what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `messages` are what `helenus move` asks and
+//! is answered.
 #![cfg_attr(
     test,
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
 )]
 
+mod back_fill;
+mod batches;
+mod changes;
+mod context;
+mod error;
+mod lists;
+mod messages;
+mod mover;
+mod plan;
+mod run;
+mod schema;
 pub mod source;
+mod state;
+mod tail;
+mod target;
+
+pub use error::MoveError;
+pub use messages::{
+    MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, StatusReport, TableReport, TlsFiles,
+};
+pub use mover::Mover;

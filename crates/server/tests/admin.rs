@@ -70,6 +70,7 @@ fn facts() -> ServerInfo {
         sync: Some("group"),
         warnings: vec!["open to all".to_owned()],
         control: Box::new(Closed),
+        further: Default::default(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What concerns a cluster, on three real nodes of Cassandra that all parts share: the gateway in front of it.
+//! What concerns a cluster, on three real nodes of Cassandra that all parts share: the gateway in front of it, and
+//! tables that move there.
 //!
 //! Starting the nodes takes most of the time. While working on a part, leave them running:
 //!
@@ -6,12 +7,14 @@
 //!     HELENUS_RING=/tmp/ring cargo test -p end-to-end --test cluster
 
 mod gateway;
+mod move_data;
 mod ring;
 
 use ring::Ring;
 
 #[test]
-fn a_cluster_is_served_by_a_gateway() {
+fn a_cluster_takes_tables_and_is_served_by_a_gateway() {
     let ring = Ring::start();
+    move_data::passes(&ring);
     gateway::passes(&ring);
 }

@@ -132,7 +132,7 @@ impl Writer {
     }
 
     fn table(&mut self, before: Option<&Table>, table: &Table, keyspace: &Keyspace) {
-        self.put("tables", &table.keyspace, &[&table.name], table_values(table));
+        self.put("tables", &table.keyspace, &[&table.name], table_values(before, table));
         for column in table.columns() {
             if before.and_then(|b| b.column(&column.name)) != Some(column) {
                 let values = column_values(column, keyspace);
@@ -289,7 +289,8 @@ impl Writer {
     }
 }
 
-fn table_values(table: &Table) -> Values<'_> {
+/// The values of a table's row. `before`: the table as the row has it.
+fn table_values<'t>(before: Option<&Table>, table: &'t Table) -> Values<'t> {
     let options = &table.options;
     let int = |value: i32| value.to_be_bytes().to_vec();
     let double = |value: f64| value.to_be_bytes().to_vec();
@@ -317,15 +318,16 @@ fn table_values(table: &Table) -> Values<'_> {
         ("read_repair_chance", double(0.0)),
         ("speculative_retry", text(&options.speculative_retry)),
     ];
-    // As in Cassandra, these options are written only if they differ from the default.
-    if options.cdc {
-        values.push(("cdc", vec![1]));
+    // As in Cassandra, these options are written only if they differ from the default, now or before.
+    let before = before.map(|before| &before.options);
+    if options.cdc || before.is_some_and(|before| before.cdc) {
+        values.push(("cdc", vec![u8::from(options.cdc)]));
     }
-    if !options.incremental_backups {
-        values.push(("incremental_backups", vec![0]));
+    if !options.incremental_backups || before.is_some_and(|before| !before.incremental_backups) {
+        values.push(("incremental_backups", vec![u8::from(options.incremental_backups)]));
     }
-    if !options.allow_auto_snapshot {
-        values.push(("allow_auto_snapshot", vec![0]));
+    if !options.allow_auto_snapshot || before.is_some_and(|before| !before.allow_auto_snapshot) {
+        values.push(("allow_auto_snapshot", vec![u8::from(options.allow_auto_snapshot)]));
     }
     if let Some(memtable) = &options.memtable {
         values.push(("memtable", text(memtable)));

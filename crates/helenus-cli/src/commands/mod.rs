@@ -14,6 +14,7 @@ pub mod export;
 mod held_files;
 pub mod import;
 mod machine;
+pub mod moving;
 mod numbers;
 mod overlay;
 mod page;

@@ -76,6 +76,8 @@ pub enum AdminAnswer {
     Changes(ChangesLines),
     /// The consumers of changes.
     ChangeConsumers(Vec<ChangeConsumerLine>),
+    /// The answer of a part of the program that is registered with the admin socket.
+    Further(String),
     /// The request failed; the text gives the reason.
     Error(String),
 }

@@ -94,6 +94,19 @@ impl Dispatcher {
         self.try_answer(&AdminRequest::Changes(order)).unwrap_or_else(AdminAnswer::Error)
     }
 
+    /// Answers a request for another part of the program, while other tools are answered.
+    pub(super) async fn ask_further(&self, tool: &str, request: String) -> AdminAnswer {
+        let Some(part) = self.facts.further.get(tool).cloned() else {
+            return AdminAnswer::Error(format!("this server has no {tool}"));
+        };
+        let answer = move || contain(|| part.answer(&request)).unwrap_or_else(|text| Err(panicked(&text)));
+        match tokio::task::spawn_blocking(answer).await {
+            Ok(Ok(answer)) => AdminAnswer::Further(answer),
+            Ok(Err(text)) => AdminAnswer::Error(text),
+            Err(error) => AdminAnswer::Error(panicked(&error.to_string())),
+        }
+    }
+
     /// A request that panics fails alone; the panic hook has logged the panic.
     fn try_answer(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
         contain(|| self.run(request)).unwrap_or_else(|text| Err(panicked(&text)))
@@ -221,6 +234,7 @@ impl Dispatcher {
             | AdminRequest::AcknowledgeChanges { .. }
             | AdminRequest::ChangeConsumers
             | AdminRequest::DropChangeConsumer { .. } => answer_changes(&self.database, request),
+            AdminRequest::Further { .. } => Err("this request does not wait for its turn".to_owned()),
             AdminRequest::Verify { .. }
             | AdminRequest::Import(_)
             | AdminRequest::Refresh { .. }

@@ -40,5 +40,5 @@ pub use metrics::{
 pub use request::{
     AdminRequest, ChangesOrder, ImportOrder, LogLevelChoice, Password, TableSelection, TimeoutKind,
 };
-pub use serve::{AdminServer, ServerControl, ServerInfo};
+pub use serve::{AdminServer, FurtherVerbs, ServerControl, ServerInfo};
 pub use socket::{AdminError, socket_for_data, socket_for_memory};

@@ -273,6 +273,14 @@ pub enum AdminRequest {
         /// The consumer.
         consumer: String,
     },
+    /// A request for a part of the program that is registered with the admin socket, such as `move`. It keeps no other tool
+    /// waiting.
+    Further {
+        /// The part.
+        tool: String,
+        /// The request, as that part reads it.
+        request: String,
+    },
     /// Accept no more clients and write everything to SSTables, so that the next start replays no log.
     Drain,
 }

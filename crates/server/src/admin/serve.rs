@@ -4,7 +4,7 @@
 //! earlier if others need its connection.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,6 +53,17 @@ pub struct ServerInfo {
     pub warnings: Vec<String>,
     /// The listeners of the server.
     pub control: Box<dyn ServerControl>,
+    /// Further parts of the program that answer requests of tools, by name.
+    pub further: BTreeMap<&'static str, Arc<dyn FurtherVerbs>>,
+}
+
+/// A part of the program that answers requests of its own on the admin socket.
+pub trait FurtherVerbs: Send + Sync {
+    /// Answers a request. It runs on a thread of its own and may take long.
+    ///
+    /// # Errors
+    /// The reason, for a person.
+    fn answer(&self, request: &str) -> Result<String, String>;
 }
 
 /// What the admin socket may ask of the server's listeners and settings.
@@ -238,6 +249,7 @@ async fn serve(
         let answer = match serde_json::from_slice(&line) {
             // Whoever waits for changes keeps no other tool waiting.
             Ok(AdminRequest::Changes(order)) if order.wait => dispatcher.wait_for_changes(order, &turn).await,
+            Ok(AdminRequest::Further { tool, request }) => dispatcher.ask_further(&tool, request).await,
             Ok(request) => {
                 let _turn = turn.lock().await;
                 dispatcher.answer(&request).await

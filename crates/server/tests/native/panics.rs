@@ -134,6 +134,7 @@ fn a_panic_costs_one_request_of_the_native_protocol_and_one_admin_verb() {
         sync: None,
         warnings: Vec::new(),
         control: Box::new(Failing),
+        further: Default::default(),
     };
     let _admin = AdminServer::start(&host, &backend, &socket, facts).expect("a socket");
     let admin = |request: AdminRequest| ask(&socket, &request).expect("an answer");

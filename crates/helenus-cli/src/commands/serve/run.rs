@@ -1,6 +1,7 @@
 //! Runs the server: opens the database, then the listeners, and closes both at the end so that nothing is left to
 //! replay.
 
+use super::super::moving;
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
 use super::gateway::{self, GatewayFlags};
@@ -24,6 +25,7 @@ use helenus_engine::{
 };
 use helenus_host::Host;
 use helenus_host::account::{self, split};
+use helenus_mover::Mover;
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
 use helenus_server::audit::{Audit, AuditNode};
@@ -39,6 +41,7 @@ use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -202,7 +205,8 @@ fn serve(
     };
     let open_to_all =
         open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
-    let admin = start_admin(&host, &local, doors, (config, &open_to_all))?;
+    let mover = Mover::open(&local, directory_of(config));
+    let admin = start_admin(&host, &local, (doors, &mover), (config, &open_to_all))?;
     state.opened(Watched {
         database: Arc::clone(&database),
         native: Arc::clone(&native),
@@ -241,6 +245,7 @@ fn serve(
     announce(log, "stopping", "answering what has come, writing memtables".to_owned());
     stop_doors();
     admin.stop();
+    mover.stop();
     audit.disable();
     let closed = database.close().context("closing the database");
     if let Some(http) = &http {
@@ -512,10 +517,18 @@ fn start_rpc(
     Ok(Some(RpcServer::start(host, rpc, listen, limits, Some(Arc::clone(slow)))?))
 }
 
+/// The data directory, if there is one.
+fn directory_of(config: &ServerConfig) -> Option<&Path> {
+    match &config.storage {
+        Storage::Memory => None,
+        Storage::Directory(directory) => Some(directory),
+    }
+}
+
 fn start_admin(
     host: &Host,
     local: &Arc<LocalBackend>,
-    control: RunningServer,
+    (control, mover): (RunningServer, &Arc<Mover>),
     (config, warnings): (&ServerConfig, &[String]),
 ) -> Result<AdminServer> {
     let (path, directory, sync) = match &config.storage {
@@ -532,6 +545,7 @@ fn start_admin(
         sync,
         warnings: warnings.to_vec(),
         control: Box::new(control),
+        further: BTreeMap::from([(moving::TOOL, moving::verbs(mover))]),
     };
     AdminServer::start(host, local, &path, facts).context("the admin socket")
 }

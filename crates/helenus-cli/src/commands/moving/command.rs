@@ -1,0 +1,191 @@
+//! The options of `helenus move`, and its requests to the server.
+
+use super::show;
+use super::verbs::TOOL;
+use crate::commands::access::TlsOptions;
+use crate::commands::passwords::LoginOptions;
+use crate::commands::target::{Target, TargetOptions};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Subcommand};
+use helenus_host::Host;
+use helenus_mover::{MoveAnswer, MoveOrder, MoveRequest, TlsFiles};
+use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "Examples:
+  helenus move plan --to 10.0.0.1,10.0.0.2                what a move would do, and what it cannot
+  helenus move start --to 10.0.0.1 --replication shop=\"{'class': 'NetworkTopologyStrategy', 'dc1': 3}\"
+  helenus move status                                     back-fill, then the lag of each table
+  helenus move abort                                      both sides stay usable
+
+The server does the work, and goes on with it after a restart: it makes the schema, sends the rows by ranges of tokens, then the
+changes as they come, each cell with its timestamp and TTL. The book's page 'Moving to a cluster' says what is not moved.";
+
+/// Moves tables to a cluster.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct MoveCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug, Clone)]
+enum Verb {
+    /// Say what a move would do: versions, limits, schema, sizes, time, and what cannot be moved
+    #[command(
+        after_help = "Example:\n  helenus move plan --to 10.0.0.1,10.0.0.2 --username mover --password-file secret"
+    )]
+    Plan(OrderOptions),
+    /// Start the move: schema, rows, then the changes until it is ended
+    #[command(
+        after_help = "Example:\n  helenus move start --to 10.0.0.1 --tables shop,feed.timeline --rows-per-second 20000"
+    )]
+    Start(OrderOptions),
+    /// Show the progress of each table, and the target's errors
+    #[command(after_help = "Examples:\n  helenus move status\n  helenus move status --json")]
+    Status(StatusOptions),
+    /// Go on with tables that have stopped, once their reason is gone
+    #[command(after_help = "Example:\n  helenus move resume")]
+    Resume(TargetOptions),
+    /// End the move: this server goes on as before, and the target keeps what it was sent
+    #[command(after_help = "Example:\n  helenus move abort")]
+    Abort(TargetOptions),
+}
+
+#[derive(Args, Debug, Clone)]
+struct StatusOptions {
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: TargetOptions,
+}
+
+#[derive(Args, Debug, Clone)]
+struct OrderOptions {
+    /// Nodes of the target to begin with; the others are found
+    #[arg(long, value_name = "HOST[:PORT],..", value_delimiter = ',', required = true)]
+    to: Vec<String>,
+    /// Data center to write to; the first node's by default
+    #[arg(long, value_name = "NAME")]
+    local_dc: Option<String>,
+    /// Keyspaces, or tables as KEYSPACE.TABLE; all of users by default
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    tables: Vec<String>,
+    /// Replication of a keyspace that is made, such as shop="{'class': 'NetworkTopologyStrategy', 'dc1': 3}"; by default three
+    /// copies in each data center, or as many as it has nodes
+    #[arg(long, value_name = "KEYSPACE=MAP")]
+    replication: Vec<String>,
+    /// Rows a second at most; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    rows_per_second: u64,
+    /// Send less while the target's 99th percentile of latency is above this, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    target_p99: u64,
+    /// Ranges of tokens that are read at the same time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
+    ranges: u8,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: TargetOptions,
+    #[command(flatten)]
+    login: LoginOptions,
+    #[command(flatten)]
+    tls: TlsOptions,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No server runs; the order cannot be carried out.
+pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
+    let (request, at, json) = match &command.verb {
+        Verb::Plan(options) => (MoveRequest::Plan(order(options)?), &options.at, options.json),
+        Verb::Start(options) => (MoveRequest::Start(order(options)?), &options.at, options.json),
+        Verb::Status(options) => (MoveRequest::Status, &options.at, options.json),
+        Verb::Resume(at) => (MoveRequest::Resume, at, false),
+        Verb::Abort(at) => (MoveRequest::Abort, at, false),
+    };
+    let socket = match at.find_existing(host)? {
+        Target::Server(socket) => socket,
+        Target::Directory(_) => {
+            bail!("no server runs on {}: a move is done by a running server", at.data().display())
+        }
+    };
+    let answer = ask_mover(&socket, &request)?;
+    match json {
+        true => println!("{}", json_of(&answer)?),
+        false => show::print(&answer)?,
+    }
+    match &answer {
+        MoveAnswer::Plan(report) if !report.problems.is_empty() => {
+            bail!("{} problems: helenus move start would refuse", report.problems.len())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn ask_mover(socket: &Path, request: &MoveRequest) -> Result<MoveAnswer> {
+    let request = serde_json::to_string(request)?;
+    match ask(socket, &AdminRequest::Further { tool: TOOL.to_owned(), request })? {
+        AdminAnswer::Further(answer) => {
+            serde_json::from_str(&answer).context("the server gave another answer")
+        }
+        AdminAnswer::Error(text) => Err(anyhow!(text)),
+        _ => bail!("the server gave another answer"),
+    }
+}
+
+/// The report alone.
+fn json_of(answer: &MoveAnswer) -> Result<String> {
+    Ok(match answer {
+        MoveAnswer::Plan(report) => serde_json::to_string(report)?,
+        MoveAnswer::Status(report) => serde_json::to_string(report)?,
+        MoveAnswer::Done(text) => serde_json::json!({ "done": text }).to_string(),
+    })
+}
+
+fn order(options: &OrderOptions) -> Result<MoveOrder> {
+    let mut replication = BTreeMap::new();
+    for text in &options.replication {
+        let named = text.split_once('=').filter(|(_, map)| map.trim().starts_with('{'));
+        let Some((keyspace, map)) = named else {
+            bail!(
+                "--replication {text}: give it as KEYSPACE={{'class': 'NetworkTopologyStrategy', 'dc1': 3}}"
+            )
+        };
+        replication.insert(keyspace.to_owned(), map.to_owned());
+    }
+    // Read here, so that a wrong file is told at once; the server reads them again.
+    options.tls.client()?;
+    let tls = &options.tls;
+    let tls = tls.is_on().then(|| -> Result<TlsFiles> {
+        Ok(TlsFiles {
+            cafile: tls.cafile.as_ref().map(absolute).transpose()?,
+            cert: tls.cert.as_ref().map(absolute).transpose()?,
+            key: tls.key.as_ref().map(absolute).transpose()?,
+            insecure: tls.insecure,
+        })
+    });
+    let login = options.login.login()?.map(|login| (login.user.clone(), login.password.clone()));
+    Ok(MoveOrder {
+        to: options.to.clone(),
+        local_dc: options.local_dc.clone(),
+        login,
+        tls: tls.transpose()?,
+        what: options.tables.clone(),
+        replication,
+        rows_per_second: options.rows_per_second,
+        target_p99_ms: options.target_p99,
+        ranges_at_once: usize::from(options.ranges),
+    })
+}
+
+/// The server may have another working directory.
+fn absolute(path: &PathBuf) -> Result<String> {
+    let path = std::path::absolute(path)?;
+    path.to_str().map(str::to_owned).context("a path that is not UTF-8")
+}

@@ -1,0 +1,142 @@
+//! Sends the rows of a table, range of tokens by range of tokens.
+//!
+//! The ring is cut into equal ranges. A range is read on a thread of its own, in the order of the ring, into a short channel; the
+//! requests of all ranges share what may be in flight. A partition is never whole in memory. A range counts once all its requests
+//! are acknowledged.
+
+use crate::batches::{Parcel, read_range};
+use crate::context::Context;
+use crate::error::MoveError;
+use crate::target::TableTarget;
+use helenus_engine::read::KeyRange;
+use helenus_model::byte_comparable::token_bound;
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
+use helenus_model::token::Token;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// Parcels that a reader may be ahead of the sender.
+const AHEAD: usize = 64;
+/// Requests of a range in flight at most: one range alone fills no more of the target's queue.
+const OF_RANGE: usize = 256;
+
+/// Sends the ranges of a table that are not done.
+///
+/// # Errors
+/// A range cannot be read or sent; the move stops.
+pub(crate) async fn run(
+    context: &Arc<Context>,
+    at: usize,
+    target: &Arc<TableTarget>,
+) -> Result<(), MoveError> {
+    let (done, ranges) =
+        context.with_table(at, |table| (table.done.clone(), table.ranges)).ok_or(MoveError::Stopped)?;
+    let mut tasks = JoinSet::new();
+    for number in (0..ranges).filter(|number| done.binary_search(number).is_err()) {
+        let (context, target) = (Arc::clone(context), Arc::clone(target));
+        tasks.spawn(async move { range(&context, (at, number, ranges), &target).await });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        // The first failure ends the others, which are dropped with the set.
+        ended.map_err(|error| MoveError::Internal(error.to_string()))??;
+    }
+    context.save()
+}
+
+async fn range(
+    context: &Arc<Context>,
+    (at, number, ranges): (usize, u32, u32),
+    target: &Arc<TableTarget>,
+) -> Result<(), MoveError> {
+    let _turn = context.ranges.acquire().await.map_err(|_| MoveError::Stopped)?;
+    if context.target.is_stopped() {
+        return Err(MoveError::Stopped);
+    }
+    let may_be_there = context.is_repeated();
+    let (sender, mut parcels) = mpsc::channel(AHEAD);
+    let (database, table) = (Arc::clone(context.database()), Arc::clone(target));
+    let bounds = key_range(number, ranges);
+    let reading = tokio::task::spawn_blocking(move || read_range(&database, &table, &bounds, &sender));
+    let mut requests = JoinSet::new();
+    let (mut rows, mut bytes) = (0, 0);
+    while let Some(parcel) = parcels.recv().await {
+        let (parcel_rows, parcel_bytes) = match &parcel {
+            Parcel::Batch(batch) => (batch.rows, batch.bytes as u64),
+            Parcel::List(_, _, state) => (0, state.elements.iter().map(|of| of.value.len() as u64).sum()),
+        };
+        (rows, bytes) = (rows + parcel_rows, bytes + parcel_bytes);
+        while requests.len() >= OF_RANGE {
+            finish_one(&mut requests).await?;
+        }
+        while let Some(ended) = requests.try_join_next() {
+            sent(ended)?;
+        }
+        let context = Arc::clone(context);
+        requests.spawn(async move {
+            let turn = context.target.pace.turn(parcel_rows).await;
+            let done = context.send(parcel, may_be_there).await;
+            drop(turn);
+            done
+        });
+    }
+    while !requests.is_empty() {
+        finish_one(&mut requests).await?;
+    }
+    reading.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+    context.with_table(at, |table| {
+        if let Err(place) = table.done.binary_search(&number) {
+            table.done.insert(place, number);
+        }
+        (table.rows, table.bytes) = (table.rows + rows, table.bytes + bytes);
+    });
+    context.save_soon()
+}
+
+type Ended = Result<Result<(), MoveError>, tokio::task::JoinError>;
+
+fn sent(ended: Ended) -> Result<(), MoveError> {
+    ended.map_err(|error| MoveError::Internal(error.to_string()))?
+}
+
+async fn finish_one(requests: &mut JoinSet<Result<(), MoveError>>) -> Result<(), MoveError> {
+    match requests.join_next().await {
+        Some(ended) => sent(ended),
+        None => Ok(()),
+    }
+}
+
+/// The partitions of a range of tokens, by their ordered positions.
+fn key_range(number: u32, ranges: u32) -> KeyRange {
+    let bound = |number: u32| {
+        let width = (u128::from(u64::MAX) + 1) / u128::from(ranges.max(1));
+        let offset = (width * u128::from(number)) as u64;
+        let mut position = Vec::new();
+        token_bound(Token((offset ^ (1 << 63)) as i64), true, &mut position);
+        position
+    };
+    KeyRange {
+        start: if number == 0 { BEFORE_ALL.to_vec() } else { bound(number) },
+        end: if number + 1 >= ranges { AFTER_ALL.to_vec() } else { bound(number + 1) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::partitions::PartitionKey;
+
+    #[test]
+    fn ranges_touch_each_other_and_cover_every_key() {
+        for ranges in [1, 2, 7, 64] {
+            let all: Vec<KeyRange> = (0..ranges).map(|number| key_range(number, ranges)).collect();
+            assert_eq!((&all[0].start[..], &all[ranges as usize - 1].end[..]), (BEFORE_ALL, AFTER_ALL));
+            assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start));
+            for key in 0..500_u32 {
+                let position = PartitionKey::new(key.to_be_bytes().to_vec()).decorated;
+                let of = all.iter().filter(|range| range.start <= position && position < range.end);
+                assert_eq!(of.count(), 1);
+            }
+        }
+    }
+}

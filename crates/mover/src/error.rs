@@ -1,0 +1,52 @@
+//! Why a move cannot begin, or a table of it has stopped.
+
+use crate::source::SourceError;
+use helenus_cluster::ClusterError;
+
+/// Each text ends with what to do, where something can be done.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveError {
+    /// The cluster failed, or refused.
+    #[error("the target: {0}")]
+    Target(#[from] ClusterError),
+    /// The source failed.
+    #[error("the source: {0}")]
+    Source(#[from] helenus_engine::Error),
+    /// A row that CQL cannot write.
+    #[error("{table}: {error}")]
+    Row {
+        /// The table.
+        table: String,
+        /// Why.
+        error: SourceError,
+    },
+    /// A move is under way.
+    #[error("a move to {to} is under way; helenus move status shows it, helenus move abort ends it")]
+    UnderWay {
+        /// Its target.
+        to: String,
+    },
+    /// No move has been started.
+    #[error("no move is under way; helenus move plan --to HOST shows what one would do")]
+    NoMove,
+    /// The order is wrong, or the target cannot take the tables; one text for each reason.
+    #[error("nothing was started:\n  {}", .0.join("\n  "))]
+    Refused(Vec<String>),
+    /// A table cannot go on.
+    #[error("{0}")]
+    Table(String),
+    /// The state file cannot be read or written.
+    #[error("{path}: {reason}")]
+    State {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The move was told to stop.
+    #[error("the move was stopped")]
+    Stopped,
+    /// A task failed; a bug.
+    #[error("internal error: {0}")]
+    Internal(String),
+}

@@ -1,0 +1,160 @@
+//! What `helenus move` asks the server, and what it is answered.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoveRequest {
+    /// Says what a move would do.
+    Plan(MoveOrder),
+    /// Starts a move.
+    Start(MoveOrder),
+    /// The progress.
+    Status,
+    /// Goes on after a stop, with the tables that have stopped too.
+    Resume,
+    /// Ends the move and forgets it. Both sides keep what they have.
+    Abort,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoveAnswer {
+    /// What a move would do.
+    Plan(PlanReport),
+    /// The progress.
+    Status(StatusReport),
+    /// Done; what was done, in words.
+    Done(String),
+}
+
+/// The target of a move, and how to go about it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveOrder {
+    /// Nodes of the target, as `HOST` or `HOST:PORT`.
+    pub to: Vec<String>,
+    /// The data center that is written to first; that of the first node if `None`.
+    pub local_dc: Option<String>,
+    /// User and password.
+    pub login: Option<(String, String)>,
+    /// TLS, if the target takes it.
+    pub tls: Option<TlsFiles>,
+    /// Keyspaces, or tables as `KEYSPACE.TABLE`; all of users if empty.
+    pub what: Vec<String>,
+    /// Replication of keyspaces that are made, as CQL maps by name.
+    pub replication: BTreeMap<String, String>,
+    /// Rows a second at most; 0 for no limit.
+    pub rows_per_second: u64,
+    /// The 99th percentile of the target's latency above which fewer requests are sent, milliseconds.
+    pub target_p99_ms: u64,
+    /// Ranges of tokens that are read at the same time.
+    pub ranges_at_once: usize,
+}
+
+impl fmt::Debug for MoveOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.login.as_ref().map(|(user, _)| user);
+        f.debug_struct("MoveOrder").field("to", &self.to).field("user", &user).finish_non_exhaustive()
+    }
+}
+
+/// Files of a TLS client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsFiles {
+    /// Certificates to trust; the machine's if `None`.
+    pub cafile: Option<String>,
+    /// The client's certificate.
+    pub cert: Option<String>,
+    /// Its key.
+    pub key: Option<String>,
+    /// Whether the target's certificate is not checked.
+    pub insecure: bool,
+}
+
+/// What a move would do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanReport {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The oldest version of its nodes.
+    pub version: String,
+    /// Connected nodes by data center.
+    pub nodes: BTreeMap<String, usize>,
+    /// Settings of the target that matter, by name.
+    pub limits: BTreeMap<String, String>,
+    /// Milliseconds by which the target's clock is ahead of this server's.
+    pub clock_ahead_ms: i64,
+    /// What is made at the target, a line each.
+    pub to_make: Vec<String>,
+    /// The tables.
+    pub tables: Vec<PlannedTable>,
+    /// What cannot be moved, and why; `start` refuses while there is any.
+    pub problems: Vec<String>,
+    /// What is moved otherwise than it is here.
+    pub notes: Vec<String>,
+    /// The time, with its arithmetic.
+    pub estimate: Vec<String>,
+}
+
+/// A table in a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedTable {
+    /// Keyspace and name.
+    pub table: String,
+    /// Rows, about: one that is in several SSTables counts in each.
+    pub rows: u64,
+    /// Bytes on disk and in memory.
+    pub bytes: u64,
+}
+
+/// The progress of a move.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// The target's nodes, as given.
+    pub to: Vec<String>,
+    /// Whether it runs; otherwise why not.
+    pub is_running: bool,
+    /// Why it does not run.
+    pub reason: Option<String>,
+    /// How often it was begun or resumed.
+    pub runs: u64,
+    /// Rows a second at present.
+    pub rows_per_second: u64,
+    /// The target's 99th percentile of latency at present, milliseconds.
+    pub target_p99_ms: f64,
+    /// Requests in flight at most, at present.
+    pub in_flight_max: usize,
+    /// Requests that were sent again.
+    pub repeated: u64,
+    /// The last error of the target.
+    pub last_error: Option<String>,
+    /// The tables.
+    pub tables: Vec<TableReport>,
+}
+
+/// The progress of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableReport {
+    /// Keyspace and name.
+    pub table: String,
+    /// `waits`, `back-fill`, `tail` or `stopped`.
+    pub phase: String,
+    /// Why it has stopped.
+    pub reason: Option<String>,
+    /// Ranges of tokens that are done.
+    pub ranges_done: usize,
+    /// Ranges of tokens.
+    pub ranges: usize,
+    /// Rows sent by the back-fill.
+    pub rows: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Changes sent by the tail.
+    pub changes: u64,
+    /// Seconds by which the target is behind; `None` before the tail.
+    pub lag_s: Option<f64>,
+}

@@ -1,0 +1,301 @@
+//! A server's mover: starts, shows, resumes and ends its one move.
+//!
+//! The move's tasks run on a runtime of their own, which exists only while a move does. A server that restarts goes on with the
+//! move by itself.
+
+use crate::context::{CONSUMER, Context};
+use crate::error::MoveError;
+use crate::messages::{MoveAnswer, MoveOrder, MoveRequest, StatusReport, TableReport};
+use crate::plan::{self, movable};
+use crate::run::{run, set_cdc};
+use crate::state::{MoveState, StateFile, TableState};
+use crate::target::Target;
+use helenus_cql::LocalBackend;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+/// Ranges of tokens of a table: small enough to be repeated after a crash.
+const RANGES: u32 = 256;
+/// Threads that send.
+const THREADS: usize = 2;
+/// How long a stopping server waits for requests in flight.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause before a target that cannot be reached is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The move of a server.
+pub struct Mover {
+    backend: Arc<LocalBackend>,
+    /// `None` in memory.
+    file: Option<StateFile>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    runtime: Runtime,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    state: Arc<Mutex<MoveState>>,
+    lags: Arc<Mutex<Vec<Option<f64>>>>,
+    /// Once the target is connected.
+    context: Arc<Mutex<Option<Arc<Context>>>>,
+    /// Why the run ended, or cannot begin yet.
+    reason: Arc<Mutex<Option<String>>>,
+}
+
+impl Mover {
+    /// The mover of a server with this data directory; `None` in memory. A move that was under way goes on.
+    pub fn open(backend: &Arc<LocalBackend>, directory: Option<&Path>) -> Arc<Mover> {
+        let disk = || Arc::clone(&backend.database().host().disk);
+        let file = directory.map(|directory| StateFile::of(disk(), directory));
+        let mover = Arc::new(Mover { backend: Arc::clone(backend), file, running: Mutex::default() });
+        // A file that cannot be read is reported to whoever asks for the status.
+        if let Ok(Some(state)) = mover.read_state() {
+            let _shown_by_status = mover.go_on(state);
+        }
+        mover
+    }
+
+    /// Answers a request. It may take as long as the target does.
+    ///
+    /// # Errors
+    /// The order cannot be carried out; there is no move, or another one.
+    pub fn answer(&self, request: &MoveRequest) -> Result<MoveAnswer, MoveError> {
+        match request {
+            MoveRequest::Plan(order) => {
+                let report = runtime()?.block_on(plan::plan(self.backend.database(), order))?;
+                Ok(MoveAnswer::Plan(report))
+            }
+            MoveRequest::Start(order) => self.start(order),
+            MoveRequest::Status => self.status().map(MoveAnswer::Status),
+            MoveRequest::Resume => self.resume(),
+            MoveRequest::Abort => self.abort(),
+        }
+    }
+
+    /// Stops the tasks, for the end of the server. The move goes on with the next start.
+    pub fn stop(&self) {
+        self.halt();
+    }
+
+    fn file(&self) -> Result<&StateFile, MoveError> {
+        self.file.as_ref().ok_or_else(|| {
+            let text =
+                "this server keeps everything in memory and has no log to follow; start it with --data";
+            MoveError::Refused(vec![text.to_owned()])
+        })
+    }
+
+    fn read_state(&self) -> Result<Option<MoveState>, MoveError> {
+        self.file.as_ref().map_or(Ok(None), StateFile::read)
+    }
+
+    fn start(&self, order: &MoveOrder) -> Result<MoveAnswer, MoveError> {
+        let file = self.file()?;
+        if let Some(state) = self.read_state()? {
+            return Err(MoveError::UnderWay { to: state.order.to.join(", ") });
+        }
+        let database = self.backend.database();
+        let report = runtime()?.block_on(plan::plan(database, order))?;
+        if !report.problems.is_empty() {
+            return Err(MoveError::Refused(report.problems));
+        }
+        let (tables, left_out) = movable(plan::tables(database, order)?);
+        let tables = tables.iter().map(|table| TableState {
+            keyspace: table.keyspace.to_string(),
+            table: table.name.to_string(),
+            id: table.id.0.to_string(),
+            sets_cdc: false,
+            position: None,
+            done: Vec::new(),
+            ranges: RANGES,
+            rows: 0,
+            bytes: 0,
+            changes: 0,
+            stopped: None,
+        });
+        let state = MoveState { order: order.clone(), runs: 0, has_schema: false, tables: tables.collect() };
+        file.write(&state)?;
+        let count = state.tables.len();
+        self.go_on(state)?;
+        let mut done = format!("the move of {count} tables has begun; helenus move status shows it");
+        for text in left_out {
+            done.push_str(&format!("\nleft out: {text}"));
+        }
+        Ok(MoveAnswer::Done(done))
+    }
+
+    /// Starts the tasks.
+    fn go_on(&self, mut state: MoveState) -> Result<(), MoveError> {
+        let file = self.file()?.clone();
+        self.halt();
+        state.runs += 1;
+        file.write(&state)?;
+        self.backend.database().compactions().keep_tombstones(true);
+        let order = state.order.clone();
+        let lags = Arc::new(Mutex::new(vec![None; state.tables.len()]));
+        let state = Arc::new(Mutex::new(state));
+        let (stop, stopped) = watch::channel(false);
+        let context = Arc::new(Mutex::new(None));
+        let reason = Arc::new(Mutex::new(None));
+        let runtime = runtime()?;
+        let task = {
+            let (backend, state, lags) = (Arc::clone(&self.backend), Arc::clone(&state), Arc::clone(&lags));
+            let (context, reason) = (Arc::clone(&context), Arc::clone(&reason));
+            runtime.spawn(async move {
+                let Some(target) = connect(&order, &stopped, &reason).await else { return };
+                let made = Arc::new(Context {
+                    backend,
+                    target,
+                    state,
+                    file,
+                    ranges: Semaphore::new(order.ranges_at_once.max(1)),
+                    lags,
+                    saved: Mutex::new(tokio::time::Instant::now()),
+                });
+                *context.lock() = Some(Arc::clone(&made));
+                if let Err(error) = run(made).await {
+                    *reason.lock() = Some(error.to_string());
+                }
+            })
+        };
+        *self.running.lock() = Some(Running { runtime, stop, task, state, lags, context, reason });
+        Ok(())
+    }
+
+    /// Stops the tasks and waits for them.
+    fn halt(&self) {
+        let Some(running) = self.running.lock().take() else { return };
+        let Running { runtime, stop, task, .. } = running;
+        // Nobody may listen any more.
+        let _ = stop.send(true);
+        let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        runtime.shutdown_timeout(PATIENCE);
+    }
+
+    fn resume(&self) -> Result<MoveAnswer, MoveError> {
+        self.halt();
+        let mut state = self.read_state()?.ok_or(MoveError::NoMove)?;
+        let schema = self.backend.database().schema();
+        let before = state.tables.len();
+        state.tables.retain(|table| schema.table(&table.keyspace, &table.table).is_some());
+        let left_out = before - state.tables.len();
+        let stopped = state.tables.iter().filter(|table| table.stopped.is_some()).count();
+        for table in &mut state.tables {
+            table.stopped = None;
+        }
+        self.go_on(state)?;
+        Ok(MoveAnswer::Done(format!(
+            "the move goes on; {stopped} tables had stopped, {left_out} are not there any more and left out"
+        )))
+    }
+
+    fn abort(&self) -> Result<MoveAnswer, MoveError> {
+        self.halt();
+        let state = self.read_state()?.ok_or(MoveError::NoMove)?;
+        let database = self.backend.database();
+        let schema = database.schema();
+        for of in &state.tables {
+            // A consumer that is not there keeps nothing.
+            let _ = database.changes().drop_consumer((&of.keyspace, &of.table), CONSUMER);
+            let table = schema.table(&of.keyspace, &of.table);
+            if let Some(table) = table.filter(|table| of.sets_cdc && table.options.cdc) {
+                set_cdc(&self.backend, table, false)?;
+            }
+        }
+        self.file()?.remove()?;
+        database.compactions().keep_tombstones(false);
+        Ok(MoveAnswer::Done(
+            "the move has ended; this server goes on as before, and the target keeps what it was sent"
+                .to_owned(),
+        ))
+    }
+
+    fn status(&self) -> Result<StatusReport, MoveError> {
+        let running = self.running.lock();
+        let Some(running) = &*running else {
+            let state = self.read_state()?.ok_or(MoveError::NoMove)?;
+            let reason = Some("it was stopped; helenus move resume goes on".to_owned());
+            return Ok(StatusReport { reason, ..report(&state, &[]) });
+        };
+        let lags = running.lags.lock().clone();
+        let mut report = report(&running.state.lock(), &lags);
+        report.reason.clone_from(&running.reason.lock());
+        report.is_running = !running.task.is_finished();
+        if let Some(context) = &*running.context.lock() {
+            let (rows, p99, in_flight) = context.target.pace.seen();
+            report.rows_per_second = rows;
+            report.target_p99_ms = p99.as_secs_f64() * 1e3;
+            report.in_flight_max = in_flight;
+            report.repeated = context.target.repeated.load(Ordering::Relaxed);
+            report.last_error.clone_from(&context.target.last_error.lock());
+        }
+        Ok(report)
+    }
+}
+
+impl Drop for Mover {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+fn runtime() -> Result<Runtime, MoveError> {
+    let runtime =
+        Builder::new_multi_thread().worker_threads(THREADS).thread_name("move").enable_all().build();
+    runtime.map_err(|error| MoveError::Internal(error.to_string()))
+}
+
+/// Connects to the target, again and again. `None` if the move stops first.
+async fn connect(
+    order: &MoveOrder,
+    stopped: &watch::Receiver<bool>,
+    reason: &Mutex<Option<String>>,
+) -> Option<Target> {
+    loop {
+        match Target::connect(order, stopped.clone()).await {
+            Ok(target) => {
+                *reason.lock() = None;
+                return Some(target);
+            }
+            Err(error) => *reason.lock() = Some(format!("{error}; it is tried again")),
+        }
+        let mut stopped = stopped.clone();
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return None,
+        }
+    }
+}
+
+fn report(state: &MoveState, lags: &[Option<f64>]) -> StatusReport {
+    let table = |(at, of): (usize, &TableState)| TableReport {
+        table: of.full_name(),
+        phase: match of {
+            TableState { stopped: Some(_), .. } => "stopped",
+            of if of.is_filled() => "tail",
+            TableState { position: Some(_), .. } => "back-fill",
+            _ => "waits",
+        }
+        .to_owned(),
+        reason: of.stopped.clone(),
+        ranges_done: of.done.len(),
+        ranges: of.ranges as usize,
+        rows: of.rows,
+        bytes: of.bytes,
+        changes: of.changes,
+        lag_s: lags.get(at).copied().flatten().filter(|_| of.stopped.is_none()),
+    };
+    StatusReport {
+        to: state.order.to.clone(),
+        runs: state.runs,
+        tables: state.tables.iter().enumerate().map(table).collect(),
+        ..StatusReport::default()
+    }
+}

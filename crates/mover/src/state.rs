@@ -1,0 +1,181 @@
+//! The state of a move that survives a restart: one file in the data directory, replaced whole.
+//!
+//! A range of tokens is in it once all its rows are acknowledged by the target, and a position once all changes before it are.
+//! So whatever a crash leaves out is sent again, which changes nothing: every write has its timestamp.
+
+use crate::error::MoveError;
+use crate::messages::MoveOrder;
+use helenus_host::Disk;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A move.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MoveState {
+    /// The order. Its password is in the file, which only the owner of the data may read.
+    pub(crate) order: MoveOrder,
+    /// How often the move was begun or resumed. From the second time on, lists may be there already.
+    pub(crate) runs: u64,
+    /// Whether the schema is at the target.
+    pub(crate) has_schema: bool,
+    /// The tables.
+    pub(crate) tables: Vec<TableState>,
+}
+
+/// A table of a move.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TableState {
+    pub(crate) keyspace: String,
+    pub(crate) table: String,
+    /// Its identity, by which a table that was dropped and made again is told.
+    pub(crate) id: String,
+    /// Whether the move has set `cdc` of the table.
+    pub(crate) sets_cdc: bool,
+    /// The feed's position from which the tail goes on; `None` before the back-fill.
+    pub(crate) position: Option<String>,
+    /// The ranges that are done, ascending.
+    pub(crate) done: Vec<u32>,
+    /// The number of ranges.
+    pub(crate) ranges: u32,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) changes: u64,
+    /// Why it has stopped.
+    pub(crate) stopped: Option<String>,
+}
+
+impl TableState {
+    /// Keyspace and name.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}.{}", self.keyspace, self.table)
+    }
+
+    /// Whether all ranges are done.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.done.len() >= self.ranges as usize
+    }
+}
+
+/// The file of a move's state.
+#[derive(Clone)]
+pub(crate) struct StateFile {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+}
+
+impl StateFile {
+    /// In this data directory.
+    pub(crate) fn of(disk: Arc<dyn Disk>, directory: &Path) -> StateFile {
+        StateFile { disk, folder: directory.join("move") }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("state.json")
+    }
+
+    fn error(&self, reason: impl ToString) -> MoveError {
+        MoveError::State { path: self.path().display().to_string(), reason: reason.to_string() }
+    }
+
+    /// Reads the state; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn read(&self) -> Result<Option<MoveState>, MoveError> {
+        let path = self.path();
+        if !self.disk.exists(&path) {
+            return Ok(None);
+        }
+        let read = || -> std::io::Result<Vec<u8>> {
+            let file = self.disk.open(&path)?;
+            let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX)];
+            file.read_exact_at(&mut bytes, 0)?;
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|error| self.error(error))?;
+        let damaged = |error| {
+            self.error(format!(
+                "{error}; remove the file to forget the move, and begin anew with helenus move start"
+            ))
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+    }
+
+    /// Replaces the file, durably.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(crate) fn write(&self, state: &MoveState) -> Result<(), MoveError> {
+        let bytes = serde_json::to_vec(state).map_err(|error| self.error(error))?;
+        let write = || -> std::io::Result<()> {
+            self.disk.create_dir_all(&self.folder)?;
+            let next = self.folder.join("state.json.next");
+            if self.disk.exists(&next) {
+                self.disk.remove(&next)?;
+            }
+            let file = self.disk.create(&next)?;
+            file.write_all_at(&bytes, 0)?;
+            file.sync()?;
+            self.disk.rename(&next, &self.path())?;
+            self.disk.sync_dir(&self.folder)
+        };
+        write().map_err(|error| self.error(error))
+    }
+
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(crate) fn remove(&self) -> Result<(), MoveError> {
+        let remove = || -> std::io::Result<()> {
+            if self.disk.exists(&self.path()) {
+                self.disk.remove(&self.path())?;
+                self.disk.sync_dir(&self.folder)?;
+            }
+            Ok(())
+        };
+        remove().map_err(|error| self.error(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_back_as_it_was_written_and_a_damaged_one_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StateFile::of(helenus_host::real::host().disk, folder.path());
+        assert!(file.read().unwrap().is_none());
+        let order: crate::MoveOrder = serde_json::from_str(
+            r#"{"to":["a"],"local_dc":null,"login":["u","p"],"tls":null,"what":[],"replication":{},"rows_per_second":0,
+                "target_p99_ms":50,"ranges_at_once":4}"#,
+        )
+        .unwrap();
+        let table = TableState {
+            keyspace: "ks".to_owned(),
+            table: "t".to_owned(),
+            id: String::new(),
+            sets_cdc: true,
+            position: Some("x".to_owned()),
+            done: vec![1, 3],
+            ranges: 64,
+            rows: 5,
+            bytes: 6,
+            changes: 7,
+            stopped: None,
+        };
+        let state = MoveState { order, runs: 2, has_schema: true, tables: vec![table] };
+        file.write(&state).unwrap();
+        file.write(&state).unwrap();
+        let read = file.read().unwrap().unwrap();
+        assert_eq!(read.order, state.order);
+        assert_eq!((read.runs, read.tables[0].done.clone()), (2, vec![1, 3]));
+        std::fs::write(folder.path().join("move/state.json"), "{").unwrap();
+        let error = file.read().unwrap_err().to_string();
+        assert!(error.contains("state.json") && error.contains("remove the file"), "{error}");
+        file.remove().unwrap();
+        assert!(file.read().unwrap().is_none());
+    }
+}
