@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes a container image that stands in for cassandra:5, without a daemon: an OCI layout, and the same as one file.
+"""Makes a container image that stands in for cassandra:5, and one for scylladb/scylla, without a daemon: OCI layouts, and the same as files.
 
     packaging/image.py --version V --revision COMMIT --epoch SECONDS --out DIR amd64=HELENUS:BUSYBOX [arm64=...]
 
-DIR/layout is the folder (`skopeo copy oci:DIR/layout ...`). DIR/image.tar has the same configuration and layers of the first
-platform in the form of `docker save`, which `docker load` and `podman load` read with its HEALTHCHECK. The same input makes
-the same bytes: times are those of the commit, owners are numbers, entries are in a fixed order. Needs nothing but Python.
+DIR/layout is the folder (`skopeo copy oci:DIR/layout:VERSION ...`), with the tags VERSION and VERSION-scylla, each for all
+platforms. DIR/image.tar has the first tag's configuration and layers of the first platform in the form of `docker save`, which
+`docker load` and `podman load` read with its HEALTHCHECK; DIR/image-scylla.tar has the second tag's. The same input makes the same
+bytes: times are those of the commit, owners are numbers, entries are in a fixed order. Needs nothing but Python.
 """
 
 import argparse
@@ -39,6 +40,19 @@ cassandra:x:999:
 BASH = """#!/bin/sh
 exec /bin/sh "$@"
 """
+
+
+class Tag:
+    """What the images for Cassandra and for ScyllaDB differ in. They have the same layers."""
+
+    def __init__(self, end, stands_for, command, folder):
+        self.end, self.stands_for, self.command, self.folder = end, stands_for, command, folder
+
+
+TAGS = [
+    Tag("", "Apache Cassandra", ["cassandra", "-f"], "cassandra"),
+    Tag("-scylla", "ScyllaDB", ["scylla"], "scylla"),
+]
 
 
 class Layer:
@@ -95,17 +109,17 @@ def application(epoch, binary):
     layer.add("usr/local/bin/helenus", data=binary, mode=0o755)
     for path in ["opt/cassandra", "opt/cassandra/bin"]:
         layer.folder(path)
-    for name in ["cassandra", "cqlsh", "nodetool"]:
+    for name in ["cassandra", "cqlsh", "nodetool", "scylla"]:
         layer.link(f"opt/cassandra/bin/{name}", "/usr/local/bin/helenus")
     layer.link("opt/cassandra/conf", "/etc/cassandra")
     layer.link("opt/cassandra/data", "/var/lib/cassandra")
     layer.link("opt/cassandra/logs", "/var/log/cassandra")
     # As in the official image: any user may be given to the container.
-    for path in ["etc/cassandra", "var/lib/cassandra", "var/log/cassandra"]:
+    for path in [f"{top}/{tag.folder}" for tag in TAGS for top in ["etc", "var/lib", "var/log"]]:
         layer.folder(path, mode=0o1777, owner=CASSANDRA)
-    for name in ["cassandra.yaml", "cassandra-rackdc.properties"]:
+    for folder, name in [("cassandra", "cassandra.yaml"), ("cassandra", "cassandra-rackdc.properties"), ("scylla", "scylla.yaml")]:
         data = (HERE / "image" / name).read_bytes()
-        layer.add(f"etc/cassandra/{name}", data=data, mode=0o666, owner=CASSANDRA)
+        layer.add(f"etc/{folder}/{name}", data=data, mode=0o666, owner=CASSANDRA)
     layer.folder("docker-entrypoint-initdb.d")
     entrypoint = (HERE / "image/docker-entrypoint.sh").read_bytes()
     layer.add("usr/local/bin/docker-entrypoint.sh", data=entrypoint, mode=0o755)
@@ -118,7 +132,7 @@ def application(epoch, binary):
     return layer
 
 
-def configuration(options, architecture, diff_ids):
+def configuration(options, tag, architecture, diff_ids):
     """The image's configuration, in Docker's form: HEALTHCHECK is not part of OCI's, whose readers ignore it."""
     created = datetime.fromtimestamp(options.epoch, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     second = 1_000_000_000
@@ -130,16 +144,17 @@ def configuration(options, architecture, diff_ids):
             "Env": [
                 "PATH=/opt/cassandra/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "CASSANDRA_HOME=/opt/cassandra",
-                "CASSANDRA_CONF=/etc/cassandra",
+                f"CASSANDRA_CONF=/etc/{tag.folder}",
                 f"CASSANDRA_VERSION={options.cassandra}",
+                f"HELENUS_STANDS_FOR={tag.folder}",
                 f"HELENUS_VERSION={options.version}",
             ],
             "Entrypoint": ["docker-entrypoint.sh"],
-            "Cmd": ["cassandra", "-f"],
+            "Cmd": tag.command,
             # The port that is served. Podman 4 lists an exposed port that is not published as bound to nothing, and
             # Testcontainers for Node.js waits in vain for it.
             "ExposedPorts": {"9042/tcp": {}},
-            "Volumes": {"/var/lib/cassandra": {}},
+            "Volumes": {f"/var/lib/{tag.folder}": {}},
             "StopSignal": "SIGTERM",
             "Healthcheck": {
                 "Test": ["CMD-SHELL", "nodetool statusbinary | grep -qx running"],
@@ -151,7 +166,7 @@ def configuration(options, architecture, diff_ids):
             },
             "Labels": {
                 "org.opencontainers.image.title": "helenus",
-                "org.opencontainers.image.description": "A wide-column database that stands in for one node of Apache Cassandra",
+                "org.opencontainers.image.description": f"A wide-column database that stands in for one node of {tag.stands_for}",
                 "org.opencontainers.image.version": options.version,
                 "org.opencontainers.image.revision": options.revision,
                 "org.opencontainers.image.created": created,
@@ -204,7 +219,7 @@ def applets(busybox):
 
 def build(options):
     layout = Layout(options.out / "layout")
-    images, loadable = [], []
+    images, loadable = {tag: [] for tag in TAGS}, {}
     for given in options.platforms:
         architecture, _, files = given.partition("=")
         binary, _, busybox = files.partition(":")
@@ -219,29 +234,33 @@ def build(options):
             size += len(plain)
         if size > LIMIT:
             sys.exit(f"image.py: the image for {architecture} has {size} bytes, more than {LIMIT}")
-        config = layout.document(
-            configuration(options, architecture, diff_ids), "application/vnd.oci.image.config.v1+json"
-        )
-        manifest = {
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": config,
-            "layers": layers,
-        }
-        image = layout.document(manifest, manifest["mediaType"])
-        image["platform"] = {"architecture": architecture, "os": "linux"}
-        images.append(image)
-        loadable.append((config, layers))
-        packed_size = sum(one["size"] for one in layers)
-        print(f"{architecture}: {size} bytes, {packed_size} compressed, {image['digest']}")
+        for tag in TAGS:
+            config = layout.document(
+                configuration(options, tag, architecture, diff_ids), "application/vnd.oci.image.config.v1+json"
+            )
+            manifest = {
+                "schemaVersion": 2,
+                "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                "config": config,
+                "layers": layers,
+            }
+            image = layout.document(manifest, manifest["mediaType"])
+            images[tag].append(image | {"platform": {"architecture": architecture, "os": "linux"}})
+            loadable.setdefault(tag, (config, layers))
+            packed_size = sum(one["size"] for one in layers)
+            print(f"{options.version}{tag.end} {architecture}: {size} bytes, {packed_size} compressed, {image['digest']}")
     top = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json"}
-    name = {"org.opencontainers.image.ref.name": options.version}
-    if len(images) > 1:
-        # A name stands for the images of all platforms, from which a reader chooses.
-        images = [layout.document(top | {"manifests": images}, top["mediaType"])]
-    layout.write("index.json", top | {"manifests": [image | {"annotations": name} for image in images]})
+    named = []
+    for tag, of_platforms in images.items():
+        if len(of_platforms) > 1:
+            # A name stands for the images of all platforms, from which a reader chooses.
+            of_platforms = [layout.document(top | {"manifests": of_platforms}, top["mediaType"])]
+        name = {"org.opencontainers.image.ref.name": f"{options.version}{tag.end}"}
+        named += [image | {"annotations": name} for image in of_platforms]
+    layout.write("index.json", top | {"manifests": named})
     layout.write("oci-layout", {"imageLayoutVersion": "1.0.0"})
-    pack(layout, loadable[0], options.out / "image.tar", options)
+    for tag in TAGS:
+        pack(layout, (tag, *loadable[tag]), options.out / f"image{tag.end}.tar", options)
 
 
 def pack(layout, image, file, options):
@@ -253,9 +272,9 @@ def pack(layout, image, file, options):
         whole.add(name, data=(layout.folder / "blobs/sha256" / blob["digest"].removeprefix("sha256:")).read_bytes())
         return name
 
-    config, layers = image
+    tag, config, layers = image
     names = {"Config": add(config, ".json"), "Layers": [add(layer, ".tar.gz") for layer in layers]}
-    whole.add("manifest.json", data=encoded([names | {"RepoTags": [f"helenus:{options.version}"]}]))
+    whole.add("manifest.json", data=encoded([names | {"RepoTags": [f"helenus:{options.version}{tag.end}"]}]))
     plain, _ = whole.packed()
     file.write_bytes(plain)
     print(f"{file}: {len(plain)} bytes, sha256:{hashlib.sha256(plain).hexdigest()}")

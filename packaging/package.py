@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Packs the static binary for those who install it: tarball, Debian package, Python wheel and npm packages.
 
-    packaging/package.py --version V --epoch SECONDS --out DIR [--also FILE].. amd64=HELENUS [arm64=HELENUS]
+    packaging/package.py --version V --epoch SECONDS --out DIR [--also FILE].. [--analysis amd64=HELENUS].. amd64=HELENUS [arm64=HELENUS]
 
 The first binary must run on this machine: it writes the manual pages and completions that all packages share. DIR gets the
-packages, the files of --also (each package contains them too), SHA256SUMS and manifest.json with sizes and digests. The same input makes the same bytes. Needs nothing but Python.
+packages, the files of --also (each package contains them too), SHA256SUMS and manifest.json with sizes and digests. The binaries of
+--analysis, which have Parquet and Arrow, go into a tarball of their own. The same input makes the same bytes. Needs nothing but Python.
 """
 
 import argparse
@@ -66,8 +67,8 @@ class Shared:
         self.also = {path.name: path.read_bytes() for path in also}
 
 
-def tarball(options, processor, binary, shared):
-    top = f"helenus-{options.version}-linux-{PROCESSORS[processor][0]}"
+def tarball(options, processor, binary, shared, name="helenus"):
+    top = f"{name}-{options.version}-linux-{PROCESSORS[processor][0]}"
     entries = [(f"{top}/helenus*", binary)]
     entries += [(f"{top}/{name}", data) for name, data in (shared.documents | shared.also).items()]
     entries += [(f"{top}/man/man1/{name}", data) for name, data in shared.pages.items()]
@@ -199,6 +200,7 @@ def main():
     parser.add_argument("--epoch", required=True, type=int)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--also", action="append", default=[], type=Path)
+    parser.add_argument("--analysis", action="append", default=[], metavar="PROCESSOR=HELENUS")
     parser.add_argument("binaries", nargs="+", metavar="PROCESSOR=HELENUS")
     options = parser.parse_args()
     binaries = dict(given.split("=", 1) for given in options.binaries)
@@ -208,6 +210,10 @@ def main():
         binary = Path(path).read_bytes()
         for kind, make in [("tarball", tarball), ("deb", debian), ("wheel", wheel), ("npm", npm_platform)]:
             packages.append((kind, processor, *make(options, processor, binary, shared)))
+    for given in options.analysis:
+        processor, _, path = given.partition("=")
+        made = tarball(options, processor, Path(path).read_bytes(), shared, name="helenus-analysis")
+        packages.append(("tarball", processor, *made))
     packages += [("about", "any", name, data) for name, data in shared.also.items()]
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)

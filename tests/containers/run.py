@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Runs the container image under podman, without a daemon: what it promises, then modules of Testcontainers.
 
-    tests/containers/run.py IMAGE.tar WORK [NAME...]       NAME: image, python, node, go; all by default
+    tests/containers/run.py FOLDER WORK [NAME...]       NAME: image, bad, scylla, python, node, go, spring, java, volumes
 
-WORK keeps podman's store and the modules, which come from their registries at the versions of modules.json. Needs root,
-Python 3 with venv, Node.js, Go, and the Debian packages of PACKAGES. `cargo xtask image --test` calls it.
+FOLDER has image.tar and image-scylla.tar. Without a name, all run but the last two: `java` takes the tests of Testcontainers' modules
+from a clone of testcontainers-java that TESTCONTAINERS_JAVA names, `volumes` starts real nodes of Cassandra. WORK keeps podman's
+store and the modules, which come from their registries at the versions of modules.json. Needs root, Python 3 with venv, Node.js,
+Go, a JDK 17 with Maven, and the Debian packages of PACKAGES. `cargo xtask image --test` calls it.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -19,8 +22,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PACKAGES = "podman runc iptables netavark aardvark-dns"
 IMAGE = "helenus"
+SCYLLA = "helenus-scylla"
 # Tags that the modules' own tests name, besides the release.
-TAGS = ["latest", "5", "4.1.3"]
+TAGS = ["latest", "5", "4.1.3", "4.1.1", "3.11.15", "3.11.2", "3.0.15", "2.2.11"]
+SCYLLA_TAGS = ["6.2", "6.2.2"]
+DEFAULT = ["image", "bad", "scylla", "python", "node", "go", "spring"]
 # runc and limits that a container inside a container may have.
 SETTINGS = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
@@ -31,6 +37,7 @@ cgroup_manager = "cgroupfs"
 network_backend = "netavark"
 """
 READY = "Startup complete"
+STRATEGY = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 
 class Podman:
@@ -75,11 +82,11 @@ class Podman:
         done = subprocess.run([*self.command, "logs", name], env=self.environment, capture_output=True, text=True)
         return done.stdout + done.stderr
 
-    def start(self, *words, name="it", ready=READY, command=()):
+    def start(self, *words, name="it", ready=READY, command=(), image=IMAGE):
         """Starts a container, waits for a text in its log, and returns the milliseconds."""
         self.run("rm", "--force", name, check=False)
         begin = time.monotonic()
-        self.run("run", "--detach", "--name", name, *words, IMAGE, *command)
+        self.run("run", "--detach", "--name", name, *words, image, *command)
         while ready not in (log := self.logs(name)):
             if "running" not in self.run("inspect", "--format", "{{.State.Status}}", name) and ready not in self.logs(name):
                 raise AssertionError(f"the container ended before '{ready}':\n{log}")
@@ -88,8 +95,19 @@ class Podman:
             time.sleep(0.02)
         return (time.monotonic() - begin) * 1000
 
-    def cqlsh(self, statement, name="it"):
-        return self.run("exec", name, "cqlsh", "-u", "cassandra", "-p", "cassandra", "-e", statement)
+    def refused(self, *words, reason, image=IMAGE, command=()):
+        """Runs a container that must end by itself with an error, and say why."""
+        begin = time.monotonic()
+        self.run("rm", "--force", "refused", check=False)
+        self.run("run", "--name", "refused", *words, image, *command, check=False, timeout=60)
+        state = self.run("inspect", "--format", "{{.State.ExitCode}}", "refused")
+        log = self.logs("refused")
+        assert state not in ("0", "139"), f"it ended with {state}:\n{log}"
+        has(log, reason)
+        print(f"    {(time.monotonic() - begin) * 1000:.0f} ms: {next(line for line in log.splitlines() if reason in line).strip()}")
+
+    def cqlsh(self, statement, name="it", user="cassandra", password="cassandra"):
+        return self.run("exec", name, "cqlsh", "-u", user, "-p", password, "-e", statement)
 
 
 def has(text, *parts):
@@ -168,14 +186,177 @@ def image_tests(podman, work):
         has(podman.logs("it"), "nothing survives the server")
         assert podman.run("exec", "it", "sh", "-c", "nodetool statusbinary") == "running"
 
+    def a_name_and_a_password_turn_logins_on():
+        given = ["--env", "CASSANDRA_USERNAME=me", "--env", "CASSANDRA_PASSWORD=secret"]
+        scripts = work / "scripts"
+        shutil.rmtree(scripts, ignore_errors=True)
+        scripts.mkdir()
+        (scripts / "10.cql").write_text(f"CREATE KEYSPACE k WITH replication = {STRATEGY};\nCREATE TABLE k.t (k int PRIMARY KEY);\n")
+        (scripts / "20.sh").write_text('cqlsh -u "$CASSANDRA_USERNAME" -p "$CASSANDRA_PASSWORD" -e "INSERT INTO k.t (k) VALUES (7)"\n')
+        podman.start(*given, "--volume", f"{scripts}:/docker-entrypoint-initdb.d:ro", "--read-only", "--tmpfs", "/var/lib/cassandra:mode=1777")
+        has(podman.cqlsh("SELECT k FROM k.t", user="me", password="secret"), "7")
+        has(podman.cqlsh("LIST ROLES", user="me", password="secret"), "me")
+        for user, password in [("me", "wrong"), ("cassandra", "cassandra")]:
+            done = podman.run("exec", "it", "cqlsh", "-u", user, "-p", password, "-e", "SELECT k FROM k.t", check=False)
+            assert "7" not in done, done
+        assert podman.run("exec", "it", "sh", "-c", "nodetool statusbinary") == "running"
+        podman.start("--env", "CASSANDRA_PASSWORD=other")
+        has(podman.cqlsh("LIST ROLES", password="other"), "cassandra")
+
+    def tls_by_a_changed_file_and_certificates_that_are_mounted():
+        certificates = work / "certificates"
+        shutil.rmtree(certificates, ignore_errors=True)
+        certificates.mkdir(mode=0o777)
+        certificates.chmod(0o777)
+        podman.run("run", "--rm", "--volume", f"{certificates}:/out", IMAGE, "helenus", "cert", "/out/c")
+        for path in [certificates / "c", *(certificates / "c").iterdir()]:
+            path.chmod(0o755)
+        options = "client_encryption_options: {enabled: true, certificate: /c/server.crt, keyfile: /c/server.key}"
+        change = f"sed -i -e '/^client_encryption_options/,/require_client_auth/d' /etc/cassandra/cassandra.yaml && echo '{options}' >> /etc/cassandra/cassandra.yaml && exec docker-entrypoint.sh"
+        podman.start("--volume", f"{certificates}/c:/c:ro", command=["sh", "-c", change])
+        clear = podman.run("exec", "it", "cqlsh", "-e", "SELECT bootstrapped FROM system.local", check=False)
+        assert "COMPLETED" not in clear, clear
+        ssl = ["--env", "SSL_CERTFILE=/c/ca.pem", "it", "cqlsh", "--ssl", "localhost"]
+        asked = podman.run("exec", *ssl, "-e", "SELECT bootstrapped FROM system.local")
+        has(asked, "COMPLETED")
+
     def what_it_cannot_do_it_says_at_its_start():
-        podman.start("--env", "CASSANDRA_USERNAME=me", "--env", "CASSANDRA_PASSWORD=secret", ready="HELENUS_PASSWORD_FILE")
         podman.start("--env", "HELENUS_NO_SUCH=1")
         podman.start("--env", "CASSANDRA_SEEDS=other", ready="joins no cluster")
 
     def other_commands_run_instead_of_the_server():
         has(podman.run("run", "--rm", IMAGE, "helenus", "--version"), "helenus ")
         has(podman.run("run", "--rm", IMAGE, "cassandra", "-v"), "5.0.")
+
+    tests = [test for test in locals().values() if callable(test)]
+    return [(test.__name__, test) for test in tests]
+
+
+def bad_input_tests(podman, work):
+    """What a container meets where it may not write, has no port, or finds another's data. It says so and harms nothing."""
+
+    def a_name_without_a_password_is_refused():
+        podman.refused("--env", "CASSANDRA_USERNAME=me", reason="without CASSANDRA_PASSWORD")
+
+    def a_volume_that_it_may_not_write_is_refused():
+        folder = work / "foreign"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o755)
+        podman.refused("--user", "4242", "--volume", f"{folder}:/var/lib/cassandra", reason="/var/lib/cassandra")
+        podman.refused("--read-only", "--user", "999", "--volume", f"{folder}:/var/lib/cassandra:ro", reason="/var/lib/cassandra")
+        assert list(folder.iterdir()) == []
+
+    def a_port_that_is_taken_is_named():
+        podman.start()
+        podman.refused("--network", "container:it", reason="9042")
+        has(podman.cqlsh("SELECT bootstrapped FROM system.local"), "COMPLETED")
+
+    def a_wrong_configuration_names_file_and_line():
+        podman.refused(reason="cassandra.yaml", command=["sh", "-c", "echo 'num_tokns: 5' >> /etc/cassandra/cassandra.yaml && exec docker-entrypoint.sh"])
+        podman.refused(reason="cannot read", command=["sh", "-c", "rm /etc/cassandra/cassandra.yaml && exec docker-entrypoint.sh"])
+
+    def an_arbitrary_user_with_the_group_root_keeps_its_data():
+        # As OpenShift starts it: a random number, group 0, no more rights, and a volume that the group may write.
+        folder = work / "openshift"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        folder.chmod(0o770)
+        given = ["--user", "1000680000:0", "--cap-drop", "all", "--read-only", "--security-opt", "no-new-privileges"]
+        for number in [1, 2]:
+            podman.start(*given, "--volume", f"{folder}:/var/lib/cassandra")
+            if number == 1:
+                podman.cqlsh(f"CREATE KEYSPACE k WITH replication = {STRATEGY}")
+                podman.cqlsh("CREATE TABLE k.t (k int PRIMARY KEY)")
+                podman.cqlsh("INSERT INTO k.t (k) VALUES (42)")
+            has(podman.cqlsh("SELECT k FROM k.t"), "42")
+            podman.run("stop", "it")
+
+    def sixty_four_mebibytes_are_enough_for_rows_and_a_restart():
+        podman.run("volume", "rm", "--force", "small", check=False)
+        podman.start("--memory", "64m", "--memory-swap", "64m", "--volume", "small:/var/lib/cassandra")
+        podman.cqlsh(f"CREATE KEYSPACE k WITH replication = {STRATEGY}")
+        podman.cqlsh("CREATE TABLE k.t (k int PRIMARY KEY, v blob)")
+        rows = "\n".join(f"INSERT INTO k.t (k, v) VALUES ({k}, 0x{'ab' * 2000});" for k in range(3000))
+        podman.run("exec", "--interactive", "it", "cqlsh", input=rows)
+        podman.run("restart", "it")
+        while podman.logs("it").count(READY) < 2:
+            time.sleep(0.05)
+        has(podman.cqlsh("SELECT count(*) FROM k.t"), "3000")
+        assert podman.run("inspect", "--format", "{{.State.OOMKilled}}", "it") == "false"
+
+    tests = [test for test in locals().values() if callable(test)]
+    return [(test.__name__, test) for test in tests]
+
+
+def volume_tests(podman, work):
+    """Volumes with the data of a real Cassandra: refused with words, and every byte is as before."""
+    tools = HERE.parent / "tools"
+
+    def stock(version, script, *start, cql):
+        folder = work / f"cassandra-{version}"
+        if not (folder / "complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            called(tools / script, "start", folder / "node", *start)
+            try:
+                for statement in [f"CREATE KEYSPACE k WITH replication = {STRATEGY}", "CREATE TABLE k.t (k int PRIMARY KEY)", "INSERT INTO k.t (k) VALUES (42)"]:
+                    podman.run("run", "--rm", "--network", "host", IMAGE, "cqlsh", "127.0.0.1", cql, "-e", statement)
+            finally:
+                called(tools / script, "stop", folder / "node")
+            # As in the official image: data, commitlog and the rest below /var/lib/cassandra.
+            (folder / "volume").mkdir()
+            for name in ["data", "commitlog", "saved_caches", "hints"]:
+                if (folder / "node" / name).exists():
+                    shutil.copytree(folder / "node" / name, folder / "volume" / name)
+            (folder / "complete").touch()
+        before = digest(folder / "volume")
+        assert any("nb-" in name or "da-" in name or "oa-" in name or "md-" in name or "me-" in name for name in before) or before, before
+        podman.refused("--user", "0", "--volume", f"{folder / 'volume'}:/var/lib/cassandra", reason="Cassandra", command=["cassandra", "-f"])
+        assert digest(folder / "volume") == before, "a file has changed"
+
+    def of_cassandra_5_0():
+        stock("5.0", "cassandra.sh", "--port", "29142", cql="29142")
+
+    def of_cassandra_3_11():
+        stock("3.11", "old_cassandra.sh", "29160", cql="29161")
+
+    return [(test.__name__, test) for test in [of_cassandra_5_0, of_cassandra_3_11]]
+
+
+def digest(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def scylla_tests(podman, work):
+    """The tag that stands in for ScyllaDB's image, as its module starts it."""
+    arguments = ["--developer-mode=1", "--overprovisioned=1", "--smp=1", "--memory=512M"]
+
+    def it_starts_with_the_arguments_of_the_module():
+        podman.start(image=SCYLLA, ready="initialization completed.", command=arguments)
+        has(podman.logs("it"), "without effect on this one node: --developer-mode, --overprovisioned, --smp")
+        has(podman.run("exec", "it", "cqlsh", "-e", "SELECT bootstrapped FROM system.local"), "COMPLETED")
+        has(podman.run("exec", "it", "cqlsh", "127.0.0.1", "19042", "-e", "SELECT address, driver_name FROM system.clients"), "127.0.0.1")
+        assert podman.run("exec", "it", "sh", "-c", "nodetool statusbinary") == "running"
+
+    def timeouts_and_the_hint_about_the_cache_are_accepted():
+        podman.cqlsh(f"CREATE KEYSPACE k WITH replication = {STRATEGY}")
+        podman.cqlsh("CREATE TABLE k.t (k int PRIMARY KEY)")
+        podman.cqlsh("INSERT INTO k.t (k) VALUES (42) USING TIMEOUT 5s")
+        has(podman.cqlsh("SELECT k FROM k.t BYPASS CACHE USING TIMEOUT 10s"), "42")
+
+    def a_mounted_file_is_read_and_the_volume_kept():
+        file = work / "scylla.yaml"
+        file.write_text("cluster_name: Mine\napi_port: 10000\nenable_tablets: true\nnative_shard_aware_transport_port: 19042\ncommitlog_total_space_in_mb: -1\n")
+        podman.run("volume", "rm", "--force", "scylla", check=False)
+        for _ in range(2):
+            podman.start("--volume", f"{file}:/etc/scylla/scylla.yaml", "--volume", "scylla:/var/lib/scylla", image=SCYLLA, command=arguments)
+            has(podman.cqlsh("SELECT cluster_name FROM system.local"), "Mine")
+            podman.cqlsh(f"CREATE KEYSPACE IF NOT EXISTS k WITH replication = {STRATEGY}")
+            podman.run("stop", "it")
+        has(podman.logs("it"), "/var/lib/scylla")
+
+    def alternator_is_refused():
+        podman.refused(image=SCYLLA, command=["--alternator-port=8000"], reason="DynamoDB's interface")
 
     tests = [test for test in locals().values() if callable(test)]
     return [(test.__name__, test) for test in tests]
@@ -219,12 +400,15 @@ def module_tests(podman, work, release, wanted):
         npm = lambda: called("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, *pinned["node"])
         once(folder, " ".join(pinned["node"]), npm)
         called("node", HERE / "module.mjs", release, folder, env=environment)
+        called("node", HERE / "scylla.mjs", SCYLLA_TAGS[0], folder, env=environment)
 
     def go():
-        folder = work / "go"
+        for module in pinned["go"]:
+            run_go(module, work / f"go-{module.split('/')[-1].split('@')[0]}")
 
+    def run_go(module, folder):
         def copy():
-            found = json.loads(called("go", "mod", "download", "-json", pinned["go"], cwd=work))
+            found = json.loads(called("go", "mod", "download", "-json", module, cwd=work))
             shutil.copytree(found["Dir"], folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
             for path in [folder, *folder.rglob("*")]:
                 path.chmod(0o755)
@@ -232,29 +416,57 @@ def module_tests(podman, work, release, wanted):
             file = folder / "go.mod"
             file.write_text("".join(line for line in file.read_text().splitlines(True) if not line.startswith("replace")))
 
-        once(folder, pinned["go"], copy)
-        # Its examples print the number of the image's tag, which is not this image's release.
-        tests = ["go", "test", "-mod=mod", "-p", "1", "-count", "1", "-run", "^Test", "./..."]
+        once(folder, module, copy)
+        # Examples print the number of the image's tag, which is not this image's release. Alternator is DynamoDB's interface.
+        tests = ["go", "test", "-mod=mod", "-p", "1", "-count", "1", "-run", "^Test", "-skip", "Alternator", "./..."]
         called(*tests, cwd=folder, env=environment)
 
-    return [(test.__name__, test) for test in [python, node, go] if test.__name__ in wanted]
+    def spring():
+        folder = work / "spring"
+        once(folder, (HERE / "spring/pom.xml").read_text(), lambda: None)
+        shutil.copytree(HERE / "spring", folder, dirs_exist_ok=True)
+        called("mvn", "--quiet", "--batch-mode", "test", cwd=folder, env=environment)
+
+    def java():
+        clone = os.environ.get("TESTCONTAINERS_JAVA")
+        assert clone, "TESTCONTAINERS_JAVA names no clone of testcontainers-java"
+        for module, parts in pinned["java"].items():
+            folder = work / f"java-{module}"
+            shutil.rmtree(folder / "src", ignore_errors=True)
+            folder.mkdir(exist_ok=True)
+            packed = subprocess.run(["git", "-C", clone, "archive", "HEAD", f"modules/{module}/src/test"], check=True, capture_output=True)
+            subprocess.run(["tar", "x", "--strip-components=2"], cwd=folder, input=packed.stdout, check=True)
+            pom = (HERE / "java.pom.xml").read_text()
+            for name, value in parts.items():
+                pom = pom.replace(f"@{name}@", value)
+            (folder / "pom.xml").write_text(pom)
+            done = subprocess.run(["mvn", "--batch-mode", "test"], cwd=folder, env=environment, text=True, capture_output=True)
+            lines = [line for line in done.stdout.splitlines() if "Tests run:" in line or "[ERROR]   " in line]
+            print("\n".join(f"    {module}: {line}" for line in lines))
+
+    return [(test.__name__, test) for test in [python, node, go, spring, java] if test.__name__ in wanted]
 
 
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    image, work, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:] or ["image", "python", "node", "go"]
+    folder, work, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:] or DEFAULT
     if not shutil.which("podman") or not shutil.which("runc"):
         sys.exit(f"podman or runc is missing: apt-get install --no-install-recommends {PACKAGES}")
     work.mkdir(parents=True, exist_ok=True)
     podman = Podman(work)
-    loaded = podman.run("load", "--quiet", "--input", str(image)).split()[-1]
+    loaded = podman.run("load", "--quiet", "--input", str(folder / "image.tar")).split()[-1]
     podman.run("tag", loaded, IMAGE)
+    of_scylla = podman.run("load", "--quiet", "--input", str(folder / "image-scylla.tar")).split()[-1]
+    for tag in [SCYLLA, *(f"docker.io/scylladb/scylla:{tag}" for tag in SCYLLA_TAGS)]:
+        podman.run("tag", of_scylla, tag)
     release = podman.run("run", "--rm", IMAGE, "cassandra", "-v")
     for tag in [release, *TAGS]:
         podman.run("tag", loaded, f"docker.io/library/cassandra:{tag}")
     podman.serve()
-    tests = (image_tests(podman, work) if "image" in names else []) + module_tests(podman, work, release, names)
+    groups = {"image": image_tests, "bad": bad_input_tests, "scylla": scylla_tests, "volumes": volume_tests}
+    tests = [test for name, group in groups.items() if name in names for test in group(podman, work)]
+    tests += module_tests(podman, work, release, names)
     failed = 0
     try:
         for name, test in tests:

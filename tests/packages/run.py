@@ -3,8 +3,9 @@
 
     tests/packages/run.py PACKAGES WORK       PACKAGES: the folder that packaging/package.py wrote
 
-Needs root for `chroot`, Python 3 with venv, Node.js with npm, and dpkg. `cargo xtask package` calls it. No package is taken from
-a registry.
+Needs root for `chroot`, Python 3 with venv, Node.js with npm, and dpkg; for the packages of arm64, Debian's `qemu-user-static`.
+A root of Debian, made once by `debootstrap` where that is installed, takes the Debian package as users do. `cargo xtask package`
+calls it. No package is taken from a registry.
 """
 
 import hashlib
@@ -14,6 +15,8 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 STATEMENT = "SELECT release_version FROM system.local"
@@ -25,21 +28,23 @@ def called(*words, **options):
     return done.stdout
 
 
-def answers(*program, **options):
-    """Starts a server of the program in memory, asks it by the shell of the same program, and ends it."""
-    program = [str(word) for word in program]
-    server = subprocess.Popen(
-        [*program, "serve", "--memory", "--listen", "127.0.0.1:0"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **options,
-    )
+@contextmanager
+def running(*words):
+    """Starts a server, gives the line with its address, and ends it."""
+    server = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        line = next(line for line in server.stdout if line.startswith("listening"))
-        found = called(*program, "shell", line.split()[1], "-e", STATEMENT, **options)
-        assert "5.0." in found, found
+        yield next(line for line in server.stdout if line.startswith("listening"))
     finally:
         server.terminate()
         server.stdout.close()
         assert server.wait() == 0, server.returncode
+
+
+def answers(*program):
+    """Starts a server of the program in memory, asks it by the shell of the same program, and ends it."""
+    with running(*program, "serve", "--memory", "--listen", "127.0.0.1:0") as line:
+        found = called(*program, "shell", line.split()[1], "-e", STATEMENT)
+        assert "5.0." in found, found
 
 
 def digests(packages, work):
@@ -52,7 +57,7 @@ def digests(packages, work):
 
 def tarball(packages, work):
     """An empty root with the binary alone: no library, no shell."""
-    with tarfile.open(next(packages.glob("*-linux-x86_64.tar.gz"))) as archive:
+    with tarfile.open(next(packages.glob("helenus-[0-9]*-linux-x86_64.tar.gz"))) as archive:
         archive.extractall(work)
     [top] = work.glob("helenus-*")
     assert (top / "man/man1/helenus-serve.1").exists() and (top / "completions/_helenus").exists()
@@ -72,17 +77,78 @@ def deb(packages, work):
     (work / "tmp").mkdir(mode=0o1777)
     answers("chroot", work, "/usr/bin/helenus")
     # With the settings that the service uses.
-    data = work / "data"
-    server = subprocess.Popen(
-        ["chroot", str(work), "/usr/bin/helenus", "serve", "--config", "/etc/helenus/helenus.yaml", "--data", "/data", "--listen", "127.0.0.1:0"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )
-    next(line for line in server.stdout if line.startswith("listening"))
-    status = called("chroot", work, "/usr/bin/helenus", "admin", "--data", "/data", "status")
-    assert "UN " in status and data.exists(), status
-    server.terminate()
-    server.stdout.close()
-    assert server.wait() == 0
+    program = ["chroot", work, "/usr/bin/helenus"]
+    with running(*program, "serve", "--config", "/etc/helenus/helenus.yaml", "--data", "/data", "--listen", "127.0.0.1:0"):
+        status = called(*program, "admin", "--data", "/data", "status")
+        assert "UN " in status and (work / "data").exists(), status
+
+
+def debian(packages, work):
+    """A Debian without anything of ours: dpkg installs, the service's user runs the server, dpkg removes, and data stays."""
+    root = work.parent / "debian-root"
+    if not (root / "etc/debian_version").exists():
+        called("debootstrap", "--variant=minbase", "stable", root)
+    shutil.copy(next(packages.glob("*_amd64.deb")), root / "tmp/helenus.deb")
+    inside = ["chroot", root]
+    called(*inside, "dpkg", "--purge", "helenus")
+    called(*inside, "dpkg", "--install", "/tmp/helenus.deb")
+    assert "helenus" in called(*inside, "id", "helenus")
+    unit = work / "helenus.service"
+    unit.write_text((root / "usr/lib/systemd/system/helenus.service").read_text().replace("=/usr/bin/", f"={root}/usr/bin/"))
+    called("systemd-analyze", "verify", "--man=no", unit)
+    data = root / "var/lib/helenus"
+    called(*inside, "install", "-d", "-o", "helenus", "-g", "helenus", "-m", "700", "/var/lib/helenus")
+    as_user = [*inside, "setpriv", "--reuid=helenus", "--regid=helenus", "--clear-groups", "helenus"]
+    service = ["serve", "--config", "/etc/helenus/helenus.yaml", "--data", "/var/lib/helenus", "--listen", "127.0.0.1:0"]
+    with running(*as_user, *service) as line:
+        assert "5.0." in called(*as_user, "shell", line.split()[1], "-e", STATEMENT)
+    called(*inside, "dpkg", "--remove", "helenus")
+    assert (data / "data").exists() and not (root / "usr/bin/helenus").exists()
+    called(*inside, "dpkg", "--purge", "helenus")
+    assert not (root / "etc/helenus/helenus.yaml").exists()
+
+
+def foreign(packages, work):
+    """The binaries of arm64, run by qemu: a row is written and read."""
+    qemu = shutil.which("qemu-aarch64-static")
+    assert qemu, "apt-get install qemu-user-static"
+    with tarfile.open(next(packages.glob("helenus-[0-9]*-linux-aarch64.tar.gz"))) as archive:
+        archive.extractall(work)
+    [top] = work.glob("helenus-*")
+    answers(qemu, top / "helenus")
+    rows = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}; CREATE TABLE k.t (k int PRIMARY KEY); "
+    rows += "INSERT INTO k.t (k) VALUES (42); SELECT k FROM k.t;"
+    assert "42" in called(qemu, top / "helenus", "shell", "--memory", "-e", rows)
+    same = (top / "helenus").read_bytes()
+    with zipfile.ZipFile(next(packages.glob("*aarch64*.whl"))) as archive:
+        assert archive.read(next(name for name in archive.namelist() if name.endswith("scripts/helenus"))) == same
+    called("dpkg-deb", "--extract", next(packages.glob("*_arm64.deb")), work / "deb")
+    assert (work / "deb/usr/bin/helenus").read_bytes() == same
+
+
+def analysis(packages, work):
+    """The second tarball has Parquet and Arrow; the first says where they are."""
+    tops = []
+    for name in ["helenus-analysis", "helenus-[0-9]*"]:
+        with tarfile.open(next(packages.glob(f"{name}*-linux-x86_64.tar.gz"))) as archive:
+            archive.extractall(work / str(len(tops)))
+        tops += (work / str(len(tops))).glob("helenus-*")
+    assert "with feature analysis" in called(tops[0] / "helenus", "--version")
+    rows = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}; CREATE TABLE k.t (k int PRIMARY KEY); "
+    called(tops[0] / "helenus", "shell", "--data", work / "data", "-e", rows + "INSERT INTO k.t (k) VALUES (42);")
+    called(tops[0] / "helenus", "export", work / "out", "k.t", "--data", work / "data", "--parquet")
+    files = list((work / "out").rglob("*.parquet"))
+    assert files and files[0].read_bytes()[:4] == b"PAR1", files
+    assert "--parquet" not in called(tops[1] / "helenus", "export", "--help")
+
+
+def runs_everywhere(packages, work):
+    """The binary asks for no interpreter and no library, so a glibc of any age, or none, is enough."""
+    with tarfile.open(next(packages.glob("helenus-[0-9]*-linux-x86_64.tar.gz"))) as archive:
+        archive.extractall(work)
+    [top] = work.glob("helenus-*")
+    found = called("readelf", "--program-headers", "--dynamic", top / "helenus")
+    assert "INTERP" not in found and "NEEDED" not in found, found
 
 
 def wheel(packages, work):
@@ -100,13 +166,22 @@ def npm(packages, work):
     (work / "package.json").write_text('{"name": "empty", "version": "1.0.0"}\n')
     called("npm", "install", "--silent", "--offline", "--no-audit", "--no-fund", *files, cwd=work)
     answers(work / "node_modules/.bin/helenus")
+    assert "helenus " in called("npx", "--offline", "helenus", "--version", cwd=work)
 
 
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     packages, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    failed, tests = 0, [digests, tarball, deb, wheel, npm]
+    failed, tests = 0, [digests, tarball, runs_everywhere, deb, wheel, npm]
+    if list(packages.glob("helenus-analysis*")):
+        tests.append(analysis)
+    if shutil.which("debootstrap"):
+        tests.append(debian)
+    else:
+        print("not tried: the Debian package in a root of Debian; apt-get install debootstrap")
+    if list(packages.glob("*aarch64*")):
+        tests.append(foreign)
     for test in tests:
         folder = work / test.__name__
         shutil.rmtree(folder, ignore_errors=True)

@@ -37,7 +37,7 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     println!("{}", out.join("layout").display());
     if args.contains(&"--test") {
         let mut test = Command::new("python3");
-        test.arg(root().join("tests/containers/run.py")).arg(out.join("image.tar"));
+        test.arg(root().join("tests/containers/run.py")).arg(&out);
         return shown("image tests", test.arg(target().join("image-tests")));
     }
     Ok(())

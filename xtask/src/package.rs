@@ -9,15 +9,25 @@ use std::process::Command;
 
 use crate::image::{git, shown};
 use crate::run::step;
-use crate::static_binary::Processor;
+use crate::static_binary::{Build, Processor};
 use crate::{root, target};
 
-/// Makes and tries the packages; `--arm64` adds those of the second processor, which are not tried.
+/// Makes and tries the packages; `--arm64` adds those of the second processor, of which the binary is run by qemu.
 pub fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = args.iter().find(|arg| **arg != "--arm64") {
         return Err(format!("package: {unknown} is no option; it takes --arm64"));
     }
-    make_and_try(&target().join("packages"), args.contains(&"--arm64"), &Also(Vec::new()))
+    let wanted = Wanted { arm64: args.contains(&"--arm64"), analysis: false };
+    make_and_try(&target().join("packages"), wanted, &Also(Vec::new()))
+}
+
+/// What is made besides the packages for x86-64.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// Those for 64-bit ARM.
+    pub arm64: bool,
+    /// A second tarball for each processor, with Parquet and Arrow.
+    pub analysis: bool,
 }
 
 /// Files that each package contains besides the binary and its documents.
@@ -27,9 +37,9 @@ pub struct Also(pub Vec<PathBuf>);
 ///
 /// # Errors
 /// A build or a test fails.
-pub fn make_and_try(out: &Path, arm64: bool, also: &Also) -> Result<(), String> {
+pub fn make_and_try(out: &Path, wanted: Wanted, also: &Also) -> Result<(), String> {
     let mut processors = vec![Processor::Amd64];
-    if arm64 {
+    if wanted.arm64 {
         processors.push(Processor::Arm64);
     }
     let mut package = Command::new("python3");
@@ -38,6 +48,12 @@ pub fn make_and_try(out: &Path, arm64: bool, also: &Also) -> Result<(), String> 
     package.args(["--epoch", &git(&["show", "--no-patch", "--format=%ct", "HEAD"])?]);
     for file in &also.0 {
         package.arg("--also").arg(file);
+    }
+    for processor in &processors {
+        if wanted.analysis {
+            let binary = Build { processor: *processor, analysis: true }.binary()?;
+            package.arg("--analysis").arg(format!("{}={}", processor.name(), binary.display()));
+        }
     }
     for processor in processors {
         package.arg(format!("{}={}", processor.name(), processor.binary()?.display()));

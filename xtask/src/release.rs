@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::image::{git, shown};
-use crate::package::{Also, make_and_try};
+use crate::package::{Also, Wanted, make_and_try};
 use crate::run::step;
 use crate::{root, target};
 
@@ -41,7 +41,8 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     step("licences", &mut list)?;
     write_sbom(&tools, &sbom)?;
     let out = target().join("packages");
-    make_and_try(&out, has("--arm64"), &Also(vec![licences, sbom]))?;
+    let wanted = Wanted { arm64: has("--arm64"), analysis: true };
+    make_and_try(&out, wanted, &Also(vec![licences, sbom]))?;
     if has("--twice") {
         compare_with_second(&out, has("--arm64"))?;
     }
@@ -109,7 +110,8 @@ fn deny(tools: &Path) -> Result<(), String> {
     let home = std::env::var("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|_| std::env::var("HOME").map(|home| PathBuf::from(home).join(".cargo")));
     let databases = home.map(|home| home.join("advisory-dbs")).map_err(|_| "HOME is not set".to_owned())?;
-    if databases.is_dir() {
+    let is_database = |entry: fs::DirEntry| entry.path().join(".git").exists();
+    if fs::read_dir(&databases).is_ok_and(|entries| entries.flatten().any(is_database)) {
         return step("cargo deny: advisories", &mut call(&["advisories"])).map(drop);
     }
     println!(

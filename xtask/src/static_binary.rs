@@ -1,19 +1,32 @@
-//! Builds the static binary that the image and the packages contain: musl, stripped, without paths of this machine.
+//! Builds the binary that the image and the packages contain, for any processor on any machine: stripped, without paths of
+//! this machine, and without Debian's cross compilers. cargo-zigbuild and PyPI's `ziglang` compile and link the parts in C.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::image::git;
 use crate::run::step;
 use crate::{root, target};
 
+/// The tools from PyPI, with the versions that made the last release.
+const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
+
 /// A processor that binaries are built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
     /// x86-64.
     Amd64,
-    /// 64-bit ARM, built by cargo-zigbuild.
+    /// 64-bit ARM.
     Arm64,
+}
+
+/// A binary: what it runs on, and which features it has.
+#[derive(Clone, Copy, Debug)]
+pub struct Build {
+    /// The processor.
+    pub processor: Processor,
+    /// With feature `analysis`: export as Parquet and Arrow.
+    pub analysis: bool,
 }
 
 impl Processor {
@@ -25,7 +38,7 @@ impl Processor {
         }
     }
 
-    /// Rust's target.
+    /// Rust's target: musl, so that the binary needs no library of the machine it runs on.
     pub fn triple(self) -> &'static str {
         match self {
             Processor::Amd64 => "x86_64-unknown-linux-musl",
@@ -33,36 +46,76 @@ impl Processor {
         }
     }
 
-    /// Builds the binary and returns its path. x86-64 needs Debian's musl-tools for the parts in C; ARM needs
-    /// cargo-zigbuild and PyPI's ziglang.
+    /// The static binary without feature `analysis`.
     ///
     /// # Errors
     /// The build fails.
     pub fn binary(self) -> Result<PathBuf, String> {
-        step("target", Command::new("rustup").args(["target", "add", self.triple()]))?;
-        let verb = if self == Processor::Amd64 { "build" } else { "zigbuild" };
-        let mut command = Command::new("cargo");
-        command.args([verb, "--release", "--locked", "--package", "helenus-cli", "--target", self.triple()]);
+        Build { processor: self, analysis: false }.binary()
+    }
+}
+
+impl Build {
+    /// Builds the binary and returns its path.
+    ///
+    /// # Errors
+    /// The tools cannot be installed, or the build fails.
+    pub fn binary(self) -> Result<PathBuf, String> {
+        let triple = self.processor.triple();
+        let tools = tools()?;
+        step("target", Command::new("rustup").args(["target", "add", triple]))?;
+        let mut command = Command::new(tools.join("cargo-zigbuild"));
+        command.args(["zigbuild", "--release", "--locked", "--package", "helenus-cli", "--target", triple]);
+        // A folder of its own: the other features would build the crates below anew each time.
+        let folder = target().join(if self.analysis { "static-analysis" } else { "static" });
+        command.arg("--target-dir").arg(&folder);
+        if self.analysis {
+            command.args(["--features", "analysis"]);
+        }
         // Other words for the folders that would stand in messages of panics: two machines build the same bytes.
         let home = std::env::var("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|_| std::env::var("HOME").map(|home| PathBuf::from(home).join(".cargo")));
         let home = home.map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
-        let folders = [(home, "/cargo"), (root(), "/helenus"), (target(), "/target")];
+        // Of two that fit, the compilers take the one named last: the target directory may be inside the root.
+        let folders = [(home, "/cargo"), (root(), "/helenus"), (folder.clone(), "/target")];
         let map = |flag: &str| {
             let words = folders.iter().map(|(from, to)| format!("{flag}={}={to}", from.display()));
             words.collect::<Vec<_>>().join(" ")
         };
-        let upper = self.triple().to_ascii_uppercase().replace('-', "_");
-        let lower = self.triple().replace('-', "_");
+        let upper = triple.to_ascii_uppercase().replace('-', "_");
+        let lower = triple.replace('-', "_");
         command
+            .env("PATH", with_first(&tools)?)
+            .env("ZIG_GLOBAL_CACHE_DIR", target().join("zig/cache"))
             .env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), map("--remap-path-prefix"))
             .env(format!("CFLAGS_{lower}"), map("-ffile-prefix-map"))
             .env("HELENUS_COMMIT", git(&["rev-parse", "--short=12", "HEAD"])?)
+            .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
-        if self == Processor::Amd64 {
-            command.env(format!("CC_{lower}"), "musl-gcc");
-        }
-        step(&format!("static binary for {}", self.name()), &mut command)?;
-        Ok(target().join(self.triple()).join("release/helenus"))
+        let with = if self.analysis { " with analysis" } else { "" };
+        step(&format!("static binary for {}{with}", self.processor.name()), &mut command)?;
+        Ok(folder.join(triple).join("release/helenus"))
     }
+}
+
+/// Installs the tools from PyPI into `target/zig`, once. Returns the folder of their programs.
+fn tools() -> Result<PathBuf, String> {
+    let folder = target().join("zig");
+    let (stamp, wanted) = (folder.join("installed"), TOOLS.join(" "));
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(folder.join("bin"));
+    }
+    step("a Python environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let mut install = Command::new(folder.join("bin/pip"));
+    install.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS);
+    step("cargo-zigbuild and zig", &mut install)?;
+    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
+    Ok(folder.join("bin"))
+}
+
+/// `PATH` with a folder before all others.
+fn with_first(folder: &Path) -> Result<std::ffi::OsString, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))
 }

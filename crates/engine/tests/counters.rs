@@ -40,7 +40,8 @@ fn update(database: &Database, key: &str, changes: Changes) -> Mutation {
     Mutation { updates: vec![PartitionUpdate { table, key: key.as_bytes().to_vec(), changes }] }
 }
 
-const MAY_BLOCK: ReadRequest<'static> = ReadRequest { may_block: true, deadline_ns: None, cancelled: None };
+const MAY_BLOCK: ReadRequest<'static> =
+    ReadRequest { may_block: true, deadline_ns: None, cancelled: None, bypasses_cache: false };
 
 /// Adds to `v` and `w` of a row.
 fn count(database: &Database, key: &str, c: i32, (v, w): (i64, i64)) -> Ticket {

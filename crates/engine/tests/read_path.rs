@@ -16,8 +16,10 @@ use helenus_model::schema::Table;
 use std::sync::Arc;
 use support::*;
 
-const WAITS: ReadRequest<'static> = ReadRequest { may_block: true, deadline_ns: None, cancelled: None };
-const TRIES: ReadRequest<'static> = ReadRequest { may_block: false, deadline_ns: None, cancelled: None };
+const WAITS: ReadRequest<'static> =
+    ReadRequest { may_block: true, deadline_ns: None, cancelled: None, bypasses_cache: false };
+const TRIES: ReadRequest<'static> =
+    ReadRequest { may_block: false, deadline_ns: None, cancelled: None, bypasses_cache: false };
 
 fn read(
     database: &Database,
@@ -152,8 +154,11 @@ fn single_reads_keep_their_blocks_while_scans_pass_by() {
     database.flush(t.id).unwrap();
     let mut one = command(&database, "t", "b");
     one.filter = Arc::new(ClusteringFilter::Names(vec![row_key(&t, 500)]));
-    let first = read(&database, &one, WAITS, &mut Rows::default()).1.touched;
-    assert!(first.blocks_read > 0);
+    let passing = ReadRequest { bypasses_cache: true, ..WAITS };
+    for request in [passing, passing, WAITS] {
+        let cold = read(&database, &one, request, &mut Rows::default()).1.touched;
+        assert!(cold.blocks_read > 0, "a read that bypasses the cache leaves nothing in it");
+    }
     let mut scan = command(&database, "t", "a");
     scan.partitions = Partitions::Range(KeyRange::all());
     for _ in 0..3 {

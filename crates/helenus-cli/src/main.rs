@@ -45,11 +45,9 @@ const KEEPS_DATA: [&str; 11] =
 
 /// The version, the commit that it was built from, and the features that not every build has.
 fn version() -> String {
-    // Builds that are given away name it: see xtask/src/static_binary.rs.
-    let commit =
-        option_env!("HELENUS_COMMIT").map_or("a development build".to_owned(), |of| format!("commit {of}"));
     let analysis = if cfg!(feature = "analysis") { "with" } else { "without" };
-    format!("{} ({commit}; {analysis} feature analysis: Parquet and Arrow)", env!("CARGO_PKG_VERSION"))
+    let (version, from) = (env!("CARGO_PKG_VERSION"), env!("HELENUS_BUILT_FROM"));
+    format!("{version} ({from}; {analysis} feature analysis: Parquet and Arrow)")
 }
 
 fn command_line() -> Command {

@@ -52,12 +52,12 @@ impl Guardrails {
             }
             StatementKind::Insert(insert) => self.timestamp(insert.using.timestamp.is_some()),
             StatementKind::Update(update) => self.timestamp(update.using.timestamp.is_some()),
-            StatementKind::Delete(delete) => self.timestamp(delete.timestamp.is_some()),
+            StatementKind::Delete(delete) => self.timestamp(delete.using.timestamp.is_some()),
             StatementKind::Batch(batch) => {
                 let stamped = batch.items.iter().any(|item| match item {
                     BatchItem::Insert(insert, _) => insert.using.timestamp.is_some(),
                     BatchItem::Update(update, _) => update.using.timestamp.is_some(),
-                    BatchItem::Delete(delete, _) => delete.timestamp.is_some(),
+                    BatchItem::Delete(delete, _) => delete.using.timestamp.is_some(),
                 });
                 self.timestamp(stamped)
             }

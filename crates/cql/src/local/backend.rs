@@ -22,6 +22,7 @@ use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
 use crate::plan::modify::{Moment, Statement};
+use crate::plan::timeout::{Timeout, refuse_inside_batch};
 use crate::plan::{Analysed, Execution, Plan, analyse, check_paging_state, subject};
 use crate::request::{STATEMENTS_AT_ONCE, VALUES_AT_ONCE_BYTES};
 use crate::scope::CallContext;
@@ -219,6 +220,11 @@ impl LocalBackend {
             work,
         };
         let bindings = Bindings { values, calls: &calls };
+        let timed = match statement.plan.timeout() {
+            Some(timeout) => Some(self.timed(timeout, &bindings, request)?),
+            None => None,
+        };
+        let request = timed.as_ref().unwrap_or(request);
         match &statement.plan {
             Plan::Select(plan) => {
                 let plan = match sight {
@@ -267,6 +273,18 @@ impl LocalBackend {
             }
             Plan::Elsewhere => Err(CqlError::Unprepared(statement.id)),
         }
+    }
+
+    /// A request with the deadline of its statement.
+    fn timed<'r>(
+        &self,
+        timeout: &Timeout,
+        bindings: &Bindings<'_>,
+        request: &Request<'r>,
+    ) -> Result<Request<'r>> {
+        let now_ns = self.database.host().clock.monotonic_ns();
+        let own = timeout.deadline_ns(bindings, now_ns)?;
+        Ok(Request { deadline_ns: own.or(request.deadline_ns), ..request.clone() })
     }
 
     fn read(
@@ -423,6 +441,7 @@ impl LocalBackend {
                 ));
             };
             self.authorize(request.identity, &statement.needs, request.may_block)?;
+            refuse_inside_batch(plan)?;
             plans.push(plan);
         }
         check_kinds(batch.kind, plans.iter().copied())?;

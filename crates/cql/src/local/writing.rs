@@ -21,7 +21,7 @@ use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
 use crate::plan::modify::{Collector, Moment, PriorRows, ReadSet, Statement};
 use crate::super_family;
 use helenus_engine::read::Stage;
-use helenus_engine::{PartitionLock, ReadRequest, Ticket};
+use helenus_engine::{Database, PartitionLock, ReadRequest, Ticket};
 use helenus_model::coalesce::coalesced;
 use helenus_model::mutation::Mutation;
 use parking_lot::Mutex;
@@ -272,6 +272,7 @@ impl LocalBackend {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
+        check_deadline(request, self.database())?;
         let began_ns = request.began_ns(self.database());
         let fewer = with_fewer_changes(mutation);
         let mutation = fewer.as_ref().unwrap_or(mutation);
@@ -292,6 +293,7 @@ impl LocalBackend {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
+        check_deadline(request, self.database())?;
         let began_ns = request.began_ns(self.database());
         let mut probe = request.probe.map(Mutex::lock);
         let stored = super_family::stored(self.database(), mutation)?;
@@ -332,5 +334,16 @@ fn read_request<'r>(request: &Request<'r>) -> ReadRequest<'r> {
         may_block: request.may_block,
         deadline_ns: request.deadline_ns,
         cancelled: request.cancelled,
+        bypasses_cache: false,
+    }
+}
+
+/// Refuses a write whose deadline has passed, before anything of it is written.
+fn check_deadline(request: &Request<'_>, database: &Database) -> Result<()> {
+    match request.deadline_ns {
+        Some(deadline_ns) if database.host().clock.monotonic_ns() >= deadline_ns => {
+            Err(CqlError::WriteTimeout { consistency: request.consistency })
+        }
+        _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use super::describe::DescribePlan;
 use super::explain::ExplainPlan;
 use super::modify::ModifyPlan;
 use super::select::SelectPlan;
+use super::timeout::Timeout;
 use crate::analysis::{Markers, Scope};
 use crate::answer::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};
@@ -39,6 +40,18 @@ pub(crate) enum Plan {
     Truncate(Arc<Table>),
     /// Not run here: another backend keeps the statement (`Prepared::elsewhere`).
     Elsewhere,
+}
+
+impl Plan {
+    /// The time that the statement allows itself.
+    pub(crate) fn timeout(&self) -> Option<&Timeout> {
+        match self {
+            Plan::Select(plan) => plan.timeout.as_ref(),
+            Plan::Modify(plan) => plan.attributes.timeout.as_ref(),
+            Plan::Batch(plan) => plan.attributes.timeout.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// A plan, and the metadata of the statement for drivers.

@@ -12,6 +12,7 @@ pub(crate) mod modify;
 pub(crate) mod paging_state;
 pub(crate) mod select;
 mod subject;
+pub(crate) mod timeout;
 mod validity;
 
 pub(crate) use analysed::{Analysed, Plan, analyse};

@@ -31,6 +31,8 @@ pub struct ReadRequest<'a> {
     pub deadline_ns: Option<u64>,
     /// Set when nobody waits for the answer any more.
     pub cancelled: Option<&'a AtomicBool>,
+    /// Whether the blocks that it reads from files are not kept in memory.
+    pub bypasses_cache: bool,
 }
 
 impl Database {
@@ -62,7 +64,8 @@ impl Database {
         probe: Option<&mut Probe>,
     ) -> Result<ReadEnd> {
         // A scan does not fill the cache: it would evict the blocks that reads by key use again.
-        let fill_cache = matches!(command.partitions, crate::read::Partitions::Keys(_));
+        let by_key = matches!(command.partitions, crate::read::Partitions::Keys(_));
+        let fill_cache = by_key && !request.bypasses_cache;
         let mut scratch = self.shared.scratches.take();
         let cx = &mut scratch.cx;
         (cx.may_block, cx.fill_cache) = (request.may_block, fill_cache);
@@ -74,7 +77,7 @@ impl Database {
             cx.stopwatch = Some(Box::new(start(clock.clone(), Stage::Sources)));
         }
         let timeouts = &self.shared.timeouts;
-        let own_ns = timeouts.own_ns(fill_cache);
+        let own_ns = timeouts.own_ns(by_key);
         let is_timed = !request.may_block || request.deadline_ns.is_none() && own_ns.is_some();
         let begun_ns = if is_timed { clock.monotonic_ns() } else { 0 };
         let deadline_ns = request.deadline_ns.or_else(|| Some(begun_ns.saturating_add(own_ns?)));
@@ -94,7 +97,11 @@ impl Database {
                 _ => Ok(()),
             }
         };
-        let meter = if fill_cache { &view.figures.reads } else { &view.figures.scans };
+        if request.deadline_ns.is_some() {
+            // A read of little may end without another check.
+            interrupt()?;
+        }
+        let meter = if by_key { &view.figures.reads } else { &view.figures.scans };
         let began_ns = meter.count().then(|| clock.monotonic_ns());
         let end = Error::contain(|| execute(command, view, sink, (&mut scratch, probe), &interrupt));
         if let (Some(began_ns), Ok(_)) = (began_ns, &end) {
@@ -109,7 +116,7 @@ impl Database {
                 view.figures.top_reads.add(&first.bytes, SAMPLED);
             }
         }
-        self.shared.work.count_read(&scratch.cx.touched, fill_cache);
+        self.shared.work.count_read(&scratch.cx.touched, by_key);
         match &end {
             Err(error @ Error::Table(_)) => self.read_failed(&command.table, error),
             Err(error @ Error::Panicked { .. }) => {

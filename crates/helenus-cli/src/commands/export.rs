@@ -149,7 +149,7 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
     #[cfg(not(feature = "analysis"))]
     if command.parquet || command.arrow {
         bail!(
-            "this binary was built without Parquet and Arrow: build it with cargo build --release --features analysis"
+            "this binary was built without Parquet and Arrow: take the one of the tarball helenus-analysis, or cargo build --release --features analysis"
         );
     }
     let (keyspace, table) = names(command);

@@ -149,6 +149,15 @@ const REMOVED: &str = "\
     rpc_send_buff_size_in_bytes rpc_server_type streaming_socket_timeout_in_ms \
     thrift_prepared_statements_cache_size_mb";
 
+/// Keys of `scylla.yaml` that Cassandra does not have (the files of Testcontainers' modules for ScyllaDB). They are accepted for
+/// the image that stands in for ScyllaDB's.
+const SCYLLA: &str = "\
+    api_address api_port api_ui_dir api_doc_dir developer_mode enable_tablets experimental experimental_features \
+    maintenance_socket murmur3_partitioner_ignore_msb_bits native_shard_aware_transport_port_ssl prometheus_address \
+    prometheus_port prometheus_prefix schema_commitlog_segment_size_in_mb strict_is_not_null_in_views \
+    consistent_cluster_management force_schema_commit_log restrict_replication_simplestrategy \
+    enable_ipv6_dns_lookup query_tombstone_page_limit tablets_mode_for_new_keyspaces";
+
 /// A key that may only have harmless values. A server that ignored any other value would be less safe, or more
 /// accessible, than its owner believes.
 pub struct Guarded {
@@ -172,6 +181,8 @@ pub const REFUSED_KEYS: &[Guarded] = &[
     guarded("native_transport_allow_older_protocols", &["true"], "protocols before v5 could not be refused"),
     guarded("start_native_transport", &["true"], "the server is its native protocol"),
     guarded("rpc_interface", &[], "give its address as rpc_address"),
+    guarded("alternator_port", &["0"], "DynamoDB's interface is not there"),
+    guarded("alternator_https_port", &["0"], "DynamoDB's interface is not there"),
     guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
     guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
 ];
@@ -188,7 +199,7 @@ pub enum NoEffect {
 /// Why a key of Cassandra has no effect here, if it is such a key.
 pub fn without_effect(key: &str) -> Option<NoEffect> {
     let is_in = |keys: &str| keys.split_whitespace().any(|known| known == key);
-    if is_in(NOT_APPLICABLE) || is_in(OLD_NAMES) || is_in(REMOVED) {
+    if is_in(NOT_APPLICABLE) || is_in(OLD_NAMES) || is_in(REMOVED) || is_in(SCYLLA) {
         Some(NoEffect::NotApplicable)
     } else {
         is_in(NOT_BUILT).then_some(NoEffect::NotBuilt)

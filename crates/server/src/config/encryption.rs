@@ -13,7 +13,8 @@ use super::value::{Kind, Value};
 const KEY: &str = "client_encryption_options";
 /// The keys, for the error of an unknown one.
 const KEYS: &str = "enabled, optional, keystore, keystore_password, truststore, truststore_password, protocol, accepted_protocols, \
-                    cipher_suites, store_type, require_client_auth, require_endpoint_verification, ssl_context_factory";
+                    cipher_suites, store_type, require_client_auth, require_endpoint_verification, ssl_context_factory; \
+                    ScyllaDB's certificate, keyfile";
 const STORE_TYPES: [&str; 2] = ["JKS", "PKCS12"];
 
 /// Reads the map.
@@ -22,6 +23,7 @@ const STORE_TYPES: [&str; 2] = ["JKS", "PKCS12"];
 /// A key is unknown, or its value is not one that it takes.
 pub fn encryption_options(map: &BTreeMap<String, Yaml>) -> Result<EncryptionOptions, ConfigError> {
     let mut options = EncryptionOptions::default();
+    let (mut certificate, mut keyfile) = (None, None);
     for (key, value) in map {
         if *value == Yaml::Null {
             continue;
@@ -71,6 +73,9 @@ pub fn encryption_options(map: &BTreeMap<String, Yaml>) -> Result<EncryptionOpti
             }
             "require_endpoint_verification" => options.require_endpoint_verification = boolean()?,
             "ssl_context_factory" => options.factory = factory(value).ok_or_else(|| wrong(FACTORIES))?,
+            // ScyllaDB's words for the server's certificate and its key in PEM.
+            "certificate" => certificate = Some(text()?),
+            "keyfile" => keyfile = Some(text()?),
             // The name of an algorithm of Java's key managers.
             "algorithm" => {}
             _ => {
@@ -81,6 +86,11 @@ pub fn encryption_options(map: &BTreeMap<String, Yaml>) -> Result<EncryptionOpti
                 });
             }
         }
+    }
+    if certificate.is_some() {
+        options.keystore = certificate;
+        let pem = PemParameters { key_file: keyfile, ..PemParameters::default() };
+        options.factory = Factory::Pem(pem);
     }
     Ok(options)
 }

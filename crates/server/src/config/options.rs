@@ -82,6 +82,8 @@ options! {
     "password_file", Some("password-file"), Kind::Path, "none", [],
         "File whose first line becomes the password of the role cassandra at each start; the role is made if it is not there. \
          Turns PasswordAuthenticator on.";
+    "password_role", None, Kind::Text, "cassandra", [],
+        "The role whose password password_file has. It is made a superuser if it is not there; then there is no role cassandra.";
     "allow_default_password", Some("allow-default-password"), Kind::Boolean, "false", [],
         "Accept the default password of the role cassandra from other machines too, as Cassandra does. For tests.";
     "insecure_no_login", Some("insecure-no-login"), Kind::Boolean, "false", [],
@@ -171,6 +173,9 @@ options! {
     "native_transport_port_ssl", None, Kind::Integer { min: 0, max: 65535 }, "native_transport_port", [],
         "Another port for TLS; then native_transport_port talks in the clear alone. One port can do both: optional: true in \
          client_encryption_options.";
+    "native_shard_aware_transport_port", None, Kind::Integer { min: 0, max: 65535 }, "off", [],
+        "A second port for clients, where drivers of ScyllaDB look for one; with it there is a table system.clients, too. A key of \
+         ScyllaDB's, whose image answers on 19042.";
     "tls_cert", Some("tls-cert"), Kind::Path, "off", [],
         "Turns TLS on for clients: a PEM file with the server's certificate, those of its issuers, and its private key. In place of \
          client_encryption_options.";
@@ -390,7 +395,9 @@ const OWN_KEYS: &[&str] = &[
     "log_values",
     "memory",
     "memory_limit",
+    "native_shard_aware_transport_port",
     "password_file",
+    "password_role",
     "rack",
     "request_arrival_timeout",
     "rpc",

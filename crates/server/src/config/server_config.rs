@@ -112,6 +112,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Another address of the native protocol, for TLS, while `listen` is in the clear.
     pub listen_encrypted: Option<SocketAddr>,
+    /// The address of `native_shard_aware_transport_port`; `None`: there is none.
+    pub listen_shard_aware: Option<SocketAddr>,
     /// How clients' connections are encrypted.
     pub encryption: EncryptionOptions,
     /// Address of the old RPC interface; `None` if it is not served.
@@ -173,8 +175,10 @@ pub struct ServerConfig {
     pub timeouts: Timeouts,
     /// Logins and permissions.
     pub access: AccessOptions,
-    /// The file with the password of the role `cassandra`, if one is given.
+    /// The file with the password of `password_role`, if one is given.
     pub password_file: Option<PathBuf>,
+    /// The role whose password that is.
+    pub password_role: String,
     /// Whether to serve addresses beyond this machine without a login.
     pub insecure_no_login: bool,
     /// Limits of batches.
@@ -237,6 +241,7 @@ impl ServerConfig {
             storage: read.storage()?,
             listen: read.listen()?,
             listen_encrypted: read.listen_encrypted()?,
+            listen_shard_aware: read.listen_shard_aware()?,
             encryption: read.encryption()?,
             rpc: read.rpc()?,
             rpc_limits: read.rpc_limits(&limits),
@@ -285,6 +290,7 @@ impl ServerConfig {
             },
             access,
             password_file: read.text("password_file").map(PathBuf::from),
+            password_role: read.text("password_role").unwrap_or("cassandra").to_owned(),
             insecure_no_login: read.boolean("insecure_no_login").unwrap_or(false),
             batches: read.batches(),
             masks_columns: read.boolean("dynamic_data_masking_enabled").unwrap_or(false),
@@ -528,6 +534,13 @@ impl<'a> Read<'a> {
         let port = self.integer("native_transport_port_ssl").and_then(|port| u16::try_from(port).ok());
         let port = port.filter(|port| *port != listen.port());
         Ok(port.map(|port| SocketAddr::new(listen.ip(), port)))
+    }
+
+    fn listen_shard_aware(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        let port = self.integer("native_shard_aware_transport_port");
+        let port = port.and_then(|port| u16::try_from(port).ok());
+        let Some(port) = port else { return Ok(None) };
+        Ok(Some(SocketAddr::new(self.listen()?.ip(), port)))
     }
 
     fn encryption(&self) -> Result<EncryptionOptions, ConfigError> {

@@ -93,18 +93,32 @@ impl Candidate for WithoutSession {
 
 pub(super) type LoopChannel = (mpsc::Sender<Accepted>, Arc<EventLoop>);
 
+/// The addresses of these sockets.
+#[derive(Clone, Copy)]
+pub(super) struct ListenAddresses {
+    pub first: SocketAddr,
+    pub encrypted: Option<SocketAddr>,
+    pub shard_aware: Option<SocketAddr>,
+}
+
 /// The sockets that are listened on.
 pub(super) struct Listeners {
     pub first: std::net::TcpListener,
     /// Listens for connections by TLS alone, while the first is in the clear.
     pub encrypted: Option<std::net::TcpListener>,
+    /// Listens for the same connections as the first.
+    pub shard_aware: Option<std::net::TcpListener>,
 }
 
 impl Listeners {
     /// Opens the sockets.
-    pub fn bind(address: SocketAddr, encrypted: Option<SocketAddr>) -> Result<Listeners, ServerError> {
+    pub fn bind(addresses: ListenAddresses) -> Result<Listeners, ServerError> {
         let open = |address| bind(address).map_err(|source| ServerError::Bind { address, source });
-        Ok(Listeners { first: open(address)?, encrypted: encrypted.map(open).transpose()? })
+        Ok(Listeners {
+            first: open(addresses.first)?,
+            encrypted: addresses.encrypted.map(open).transpose()?,
+            shard_aware: addresses.shard_aware.map(open).transpose()?,
+        })
     }
 }
 
@@ -112,12 +126,15 @@ impl Listeners {
 struct Listening {
     first: TcpListener,
     encrypted: Option<TcpListener>,
+    shard_aware: Option<TcpListener>,
 }
 
 impl Listening {
     fn of(listeners: Listeners) -> Option<Listening> {
-        let encrypted = listeners.encrypted.map(TcpListener::from_std).transpose().ok()?;
-        Some(Listening { first: TcpListener::from_std(listeners.first).ok()?, encrypted })
+        let also =
+            |listener: Option<std::net::TcpListener>| listener.map(TcpListener::from_std).transpose().ok();
+        let (encrypted, shard_aware) = (also(listeners.encrypted)?, also(listeners.shard_aware)?);
+        Some(Listening { first: TcpListener::from_std(listeners.first).ok()?, encrypted, shard_aware })
     }
 }
 
@@ -131,12 +148,20 @@ pub(super) struct ListenOrder {
 /// Accepts a connection. The last value is whether it may use TLS.
 async fn accept(listening: Option<&Listening>) -> std::io::Result<(TcpStream, SocketAddr, bool)> {
     let Some(listening) = listening else { return std::future::pending().await };
-    let Some(encrypted) = &listening.encrypted else {
-        return listening.first.accept().await.map(|(stream, client)| (stream, client, true));
-    };
+    let may_be_tls = listening.encrypted.is_none();
+    let (encrypted, shard_aware) = (&listening.encrypted, &listening.shard_aware);
     tokio::select! {
-        accepted = listening.first.accept() => accepted.map(|(stream, client)| (stream, client, false)),
-        accepted = encrypted.accept() => accepted.map(|(stream, client)| (stream, client, true)),
+        accepted = listening.first.accept() => accepted.map(|(stream, client)| (stream, client, may_be_tls)),
+        accepted = accept_also(encrypted) => accepted.map(|(stream, client)| (stream, client, true)),
+        accepted = accept_also(shard_aware) => accepted.map(|(stream, client)| (stream, client, may_be_tls)),
+    }
+}
+
+/// Accepts a connection of a listener that there may be.
+async fn accept_also(listener: &Option<TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
     }
 }
 

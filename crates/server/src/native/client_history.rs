@@ -103,7 +103,7 @@ impl NativeServer {
         }
         let address: SocketAddr = self.address();
         let failed = |source| ServerError::Bind { address, source };
-        let listeners = Some(Listeners::bind(address, self.encrypted_address())?);
+        let listeners = Some(Listeners::bind(self.addresses())?);
         let (done, opened) = sync_channel(1);
         self.shared().pause(false);
         let sent = listening.try_send(ListenOrder { listeners, done }).is_ok();

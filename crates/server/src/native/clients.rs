@@ -1,4 +1,5 @@
-//! `system_views.clients`: the connected clients, in the shape of Cassandra's table (`ClientsTable`).
+//! `system_views.clients`: the connected clients, in the shape of Cassandra's table (`ClientsTable`); and `system.clients`, the
+//! same in the shape of ScyllaDB's (its documentation of system tables), for programs that were written for it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
@@ -50,6 +51,8 @@ impl ClientFacts {
 
 struct Clients {
     table: Arc<Table>,
+    /// Whether it is ScyllaDB's.
+    is_scylla: bool,
     /// Weak, because the table outlives the server it describes.
     shared: Weak<Shared>,
 }
@@ -75,7 +78,28 @@ pub(super) fn table(shared: &Arc<Shared>) -> Arc<dyn VirtualTable> {
     ];
     let table =
         virtual_definition(("system_views", "clients"), "currently connected clients", (1, 1), &columns);
-    Arc::new(Clients { table, shared: Arc::downgrade(shared) })
+    Arc::new(Clients { table, is_scylla: false, shared: Arc::downgrade(shared) })
+}
+
+/// The table of a server's clients as ScyllaDB has it.
+pub(super) fn table_of_scylla(shared: &Arc<Shared>) -> Arc<dyn VirtualTable> {
+    let columns = [
+        ("address", CqlType::Inet),
+        ("port", CqlType::Int),
+        ("client_type", CqlType::Text),
+        ("connection_stage", CqlType::Text),
+        ("driver_name", CqlType::Text),
+        ("driver_version", CqlType::Text),
+        ("hostname", CqlType::Text),
+        ("protocol_version", CqlType::Int),
+        ("shard_id", CqlType::Int),
+        ("ssl_cipher_suite", CqlType::Text),
+        ("ssl_enabled", CqlType::Boolean),
+        ("ssl_protocol", CqlType::Text),
+        ("username", CqlType::Text),
+    ];
+    let table = virtual_definition(("system", "clients"), "currently connected clients", (1, 2), &columns);
+    Arc::new(Clients { table, is_scylla: true, shared: Arc::downgrade(shared) })
 }
 
 impl VirtualTable for Clients {
@@ -87,12 +111,13 @@ impl VirtualTable for Clients {
         let Some(shared) = self.shared.upgrade() else { return };
         for (facts, requests) in shared.clients() {
             let Some(address) = facts.address else { continue };
-            row(&facts, address, requests, rows);
+            row(&facts, address, (!self.is_scylla).then_some(requests), rows);
         }
     }
 }
 
-fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut VirtualRows) {
+/// A client's row; `requests` is their number for Cassandra's table, `None` for ScyllaDB's.
+fn row(facts: &ClientFacts, address: SocketAddr, requests: Option<u64>, rows: &mut VirtualRows) {
     let text = |text: &str| text.as_bytes().to_vec();
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -105,13 +130,19 @@ fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut Virtu
         // Host names are not looked up, because a request must not wait for a name server.
         ("hostname", text(&address.ip().to_string())),
         ("protocol_version", i32::from(facts.version).to_be_bytes().to_vec()),
-        ("request_count", i64::try_from(requests).unwrap_or(i64::MAX).to_be_bytes().to_vec()),
         ("ssl_enabled", vec![u8::from(facts.session.is_some())]),
     ];
     if let Some(name) = facts.username() {
         values.push(("username", text(name)));
     }
-    if !facts.options.is_empty() {
+    match requests {
+        Some(requests) => {
+            let count = i64::try_from(requests).unwrap_or(i64::MAX);
+            values.push(("request_count", count.to_be_bytes().to_vec()));
+        }
+        None => values.extend([("client_type", text("cql")), ("shard_id", 0_i32.to_be_bytes().to_vec())]),
+    }
+    if !facts.options.is_empty() && requests.is_some() {
         let mut sorted = facts.options.clone();
         sorted.sort();
         let parts = sorted.iter().flat_map(|(key, value)| [Some(key.as_bytes()), Some(value.as_bytes())]);
@@ -125,6 +156,7 @@ fn row(facts: &ClientFacts, address: SocketAddr, requests: u64, rows: &mut Virtu
     if let Some((protocol, suite)) = &facts.session {
         values.extend([("ssl_protocol", text(protocol)), ("ssl_cipher_suite", text(suite))]);
     }
-    values.extend(facts.keyspace.as_deref().map(|keyspace| ("keyspace_name", text(keyspace))));
+    let keyspace = facts.keyspace.as_deref().filter(|_| requests.is_some());
+    values.extend(keyspace.map(|keyspace| ("keyspace_name", text(keyspace))));
     rows.row(&values);
 }

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenOrder, Listeners};
+use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenAddresses, ListenOrder, Listeners};
 use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
@@ -155,6 +155,7 @@ pub struct NativeServer {
     shared: Arc<Shared>,
     address: SocketAddr,
     encrypted_address: Option<SocketAddr>,
+    shard_aware_address: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     listening: Mutex<mpsc::Sender<ListenOrder>>,
     threads: Vec<Arc<dyn TaskHandle>>,
@@ -185,11 +186,13 @@ impl NativeServer {
         limits: Limits,
         slow: Option<Arc<SlowStatements>>,
     ) -> Result<NativeServer, ServerError> {
-        let listeners = Listeners::bind(address, limits.encrypted_address)?;
+        let (encrypted, shard_aware) = (limits.encrypted_address, limits.shard_aware_address);
+        let listeners = Listeners::bind(ListenAddresses { first: address, encrypted, shard_aware })?;
         let own = |listener: &std::net::TcpListener| {
             listener.local_addr().map_err(|source| ServerError::Bind { address, source })
         };
         let encrypted_address = listeners.encrypted.as_ref().map(own).transpose()?;
+        let shard_aware_address = listeners.shard_aware.as_ref().map(own).transpose()?;
         let address = own(&listeners.first)?;
         let shared = Arc::new(Shared {
             disk_pool: DiskPool::new(
@@ -277,6 +280,7 @@ impl NativeServer {
             shared,
             address,
             encrypted_address,
+            shard_aware_address,
             stop,
             listening: Mutex::new(listening),
             threads: handles,
@@ -299,6 +303,17 @@ impl NativeServer {
     /// The second address, for TLS, if there is one.
     pub fn encrypted_address(&self) -> Option<SocketAddr> {
         self.encrypted_address
+    }
+
+    /// The second address for clients in the clear or by TLS, if there is one.
+    pub fn shard_aware_address(&self) -> Option<SocketAddr> {
+        self.shard_aware_address
+    }
+
+    /// All addresses, with the ports that the system chose.
+    pub(super) fn addresses(&self) -> ListenAddresses {
+        let (encrypted, shard_aware) = (self.encrypted_address, self.shard_aware_address);
+        ListenAddresses { first: self.address, encrypted, shard_aware }
     }
 
     /// Connections open now.
@@ -383,6 +398,11 @@ impl NativeServer {
     /// `system_views.clients`, to be registered with the backend's virtual tables.
     pub fn clients_table(&self) -> Arc<dyn VirtualTable> {
         clients::table(&self.shared)
+    }
+
+    /// `system.clients`, the same in the shape of ScyllaDB's table.
+    pub fn clients_table_of_scylla(&self) -> Arc<dyn VirtualTable> {
+        clients::table_of_scylla(&self.shared)
     }
 
     /// Stops accepting, answers the requests that have been received, and closes all connections. Requests on disk

@@ -62,6 +62,8 @@ pub struct Limits {
     pub tls: Option<Arc<ServerTls>>,
     /// `native_transport_port_ssl`: a second address, for TLS, while the first is in the clear.
     pub encrypted_address: Option<SocketAddr>,
+    /// `native_shard_aware_transport_port`: a second address that is as the first.
+    pub shard_aware_address: Option<SocketAddr>,
     /// The only clients, for a server inside a tool; `None`: everybody.
     pub own_clients: Option<Arc<OwnClients>>,
 }
@@ -100,6 +102,7 @@ impl Limits {
             audit: None,
             tls: None,
             encrypted_address: None,
+            shard_aware_address: None,
             own_clients: None,
         }
     }

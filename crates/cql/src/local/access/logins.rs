@@ -154,6 +154,14 @@ impl LocalBackend {
     /// # Errors
     /// Those of a read and a write.
     pub fn begin_logins(&self, password: Option<&str>) -> Result<FirstLogin> {
+        self.begin_logins_as(DEFAULT_ROLE, password)
+    }
+
+    /// The same for a role of another name, which the owner of the server chose in place of the default role.
+    ///
+    /// # Errors
+    /// As `begin_logins`.
+    pub fn begin_logins_as(&self, role: &str, password: Option<&str>) -> Result<FirstLogin> {
         if !self.access().has_logins() {
             return Ok(FirstLogin::OwnPassword);
         }
@@ -163,7 +171,7 @@ impl LocalBackend {
         };
         let mut changes = Changes::default();
         if let Some(password) = password {
-            changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash(password)?]);
+            changes.add_texts(ADD_DEFAULT, &[role, &hash(password)?]);
             self.change(&changes, None)?.wait()?;
         } else if self.ask("SELECT role FROM system_auth.roles LIMIT 1", &[], true)?.is_empty() {
             // Any later write replaces what is written at time 0.

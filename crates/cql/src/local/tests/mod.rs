@@ -9,4 +9,5 @@ mod harness;
 mod indexes;
 mod schema;
 mod super_families;
+mod timeouts;
 mod writes;

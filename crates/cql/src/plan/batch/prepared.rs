@@ -4,6 +4,7 @@ use crate::analysis::{Bindings, Markers, Scope};
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::check_together;
 use crate::plan::modify::{Attributes, ModifyPlan, Moment, Statement, timestamp_of};
+use crate::plan::timeout::refuse_inside_batch;
 use crate::request::BatchKind;
 use crate::syntax::ast::{self, BatchItem};
 
@@ -13,7 +14,7 @@ pub(crate) struct BatchPlan {
     pub(crate) kind: BatchKind,
     /// Whether a statement has conditions; all are then on one partition.
     pub(crate) is_conditional: bool,
-    attributes: Attributes,
+    pub(crate) attributes: Attributes,
     pub(crate) statements: Vec<ModifyPlan>,
 }
 
@@ -32,9 +33,9 @@ impl BatchPlan {
                 BatchItem::Delete(delete, _) => ModifyPlan::delete(delete, scope, markers)?,
             });
         }
-        let using = (batch.using.timestamp.as_ref(), batch.using.ttl.as_ref());
+        statements.iter().try_for_each(refuse_inside_batch)?;
         let name = "[batch]".into();
-        let attributes = Attributes::prepare(using, (&name, &name), scope, markers)?;
+        let attributes = Attributes::prepare(&batch.using, (&name, &name), scope, markers)?;
         if attributes.ttl.is_some() {
             return Err(CqlError::Invalid("Global TTL on the BATCH statement is not supported.".into()));
         }

@@ -1,7 +1,8 @@
-//! The values and limits of USING TIMESTAMP and TTL (`Attributes`, `ExpirationDateOverflowHandling`).
+//! The values and limits of USING TIMESTAMP, TTL and TIMEOUT (`Attributes`, `ExpirationDateOverflowHandling`).
 
 use crate::analysis::{Bindings, Bound, Markers, Receiver, Scope, Term};
 use crate::error::{CqlError, Result};
+use crate::plan::timeout::Timeout;
 use crate::syntax::ast;
 use helenus_engine::TIME_OF_DAY_MAX_S;
 use helenus_model::schema::Table;
@@ -19,12 +20,13 @@ pub(crate) const EXPIRY_SECONDS_MAX: i64 = TIME_OF_DAY_MAX_S;
 pub(crate) struct Attributes {
     pub(crate) timestamp: Option<Term>,
     pub(crate) ttl: Option<Term>,
+    pub(crate) timeout: Option<Timeout>,
 }
 
 impl Attributes {
-    /// Types the two terms. For drivers, `names` are keyspace and table; for a batch the table is `[batch]`.
+    /// Types the terms. For drivers, `names` are keyspace and table; for a batch the table is `[batch]`.
     pub(crate) fn prepare(
-        using: (Option<&ast::Term<'_>>, Option<&ast::Term<'_>>),
+        using: &ast::Using<'_>,
         names: (&Arc<str>, &Arc<str>),
         scope: &Scope<'_>,
         markers: &mut Markers,
@@ -39,9 +41,10 @@ impl Attributes {
             };
             term.map(|term| Term::prepare(term, &receiver, scope, markers)).transpose()
         };
-        let timestamp = prepare(using.0, "[timestamp]", CqlType::BigInt)?;
-        let ttl = prepare(using.1, "[ttl]", CqlType::Int)?;
-        Ok(Attributes { timestamp, ttl })
+        let timestamp = prepare(using.timestamp.as_ref(), "[timestamp]", CqlType::BigInt)?;
+        let ttl = prepare(using.ttl.as_ref(), "[ttl]", CqlType::Int)?;
+        let timeout = prepare(using.timeout.as_ref(), Timeout::NAME, CqlType::Duration)?.map(Timeout);
+        Ok(Attributes { timestamp, ttl, timeout })
     }
 
     /// The TTL of a write, seconds; 0 for none.

@@ -91,8 +91,7 @@ impl ModifyPlan {
         markers: &mut Markers,
     ) -> Result<ModifyPlan> {
         let table = table_to_write(&insert.table, scope)?;
-        let using = (insert.using.timestamp.as_ref(), insert.using.ttl.as_ref());
-        let attributes = Attributes::prepare(using, (&table.keyspace, &table.name), scope, markers)?;
+        let attributes = Attributes::prepare(&insert.using, (&table.keyspace, &table.name), scope, markers)?;
         if table.is_counter() {
             return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
         }
@@ -158,8 +157,7 @@ impl ModifyPlan {
         markers: &mut Markers,
     ) -> Result<ModifyPlan> {
         let table = table_to_write(&update.table, scope)?;
-        let using = (update.using.timestamp.as_ref(), update.using.ttl.as_ref());
-        let attributes = Attributes::prepare(using, (&table.keyspace, &table.name), scope, markers)?;
+        let attributes = Attributes::prepare(&update.using, (&table.keyspace, &table.name), scope, markers)?;
         let has_timestamp = attributes.timestamp.is_some();
         let conditions = Conditions::prepare(&update.guard, has_timestamp, (&table, scope), markers)?;
         let mut operations = Operations::default();
@@ -203,8 +201,8 @@ impl ModifyPlan {
         markers: &mut Markers,
     ) -> Result<ModifyPlan> {
         let table = table_to_write(&statement.table, scope)?;
-        let using = (statement.timestamp.as_ref(), None);
-        let attributes = Attributes::prepare(using, (&table.keyspace, &table.name), scope, markers)?;
+        let attributes =
+            Attributes::prepare(&statement.using, (&table.keyspace, &table.name), scope, markers)?;
         let has_timestamp = attributes.timestamp.is_some();
         let conditions = Conditions::prepare(&statement.guard, has_timestamp, (&table, scope), markers)?;
         let mut operations = Operations::default();

@@ -358,6 +358,7 @@ impl SelectPlan {
             may_block: request.may_block,
             deadline_ns: request.deadline_ns,
             cancelled: request.cancelled,
+            bypasses_cache: self.bypasses_cache,
         };
         let of_virtual = VirtualRead { command, may_block: request.may_block };
         let read = match self.virtual_rows(execution, &of_virtual) {

@@ -8,6 +8,7 @@ use crate::analysis::selection::{Finder, GroupedBy, Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::answer::ResultColumns;
 use crate::error::{CqlError, Result};
+use crate::plan::timeout::Timeout;
 use crate::super_family;
 use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
@@ -43,6 +44,10 @@ pub(crate) struct SelectPlan {
     pub(super) text: Box<str>,
     /// The same with masked values, if the table has masked columns.
     masked: Option<Box<SelectPlan>>,
+    /// `USING TIMEOUT`
+    pub(crate) timeout: Option<Timeout>,
+    /// `BYPASS CACHE`: blocks that it reads are not kept.
+    pub(super) bypasses_cache: bool,
 }
 
 fn invalid<T>(text: impl Into<String>) -> Result<T> {
@@ -125,6 +130,10 @@ impl SelectPlan {
         };
         let (limit, per_partition_limit) =
             (limit(&select.limit, "[limit]")?, limit(&select.per_partition_limit, "[per_partition_limit]")?);
+        let receiver = Receiver::named(table, Timeout::NAME, CqlType::Duration);
+        let timeout = select.timeout.as_ref();
+        let timeout =
+            timeout.map(|term| Term::prepare(term, &receiver, scope, markers)).transpose()?.map(Timeout);
         let sort = (!ordering.is_empty() && restrictions.key_has_in())
             .then(|| Sort::new(ordering.iter().map(|(column, _)| *column), reversed));
         let reads_statics = !table.statics.is_empty()
@@ -148,6 +157,8 @@ impl SelectPlan {
             nearest,
             reads_statics,
             masked: None,
+            timeout,
+            bypasses_cache: select.bypass_cache,
         })
     }
 

@@ -2,13 +2,15 @@
 
 use super::{Condition, Ident, Pos, QualifiedName, Relation, Term};
 
-/// `USING TIMESTAMP .. AND TTL ..`; if one is repeated, the last counts. Integers or markers.
+/// `USING TIMESTAMP .. AND TTL .. AND TIMEOUT ..`; if one is repeated, the last counts. TIMEOUT is ScyllaDB's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Using<'a> {
     /// Microseconds since 1970.
     pub timestamp: Option<Term<'a>>,
     /// Seconds.
     pub ttl: Option<Term<'a>>,
+    /// The time that the statement may take: a duration or a marker.
+    pub timeout: Option<Term<'a>>,
 }
 
 /// The IF clause of an UPDATE or a DELETE.
@@ -103,8 +105,8 @@ pub struct Delete<'a> {
     pub targets: Vec<DeleteTarget<'a>>,
     /// The table.
     pub table: QualifiedName<'a>,
-    /// `USING TIMESTAMP`: an integer or a marker.
-    pub timestamp: Option<Term<'a>>,
+    /// `USING`, without a TTL.
+    pub using: Using<'a>,
     /// `WHERE`, at least one.
     pub filter: Vec<Relation<'a>>,
     /// `IF`

@@ -25,6 +25,10 @@ pub struct Select<'a> {
     pub limit: Option<Term<'a>>,
     /// `ALLOW FILTERING`
     pub allow_filtering: bool,
+    /// `BYPASS CACHE`, which is ScyllaDB's.
+    pub bypass_cache: bool,
+    /// `USING TIMEOUT`, which is ScyllaDB's: a duration or a marker.
+    pub timeout: Option<Term<'a>>,
 }
 
 /// The SELECT clause.

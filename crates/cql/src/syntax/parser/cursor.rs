@@ -132,6 +132,18 @@ impl<'a, 'w> Parser<'a, 'w> {
         token
     }
 
+    /// The same as `look`, without a trace in the message of an error.
+    pub(super) fn peek(&self, ahead: usize) -> Token {
+        let (mut lexer, mut token) = (self.lexer, self.token);
+        for _ in 0..ahead {
+            match lexer.next_token() {
+                Ok(next) => token = next,
+                Err(error) => return Token { kind: Kind::Bad, start: error.at, end: error.at },
+            }
+        }
+        token
+    }
+
     /// Consumes the current token if it is of this kind.
     #[inline]
     pub(super) fn eat(&mut self, kind: Kind) -> Parsed<bool> {

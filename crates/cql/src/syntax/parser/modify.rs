@@ -72,6 +72,10 @@ impl<'a> Parser<'a, '_> {
                     self.advance()?;
                     using.ttl = Some(self.int_value()?);
                 }
+                Kind::Ident if self.spells(self.token, "timeout") => {
+                    self.advance()?;
+                    using.timeout = Some(self.duration_value()?);
+                }
                 _ => return Err(self.no_viable()),
             }
             if !self.eat(Kind::And)? {
@@ -221,15 +225,35 @@ impl<'a> Parser<'a, '_> {
         };
         self.expect(Kind::From)?;
         let table = self.table_name()?;
-        let mut timestamp = None;
-        if self.eat(Kind::Using)? {
-            self.expect(Kind::Timestamp)?;
-            timestamp = Some(self.int_value()?);
-        }
+        let using = self.using_of_delete()?;
         self.expect(Kind::Where)?;
         let filter = self.where_clause()?;
         let guard: Guard<'a> = self.guard()?;
-        Ok(Delete { targets, table, timestamp, filter, guard })
+        Ok(Delete { targets, table, using, filter, guard })
+    }
+
+    /// `usingClauseDelete`, if there is one: TIMESTAMP, TIMEOUT or both.
+    fn using_of_delete(&mut self) -> Parsed<Using<'a>> {
+        let mut using = Using::default();
+        if !self.eat(Kind::Using)? {
+            return Ok(using);
+        }
+        loop {
+            if self.spells(self.token, "timeout") {
+                self.advance()?;
+                using.timeout = Some(self.duration_value()?);
+            } else {
+                self.expect(Kind::Timestamp)?;
+                using.timestamp = Some(self.int_value()?);
+            }
+            // Cassandra's grammar has no AND here.
+            let next = (self.kind() == Kind::And).then(|| self.look(1));
+            let is_timeout = next.is_some_and(|next| self.spells(next, "timeout"));
+            if !is_timeout && (next.is_none() || using.timeout.is_none()) {
+                return Ok(using);
+            }
+            self.advance()?;
+        }
     }
 
     fn delete_target(&mut self) -> Parsed<DeleteTarget<'a>> {

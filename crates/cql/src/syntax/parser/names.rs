@@ -87,7 +87,7 @@ impl<'a> Parser<'a, '_> {
         }
         let name = self.ident()?;
         if !self.eat(Kind::Dot)? {
-            if !follow::of_table(self.kind()) {
+            if !follow::of_table(self.kind()) && !self.begins_extension(0) {
                 return Err(self.no_viable_since(first));
             }
             return Ok(QualifiedName { keyspace: None, name });

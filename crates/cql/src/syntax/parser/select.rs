@@ -1,6 +1,6 @@
 //! Parses SELECT.
 
-use super::super::ast::{Ordering, Select, Selector, Selectors};
+use super::super::ast::{Ordering, Select, Selector, Selectors, Term};
 use super::super::error::Parsed;
 use super::super::token::Kind;
 use super::cursor::Parser;
@@ -39,6 +39,8 @@ impl<'a> Parser<'a, '_> {
         if allow_filtering {
             self.expect(Kind::Filtering)?;
         }
+        let bypass_cache = self.bypass_cache()?;
+        let timeout = self.using_timeout()?;
         Ok(Select {
             json,
             distinct,
@@ -50,7 +52,40 @@ impl<'a> Parser<'a, '_> {
             per_partition_limit,
             limit,
             allow_filtering,
+            bypass_cache,
+            timeout,
         })
+    }
+
+    /// Whether one of the clauses of SELECT that Cassandra lacks begins at the `ahead`th token after the current one.
+    pub(super) fn begins_extension(&self, ahead: usize) -> bool {
+        let first = self.peek(ahead);
+        let second = match first.kind {
+            Kind::Using => "timeout",
+            _ if self.spells(first, "bypass") => "cache",
+            _ => return false,
+        };
+        self.spells(self.peek(ahead + 1), second)
+    }
+
+    /// `BYPASS CACHE`, if it is there. Its words, and TIMEOUT, are not keywords and remain usable as names.
+    fn bypass_cache(&mut self) -> Parsed<bool> {
+        let is_there = self.kind() == Kind::Ident && self.begins_extension(0);
+        if is_there {
+            self.advance()?;
+            self.advance()?;
+        }
+        Ok(is_there)
+    }
+
+    /// `USING TIMEOUT duration`, if it is there.
+    fn using_timeout(&mut self) -> Parsed<Option<Term<'a>>> {
+        if self.kind() != Kind::Using || !self.begins_extension(0) {
+            return Ok(None);
+        }
+        self.advance()?;
+        self.advance()?;
+        self.duration_value().map(Some)
     }
 
     /// `[JSON] [DISTINCT] selectors`. Both words can also be column names; each is the keyword if the text after it can

@@ -103,6 +103,7 @@ impl<'a> Parser<'a, '_> {
                     self.expect(Kind::RBracket)?;
                 }
                 kind if follow::of_selected(kind) => return Ok(steps),
+                _ if self.begins_extension(0) => return Ok(steps),
                 _ => return Err(self.no_viable()),
             }
         }
@@ -235,7 +236,7 @@ impl<'a> Parser<'a, '_> {
             }
             _ => {}
         }
-        if !first.kind.is_name() || !follow::of_selected(next.kind) {
+        if !first.kind.is_name() || !follow::of_selected(next.kind) && !self.begins_extension(1) {
             return Err(self.no_viable_ahead(next));
         }
         Ok(Selectable::Column(self.ident()?))

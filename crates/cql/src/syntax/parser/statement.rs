@@ -118,7 +118,8 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    fn spells(&self, token: Token, word: &str) -> bool {
+    /// Whether a token is this word, which is no keyword.
+    pub(super) fn spells(&self, token: Token, word: &str) -> bool {
         token.kind == Kind::Ident && self.raw(token).eq_ignore_ascii_case(word)
     }
 

@@ -39,6 +39,7 @@ impl<'a> Parser<'a, '_> {
         let term = match self.kind() {
             Kind::Plus | Kind::Minus => self.sum(first)?,
             kind if follow::of_term(kind) => first,
+            _ if self.begins_extension(0) => first,
             _ => return Err(self.no_viable()),
         };
         self.end_chain(outer);
@@ -55,6 +56,7 @@ impl<'a> Parser<'a, '_> {
                 Kind::Plus => ArithmeticOperator::Add,
                 Kind::Minus => ArithmeticOperator::Subtract,
                 kind if follow::of_term(kind) => break,
+                _ if self.begins_extension(0) => break,
                 _ => return Err(self.no_viable()),
             };
             self.advance()?;
@@ -152,6 +154,7 @@ impl<'a> Parser<'a, '_> {
         match self.kind() {
             kind if goes_on_behind_term(kind) => Ok(Term::Marker(marker)),
             Kind::Dot => Err(self.rule(marker.pos, "Bind variables cannot be used for keyspace names")),
+            _ if self.begins_extension(0) => Ok(Term::Marker(marker)),
             _ => Err(self.no_viable_since(first)),
         }
     }
@@ -305,6 +308,15 @@ impl<'a> Parser<'a, '_> {
     pub(super) fn int_value(&mut self) -> Parsed<Term<'a>> {
         match self.kind() {
             Kind::Integer => Ok(Term::Literal(self.constant()?)),
+            Kind::QMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    /// A duration or a marker.
+    pub(super) fn duration_value(&mut self) -> Parsed<Term<'a>> {
+        match self.kind() {
+            Kind::DurationLiteral => Ok(Term::Literal(self.constant()?)),
             Kind::QMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
             _ => Err(self.no_viable()),
         }

@@ -9,7 +9,8 @@ use super::printer::Printer;
 impl Printer<'_> {
     fn using(&mut self, using: &Using<'_>) {
         let mut word = " USING ";
-        for (name, value) in [("TIMESTAMP ", &using.timestamp), ("TTL ", &using.ttl)] {
+        let parts = [("TIMESTAMP ", &using.timestamp), ("TTL ", &using.ttl), ("TIMEOUT ", &using.timeout)];
+        for (name, value) in parts {
             if let Some(value) = value {
                 self.push(word);
                 self.push(name);
@@ -96,10 +97,7 @@ impl Printer<'_> {
         self.push_if(!delete.targets.is_empty(), " ");
         self.push("FROM ");
         self.qualified(&delete.table);
-        if let Some(timestamp) = &delete.timestamp {
-            self.push(" USING TIMESTAMP ");
-            self.term(timestamp);
-        }
+        self.using(&delete.using);
         self.filter(&delete.filter);
         self.guard(&delete.guard);
     }

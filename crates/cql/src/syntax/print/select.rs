@@ -29,6 +29,11 @@ impl Printer<'_> {
             self.term(limit);
         }
         self.push_if(select.allow_filtering, " ALLOW FILTERING");
+        self.push_if(select.bypass_cache, " BYPASS CACHE");
+        if let Some(timeout) = &select.timeout {
+            self.push(" USING TIMEOUT ");
+            self.term(timeout);
+        }
     }
 
     pub(super) fn selectors(&mut self, selectors: &Selectors<'_>) {

@@ -27,6 +27,18 @@ pub struct Options {
     pub set: Vec<(&'static str, String)>,
     /// Variables whose effect a user may miss.
     pub notes: Vec<String>,
+    /// The password of the role that `password_role` names.
+    pub password: Option<String>,
+}
+
+impl Options {
+    /// Adds the options that variables `HELENUS_KEY` set.
+    pub fn add_own(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
+        for option in OPTIONS {
+            let value = variable(&format!("HELENUS_{}", option.key.to_ascii_uppercase()));
+            self.set.extend(value.filter(|value| !value.is_empty()).map(|value| (option.key, value)));
+        }
+    }
 }
 
 impl Surroundings<'_> {
@@ -38,9 +50,8 @@ impl Surroundings<'_> {
     /// The options that the environment means.
     ///
     /// # Errors
-    /// A variable asks for a login in a way that this server does not have.
+    /// A name is given without its password.
     pub fn options(&self) -> Result<Options> {
-        self.refuse_logins()?;
         let mut options = Options::default();
         let mut set = |key, value| options.set.push((key, value));
         set("log_format", "cassandra".to_owned());
@@ -61,11 +72,8 @@ impl Surroundings<'_> {
                 "CASSANDRA_SEEDS={seeds}: this node joins no cluster; it is one node with all the data"
             ));
         }
-        for option in OPTIONS {
-            if let Some(value) = self.get(&format!("HELENUS_{}", option.key.to_ascii_uppercase())) {
-                options.set.push((option.key, value));
-            }
-        }
+        self.logins(&mut options)?;
+        options.add_own(self.variable);
         Ok(options)
     }
 
@@ -98,19 +106,27 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Refuses a name and password, which a user expects to be asked for. The pair `cassandra` is let through: some test
-    /// tools always set it, and Cassandra's image takes any login.
-    fn refuse_logins(&self) -> Result<()> {
+    /// Turns logins on for a name and password. The pair `cassandra` alone changes nothing: some test tools always set it, and
+    /// Cassandra's image takes any login.
+    fn logins(&self, options: &mut Options) -> Result<()> {
         let [name, password] = ["CASSANDRA_USERNAME", "CASSANDRA_PASSWORD"].map(|name| self.get(name));
         let is_default = |word: &Option<String>| word.as_deref().is_none_or(|word| word == "cassandra");
         if is_default(&name) && is_default(&password) {
             return Ok(());
         }
-        bail!(
-            "CASSANDRA_USERNAME and CASSANDRA_PASSWORD have no effect; for logins set HELENUS_AUTHENTICATOR=PasswordAuthenticator \
-             and HELENUS_PASSWORD_FILE=FILE, whose first line is the password of cassandra; or remove both to go on without \
-             logins"
-        )
+        let name = name.unwrap_or_else(|| "cassandra".to_owned());
+        let Some(password) = password else {
+            bail!(
+                "CASSANDRA_USERNAME={name} without CASSANDRA_PASSWORD: give both, or neither to go on without logins"
+            )
+        };
+        if password.contains('\n') {
+            bail!("CASSANDRA_PASSWORD has several lines; give one");
+        }
+        options.set.push(("authenticator", "PasswordAuthenticator".to_owned()));
+        options.set.push(("password_role", name));
+        options.password = Some(password);
+        Ok(())
     }
 }
 
@@ -169,12 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn a_login_other_than_the_default_is_refused() {
-        let with = |name, password| {
-            options(&[("CASSANDRA_USERNAME", name), ("CASSANDRA_PASSWORD", password)], "", "")
+    fn a_name_and_a_password_turn_logins_on_and_those_of_test_tools_do_not() {
+        let with = |given: &[(&str, &str)]| {
+            let variables: Vec<(&str, &str)> = given.to_vec();
+            options(&variables, "authenticator: AllowAllAuthenticator\n", "").map(|found| {
+                let role = value(&found, "password_role");
+                (value(&found, "authenticator").is_some(), role, found.password)
+            })
         };
-        assert!(with("cassandra", "cassandra").is_ok());
-        assert!(with("cassandra", "secret").is_err());
-        assert!(with("me", "cassandra").unwrap_err().to_string().contains("HELENUS_PASSWORD_FILE"));
+        let (name, password) = ("CASSANDRA_USERNAME", "CASSANDRA_PASSWORD");
+        assert_eq!(with(&[(name, "cassandra"), (password, "cassandra")]).unwrap(), (false, None, None));
+        let role = |text: &str| Some(text.to_owned());
+        assert_eq!(with(&[(password, "secret")]).unwrap(), (true, role("cassandra"), role("secret")));
+        assert_eq!(with(&[(name, "me"), (password, "pw")]).unwrap(), (true, role("me"), role("pw")));
+        assert!(with(&[(name, "me")]).unwrap_err().to_string().contains("CASSANDRA_PASSWORD"));
+        assert!(with(&[(password, "a\nb")]).is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Other names of the binary, by which it stands in for a Cassandra node in a container: `cassandra`, `cqlsh` and
-//! `nodetool`.
+//! Other names of the binary, by which it stands in for a Cassandra node in a container: `cassandra`, `cqlsh`,
+//! `nodetool`, and `scylla`.
 //!
-//! `names` chooses by the name under which the process was called. `node` is `cassandra`: it turns the environment of
+//! `scylla` is the server with ScyllaDB's options. `names` chooses by the name under which the process was called. `node` is `cassandra`: it turns the environment of
 //! Cassandra's official image (`environment`) into a command line of `helenus serve`. `cqlsh` is the shell with cqlsh's
 //! options, `nodetool` is `helenus admin` with nodetool's. `place` says where configuration and data are.
 
@@ -11,5 +11,6 @@ mod names;
 mod node;
 mod nodetool;
 mod place;
+mod scylla;
 
 pub use names::{Name, run};

@@ -1,6 +1,6 @@
 //! Chooses the program by the name under which the process was called (`argv[0]`), as busybox does.
 
-use super::{cqlsh, node, nodetool};
+use super::{cqlsh, node, nodetool, scylla};
 use anyhow::Result;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,6 +14,8 @@ pub enum Name {
     Cqlsh,
     /// The admin tool.
     Nodetool,
+    /// The server, as ScyllaDB's image calls it.
+    Scylla,
 }
 
 impl Name {
@@ -23,6 +25,7 @@ impl Name {
             "cassandra" => Some(Name::Cassandra),
             "cqlsh" => Some(Name::Cqlsh),
             "nodetool" => Some(Name::Nodetool),
+            "scylla" => Some(Name::Scylla),
             _ => None,
         }
     }
@@ -33,6 +36,7 @@ impl Name {
             Name::Cassandra => "cassandra",
             Name::Cqlsh => "cqlsh",
             Name::Nodetool => "nodetool",
+            Name::Scylla => "scylla",
         }
     }
 }
@@ -48,6 +52,7 @@ pub fn run(name: Name) -> Result<()> {
     match name {
         Name::Cassandra => node::run(words.collect()),
         Name::Cqlsh => cqlsh::run(words.collect()),
+        Name::Scylla => scylla::run(&words.collect::<Vec<_>>()),
         Name::Nodetool => nodetool::run(words.map(|word| word.to_string_lossy().into_owned()).collect()),
     }
 }

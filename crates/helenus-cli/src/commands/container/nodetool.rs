@@ -31,8 +31,9 @@ fn place_words() -> [String; 2] {
     {
         return ["--socket".to_owned(), socket.display().to_string()];
     }
-    let yaml = place::yaml(&place::configuration(&variable)).unwrap_or_default();
-    let data = variable("HELENUS_DATA").map_or_else(|| place::data(&yaml), PathBuf::from);
+    let folder = place::configuration(&variable);
+    let yaml = place::yaml(&folder).unwrap_or_default();
+    let data = variable("HELENUS_DATA").map_or_else(|| place::data(&yaml, &folder), PathBuf::from);
     ["--data".to_owned(), data.display().to_string()]
 }
 

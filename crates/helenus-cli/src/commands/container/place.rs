@@ -12,31 +12,38 @@ pub fn configuration(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
     variable("CASSANDRA_CONF").map_or_else(|| PathBuf::from("/etc/cassandra"), PathBuf::from)
 }
 
-/// The text of `cassandra.yaml`.
+/// The configuration file of a folder: `scylla.yaml` in the image that stands in for ScyllaDB's, else `cassandra.yaml`.
+pub fn file(folder: &Path) -> PathBuf {
+    let of_scylla = folder.join("scylla.yaml");
+    if of_scylla.exists() { of_scylla } else { folder.join("cassandra.yaml") }
+}
+
+/// The text of the configuration file.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn yaml(folder: &Path) -> Result<String> {
-    let file = folder.join("cassandra.yaml");
+    let file = file(folder);
     std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// The directory of the database: that of `data_file_directories`, else `/var/lib/cassandra`.
+/// The directory of the database: that of `data_file_directories`, else `/var/lib/cassandra` or `/var/lib/scylla`, by the
+/// configuration file of the folder.
 ///
 /// A volume may belong to another user than the server, as in OpenShift, which chooses the user and lets its group write.
 /// The server takes no such folder for its own, because others may put files into it; it gets a folder in there.
-pub fn data(yaml: &str) -> PathBuf {
-    let named = named_directory(yaml);
+pub fn data(yaml: &str, folder: &Path) -> PathBuf {
+    let is_scylla = file(folder).ends_with("scylla.yaml");
+    let named = named_directory(yaml, if is_scylla { "/var/lib/scylla" } else { "/var/lib/cassandra" });
     let inside = named.join("helenus");
     let us = rustix::process::geteuid().as_raw();
     let is_others = std::fs::metadata(&named).is_ok_and(|found| found.uid() != us && us != 0);
     if inside.is_dir() || is_others { inside } else { named }
 }
 
-fn named_directory(yaml: &str) -> PathBuf {
-    let usual = PathBuf::from("/var/lib/cassandra");
-    let Some(first) = first_data_directory(yaml) else { return usual };
-    Path::new(first).parent().map_or(usual, Path::to_owned)
+fn named_directory(yaml: &str, usual: &str) -> PathBuf {
+    let parent = first_data_directory(yaml).and_then(|first| Path::new(first).parent());
+    parent.unwrap_or(Path::new(usual)).to_owned()
 }
 
 /// The first of `data_file_directories`, in either form of a YAML list.
@@ -74,16 +81,11 @@ mod tests {
 
     #[test]
     fn the_directory_is_the_parent_of_the_first_data_directory() {
-        assert_eq!(
-            named_directory("# data_file_directories:\n#  - /x/data\n"),
-            Path::new("/var/lib/cassandra")
-        );
-        assert_eq!(
-            named_directory("data_file_directories:\n    # one\n    - /mnt/a/data\n"),
-            Path::new("/mnt/a")
-        );
-        assert_eq!(named_directory("data_file_directories: ['/mnt/b/data']\n"), Path::new("/mnt/b"));
-        assert_eq!(named_directory("data_file_directories:\n"), Path::new("/var/lib/cassandra"));
+        let of = |yaml| named_directory(yaml, "/var/lib/cassandra");
+        assert_eq!(of("# data_file_directories:\n#  - /x/data\n"), Path::new("/var/lib/cassandra"));
+        assert_eq!(of("data_file_directories:\n    # one\n    - /mnt/a/data\n"), Path::new("/mnt/a"));
+        assert_eq!(of("data_file_directories: ['/mnt/b/data']\n"), Path::new("/mnt/b"));
+        assert_eq!(of("data_file_directories:\n"), Path::new("/var/lib/cassandra"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The scripts reach the server through a listener of their own on a free port of the loopback, which closes after the
 //! last one. They run in the order of their names: `.cql` files by the shell, `.sh` files by `/bin/sh` with the address
-//! in `CQLSH_HOST` and `CQLSH_PORT`, so that `cqlsh` in them needs no options. A database with keyspaces of users is
+//! in `CQLSH_HOST` and `CQLSH_PORT`, so that `cqlsh` in them needs no options; where clients log in, name and password are in
+//! `CASSANDRA_USERNAME` and `CASSANDRA_PASSWORD`. A database with keyspaces of users is
 //! left alone: it was prepared by an earlier start.
 
 use super::messages::announce;
@@ -14,9 +15,26 @@ use helenus_engine::is_system_keyspace;
 use helenus_host::Host;
 use helenus_server::log::Log;
 use helenus_server::native::{Limits, NativeServer};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The role that the scripts log in as, where clients log in.
+pub(super) struct Login {
+    /// Its name.
+    pub(super) role: String,
+    /// Its password.
+    pub(super) password: String,
+}
+
+/// The folder of the scripts, and who runs them.
+pub(super) struct Scripts<'a> {
+    /// The folder.
+    pub(super) directory: &'a Path,
+    /// `None`: clients need no login.
+    pub(super) login: Option<Login>,
+}
 
 /// Runs the scripts of a directory if the database has no keyspaces of users.
 ///
@@ -26,9 +44,10 @@ pub(super) fn run(
     host: &Host,
     local: &Arc<LocalBackend>,
     limits: Limits,
-    directory: &Path,
+    from: &Scripts<'_>,
     log: &Log,
 ) -> Result<()> {
+    let directory = from.directory;
     let schema = local.database().schema();
     if schema.keyspaces.keys().any(|name| !is_system_keyspace(name)) {
         return Ok(());
@@ -44,8 +63,8 @@ pub(super) fn run(
     let done = scripts.iter().try_for_each(|script| {
         announce(log, "running", script.display().to_string());
         let ran = match script.extension().is_some_and(|end| end == "sh") {
-            true => run_in_shell(script, address),
-            false => run_statements(script, address),
+            true => run_in_shell(script, address, from.login.as_ref()),
+            false => run_statements(script, address, from.login.as_ref()),
         };
         ran.with_context(|| {
             format!("--init: {} failed; mend it and start again with an empty directory", script.display())
@@ -76,17 +95,25 @@ fn scripts(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(scripts)
 }
 
-fn run_statements(script: &Path, address: SocketAddr) -> Result<()> {
+fn run_statements(script: &Path, address: SocketAddr, login: Option<&Login>) -> Result<()> {
     let words = ["shell", &address.to_string(), "--stop-on-error", "--cqlshrc", "/dev/null", "--file"];
-    let words = words.map(Into::into).into_iter().chain([script.as_os_str().to_owned()]);
+    let mut words: Vec<OsString> = words.map(Into::into).into();
+    words.push(script.as_os_str().to_owned());
+    if let Some(login) = login {
+        let given = [("--username", &login.role), ("--password", &login.password)];
+        words.extend(given.into_iter().map(|(name, value)| format!("{name}={value}").into()));
+    }
     let command = ShellOptions::augment_args(Command::new("shell"));
     let options = ShellOptions::from_arg_matches(&command.try_get_matches_from(words)?)?;
     shell::run(&options)
 }
 
-fn run_in_shell(script: &Path, address: SocketAddr) -> Result<()> {
+fn run_in_shell(script: &Path, address: SocketAddr, login: Option<&Login>) -> Result<()> {
     let mut process = std::process::Command::new("/bin/sh");
     process.arg(script).env("CQLSH_HOST", address.ip().to_string()).env("HELENUS_HOST", address.to_string());
+    if let Some(login) = login {
+        process.env("CASSANDRA_USERNAME", &login.role).env("CASSANDRA_PASSWORD", &login.password);
+    }
     let status = process.env("CQLSH_PORT", address.port().to_string()).status()?;
     if !status.success() {
         bail!("{status}");

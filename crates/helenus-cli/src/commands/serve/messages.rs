@@ -249,7 +249,7 @@ pub(super) fn announce_addresses(
     let (server, port) = (Address::from(SocketAddr::new(ip, address.port())), address.port());
     announce(log, "connect", format!("helenus shell {server}, or cqlsh {ip} {port}"));
     if config.log.form == LogForm::Cassandra {
-        announce_as_cassandra(log, address);
+        announce_as_cassandra(log, address, native.shard_aware_address());
         return;
     }
     // This must be the last line: programs that wait for it may rely on the others.
@@ -258,9 +258,15 @@ pub(super) fn announce_addresses(
 }
 
 /// The two messages of a Cassandra node by which tools know that it answers, with the places that print them in 5.0.9.
-fn announce_as_cassandra(log: &Log, address: SocketAddr) {
+fn announce_as_cassandra(log: &Log, address: SocketAddr, shard_aware: Option<SocketAddr>) {
     let listening = format!("Starting listening for CQL clients on /{address} (unencrypted)...");
     announce(log, "PipelineConfigurator.java:148", listening);
+    if let Some(address) = shard_aware {
+        let listening = format!("Starting listening for CQL clients on {address} (shard-aware)");
+        announce(log, "init", listening);
+        // What tools that start ScyllaDB's image wait for.
+        announce(log, "init", "initialization completed.".to_owned());
+    }
     announce(log, "CassandraDaemon.java:744", "Startup complete".to_owned());
 }
 

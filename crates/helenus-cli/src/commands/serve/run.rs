@@ -46,6 +46,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The password of the role `cassandra` until it is changed, as in Cassandra.
+const DEFAULT_PASSWORD: &str = "cassandra";
+
 const EXAMPLES: &str = "Examples:
   helenus serve                                    data in ./data, clients on 127.0.0.1:9042
   helenus serve --data /var/lib/helenus --listen 0.0.0.0:9042 --password-file FILE
@@ -169,20 +172,25 @@ fn serve(
     }
     let local = LocalBackend::new(Arc::clone(&database), local_options(config));
     describe_node(&local, config, config.listen);
-    begin_logins(real, &local, config, log)?;
+    let login = begin_logins(real, &local, config, log)?;
     let backend: Arc<dyn Backend> = local.clone();
     report_foreign_addresses(&local, config, log);
     let audit = start_audit(real, config, log)?;
     let mut limits = config.limits.clone();
     if let Some(directory) = matches.get_one::<String>("init") {
-        init::run(&host, &local, limits.clone(), Path::new(directory), log)?;
+        let scripts = init::Scripts { directory: Path::new(directory), login };
+        init::run(&host, &local, limits.clone(), &scripts, log)?;
     }
     limits.audit = Some(Arc::clone(&audit));
     limits.tls.clone_from(&tls);
     limits.encrypted_address = config.listen_encrypted;
+    limits.shard_aware_address = config.listen_shard_aware;
     let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
     let native = Arc::new(native);
     local.virtual_tables().register(native.clients_table());
+    if config.listen_shard_aware.is_some() {
+        local.virtual_tables().register(native.clients_table_of_scylla());
+    }
     local.virtual_tables().register(settings_table(settings, config));
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
@@ -291,13 +299,22 @@ fn start_audit(real: &Host, config: &ServerConfig, log: &Arc<Log>) -> Result<Arc
 }
 
 /// Makes the first superuser and sets its password, if clients have to log in.
-fn begin_logins(real: &Host, local: &LocalBackend, config: &ServerConfig, log: &Log) -> Result<()> {
+fn begin_logins(
+    real: &Host,
+    local: &LocalBackend,
+    config: &ServerConfig,
+    log: &Log,
+) -> Result<Option<init::Login>> {
     let password = config.password_file.as_deref().map(|file| read_password(real, file)).transpose()?;
-    match local.begin_logins(password.as_deref())? {
+    match local.begin_logins_as(&config.password_role, password.as_deref())? {
         FirstLogin::DefaultPassword => report_default_password(log, &config.access),
         FirstLogin::OwnPassword => {}
     }
-    Ok(())
+    if !config.access.authenticator.takes_passwords() {
+        return Ok(None);
+    }
+    let password = password.unwrap_or_else(|| DEFAULT_PASSWORD.to_owned());
+    Ok(Some(init::Login { role: config.password_role.clone(), password }))
 }
 
 /// The first line of a file.
