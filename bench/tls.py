@@ -2,18 +2,21 @@
 """What TLS and logins cost: requests by TLS beside requests in the clear, logins a second, and a storm of wrong passwords.
 
     cargo build --profile optimized
-    bench/tls.py [--rows 1000000] [--runs 5] [--seconds 10] [--only requests,logins,storm] [--write docs/measurements/DATE.md]
+    bench/tls.py [--rows 1000000] [--runs 3] [--seconds 10] [--only requests,logins,storm] [--write docs/measurements/DATE.md]
 
 One server serves both kinds of connections on one port (--tls-optional). `requests` runs `helenus stress` in the clear and by TLS in
-turn, with 128 requests in flight, and checks every answer. `logins` logs in with the right password as often as it can. `storm` reads
-at a fixed rate, alone and while 10,000 logins with wrong passwords come from 250 addresses of the loopback; what is compared is
-the readers' p99. Prints a section in Markdown.
+turn, with 128 requests in flight, and checks every answer. `logins` logs in with the right password as often as it can, in the clear
+and by TLS. `storm` reads at a fixed rate, alone and while 10,000 logins with wrong passwords come from 250 addresses of the loopback,
+one after the other at an even pace within the same seconds, however long their answers take; those that have none 10 s after the last
+are given up. What is compared is the readers' p99. `logins` takes about half a minute, `storm` two and a half minutes. Prints a
+section in Markdown.
 """
 
 import argparse
+import asyncio
 import json
 import signal
-import socket
+import ssl
 import statistics
 import struct
 import subprocess
@@ -21,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from datetime import date
 from pathlib import Path
 
@@ -29,9 +33,9 @@ from servers import ROOT, STARTUP, Helenus, cpu_seconds, frame, machine, write_s
 AUTH_RESPONSE, AUTHENTICATE, AUTH_SUCCESS, ERROR = 0x0F, 0x03, 0x10, 0x00
 PASSWORD = "a long password"
 IN_FLIGHT = 128
-LOGIN_THREADS = 32
+LOGINS_AT_ONCE = 32
 STORM = 10_000
-STORM_THREADS = 128
+PATIENCE = 10  # seconds that the answers to a storm are waited for
 
 
 def stress(options, server, access, words):
@@ -66,87 +70,104 @@ def requests(options, server, login, cafile):
     return "\n".join(lines)
 
 
-def answer(stream):
-    header = stream.read(9)
-    if len(header) < 9:
-        raise ConnectionError("the server closed the connection")
-    return header[4], stream.read(struct.unpack(">I", header[5:])[0])
+async def answer(reader):
+    header = await reader.readexactly(9)
+    return header[4], await reader.readexactly(struct.unpack(">I", header[5:])[0])
 
 
-def log_in(address, source, user, password):
+async def log_in(address, source, token, context=None):
     """One login on a connection of its own. Gives the opcode of the answer; None where the server refuses the connection."""
     host, port = address.rsplit(":", 1)
-    token = f"\0{user}\0{password}".encode()
     try:
-        with socket.create_connection((host, int(port)), timeout=60, source_address=(source, 0)) as connection:
-            stream = connection.makefile("rb")
-            connection.sendall(STARTUP)
-            if answer(stream)[0] != AUTHENTICATE:
-                return None
-            connection.sendall(frame(AUTH_RESPONSE, struct.pack(">I", len(token)) + token))
-            return answer(stream)[0]
-    except (ConnectionError, TimeoutError, OSError):
+        reader, writer = await asyncio.open_connection(host, int(port), local_addr=(source, 0), ssl=context)
+    except OSError:
         return None
+    try:
+        writer.write(STARTUP)
+        if (await answer(reader))[0] != AUTHENTICATE:
+            return None
+        writer.write(frame(AUTH_RESPONSE, struct.pack(">I", len(token)) + token))
+        return (await answer(reader))[0]
+    except (OSError, asyncio.IncompleteReadError):
+        return None
+    finally:
+        writer.transport.abort()
 
 
-def in_threads(count, threads, once):
-    """Calls `once(number)` for each number below `count`; gives the results and the seconds."""
-    results, numbers, lock = [], iter(range(count)), threading.Lock()
+async def many_logins(address, count, token, context):
+    """Logs in as often as it can, with some logins at once. Gives the outcomes and the seconds."""
+    numbers, outcomes = iter(range(count)), Counter()
 
-    def run():
-        while True:
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            results.append(once(number))
+    async def one_after_the_other():
+        for number in numbers:
+            outcomes[await log_in(address, f"127.0.1.{number % 250 + 1}", token, context)] += 1
 
     begin = time.monotonic()
-    workers = [threading.Thread(target=run) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return results, time.monotonic() - begin
+    await asyncio.gather(*(one_after_the_other() for _ in range(LOGINS_AT_ONCE)))
+    return outcomes, time.monotonic() - begin
 
 
-def logins(options, server):
-    count = options.logins
-    before = cpu_seconds(server.pid)
-    once = lambda number: log_in(server.address, f"127.0.1.{number % 250 + 1}", "cassandra", PASSWORD)
-    results, seconds = in_threads(count, LOGIN_THREADS, once)
-    if any(result != AUTH_SUCCESS for result in results):
-        sys.exit(f"{sum(result != AUTH_SUCCESS for result in results)} of {count} logins were refused")
-    cpu = (cpu_seconds(server.pid) - before) / count * 1000
-    return f"{count:,} logins from {LOGIN_THREADS} threads: {count / seconds:,.0f} a second, {cpu:.1f} ms of CPU each."
+def logins(options, server, cafile):
+    lines = []
+    for kind, context in (("in the clear", None), ("by TLS", ssl.create_default_context(cafile=cafile))):
+        count, before = options.logins, cpu_seconds(server.pid)
+        token = f"\0cassandra\0{PASSWORD}".encode()
+        outcomes, seconds = asyncio.run(many_logins(server.address, count, token, context))
+        if outcomes[AUTH_SUCCESS] != count:
+            sys.exit(f"of {count} logins {kind} not all succeeded: {dict(outcomes)} (by opcode of the answer)")
+        cpu = (cpu_seconds(server.pid) - before) / count * 1000
+        lines.append(f"{count:,} logins {kind}, {LOGINS_AT_ONCE} at once: {count / seconds:,.0f} a second, {cpu:.1f} ms of CPU each.")
+    return "\n".join(lines)
+
+
+async def wrong_logins(address, seconds):
+    """Begins the logins of a storm at an even pace. Gives the outcomes."""
+    outcomes, begin = Counter(), time.monotonic()
+
+    async def once(number):
+        # Each address tries all fifty roles.
+        token = f"\0nobody{number // 250 % 50}\0wrong".encode()
+        outcomes[await log_in(address, f"127.0.2.{number % 250 + 1}", token)] += 1
+
+    tasks = []
+    for number in range(STORM):
+        await asyncio.sleep(max(0, begin + seconds * number / STORM - time.monotonic()))
+        tasks.append(asyncio.create_task(once(number)))
+    _, late = await asyncio.wait(tasks, timeout=PATIENCE)
+    for task in late:
+        task.cancel()
+    outcomes["late"] = len(late)
+    return outcomes
 
 
 def storm(options, server, login):
     words = ["read", "--rows", str(options.rows), "--rate", str(options.rate), "--warmup", "2", "--duration", str(options.seconds)]
-    alone = statistics.median(stress(options, server, login, words)["latency_us"]["p99"] for _ in range(options.runs))
-    during, outcomes = [], []
+    reads = lambda: stress(options, server, login, words)["latency_us"]["p99"]
+    alone = statistics.median(reads() for _ in range(options.runs))
+    during, outcomes = [], Counter()
     for _ in range(options.runs):
-        once = lambda number: log_in(server.address, f"127.0.2.{number % 250 + 1}", f"nobody{number % 50}", "wrong")
-        worker = threading.Thread(target=lambda: outcomes.append(in_threads(STORM, STORM_THREADS, once)))
+        # It begins with the readers' two seconds of warm-up.
+        worker = threading.Thread(target=lambda: outcomes.update(asyncio.run(wrong_logins(server.address, options.seconds + 2))))
         worker.start()
-        during.append(stress(options, server, login, words)["latency_us"]["p99"])
+        during.append(reads())
         worker.join()
-    if any(AUTH_SUCCESS in results for results, _ in outcomes):
+    if outcomes[AUTH_SUCCESS]:
         sys.exit("a wrong password was accepted")
-    seconds = statistics.median(seconds for _, seconds in outcomes)
     median = statistics.median(during)
     return (f"Reads at {options.rate:,}/s: p99 {alone:,.0f} us alone, {median:,.0f} us ({median / alone:.2f} x; "
-            f"{', '.join(f'{value:,.0f}' for value in during)}) while {STORM:,} logins with wrong passwords come, which took {seconds:.0f} s.")
+            f"{', '.join(f'{value:,.0f}' for value in during)}) while {STORM:,} logins with wrong passwords come within "
+            f"{options.seconds + 2:.0f} s. Of all, {outcomes[ERROR]:,} got an error, {outcomes[None]:,} connections were refused or "
+            f"closed, and {outcomes['late']:,} had no answer {PATIENCE} s after the last.")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--warmup", type=float, default=2, help="seconds before each run")
     parser.add_argument("--seconds", type=float, default=10, help="seconds of each run")
-    parser.add_argument("--logins", type=int, default=2000)
+    parser.add_argument("--logins", type=int, default=500)
     parser.add_argument("--rate", type=int, default=20_000, help="reads a second beside the storm")
     parser.add_argument("--only", default="requests,logins,storm")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the text into this page")
@@ -172,7 +193,7 @@ def main():
             elif "storm" in wanted:
                 stress(options, server, login, ["insert", "--rows", str(options.rows)])
             if "logins" in wanted:
-                parts.append(logins(options, server))
+                parts.append(logins(options, server, str(certificates / "ca.pem")))
             if "storm" in wanted:
                 parts.append(storm(options, server, login))
         finally:

@@ -8,9 +8,13 @@
 //! FILE has `authorizer: CassandraAuthorizer` and `audit_logging_options: {enabled: true, logger: [{class_name: FileAuditLogger}]}`.
 
 use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
 
+use end_to_end::draw::{Draw, rounds};
 use end_to_end::raw::{AUTH_SUCCESS, Raw, Reply};
-use end_to_end::{Server, refused, root, tool};
+use end_to_end::{Server, binary, refused, root, tool};
 use tempfile::TempDir;
 
 const PREPARE: u8 = 0x09;
@@ -328,5 +332,164 @@ fn what_cannot_be_audited_is_said_at_the_start() {
             config.to_str().expect("UTF-8"),
         ]);
         assert!(said.contains(words), "{options}: {said}");
+    }
+}
+
+/// Runs `helenus admin` with lines on its standard input.
+fn admin_with_input(server: &Server, words: &[&str], input: &str) {
+    let mut command = Command::new(binary());
+    command.args(["admin", "--data", server.data().to_str().expect("UTF-8")]).args(words);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("run helenus");
+    child.stdin.take().expect("an input").write_all(input.as_bytes()).expect("written");
+    assert!(child.wait().expect("its end").success(), "{words:?}");
+}
+
+#[test]
+fn changes_of_rights_without_a_client_are_written_too() {
+    let folder = TempDir::with_prefix("helenus-audit-").expect("a temporary directory");
+    let at = |name: &str| folder.path().join(name);
+    let scripts = at("init");
+    fs::create_dir(&scripts).expect("a folder");
+    fs::write(
+        scripts.join("1.cql"),
+        "CREATE KEYSPACE made WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+         CREATE TABLE made.t (p int PRIMARY KEY);
+         CREATE ROLE app WITH LOGIN = true AND PASSWORD = 'secret';
+         GRANT SELECT ON made.t TO app;",
+    )
+    .expect("a script");
+    let shell = format!("{} shell", binary().display());
+    let script = format!(
+        "set -e\n{shell} -e \"CREATE ROLE by_sh\"\nHELENUS_PASSWORD=secret {shell} -u app -e \"SELECT * FROM made.t\"\n"
+    );
+    fs::write(scripts.join("2.sh"), script).expect("a script");
+    fs::write(at("password"), "first\n").expect("a password");
+    fs::write(
+        at("server.yaml"),
+        format!(
+            "authenticator: PasswordAuthenticator\nauthorizer: CassandraAuthorizer\npassword_file: {}\naudit_logging_options: \
+             {{{FILE_LOGGER}, included_categories: AUTH, excluded_keyspaces: system_auth}}\n",
+            at("password").display()
+        ),
+    )
+    .expect("a configuration");
+    let (config, init) = (at("server.yaml"), scripts.to_str().expect("UTF-8").to_owned());
+    let options = ["--config", config.to_str().expect("UTF-8"), "--init", &init];
+    let mut server = Server::start_with(&options);
+    let (_, reply) = Raw::login(server.address(), 4, ("helenus-init", "x"));
+    assert_ne!(reply.opcode, AUTH_SUCCESS);
+    admin_with_input(&server, &["passwd", "app"], "secret2\n");
+    let (mut app, reply) = Raw::login(server.address(), 4, ("app", "secret2"));
+    assert_eq!(reply.opcode, AUTH_SUCCESS);
+    app.run("SELECT * FROM made.t");
+    admin_with_input(&server, &["updatecidrgroup", "office", "10.0.0.0/8"], "");
+    admin_with_input(&server, &["dropcidrgroup", "office"], "");
+    let (mut first, _) = Raw::login(server.address(), 4, ("cassandra", "first"));
+    first.run("INSERT INTO system_auth.role_members (role, member) VALUES ('cassandra', 'app')");
+    server.stop();
+    let text = log_text(&server);
+    assert!(!text.contains("secret") && !text.contains("first"), "{text}");
+    let events = events(&text);
+    let mut rest = events.iter();
+    for wanted in [
+        "user:(server)|host:_|source:/0.0.0.0|timestamp:_|type:ALTER_ROLE|category:DCL|ks:system_auth|operation:--password-file",
+        "user:(server)|host:_|source:/127.0.0.1|port:_|timestamp:_|type:LOGIN_SUCCESS",
+        "type:CREATE_ROLE|category:DCL|operation:CREATE ROLE app WITH LOGIN = true AND PASSWORD = '*******'",
+        "type:GRANT",
+        "operation:CREATE ROLE by_sh",
+        "user:app|host:_|source:/127.0.0.1|port:_|timestamp:_|type:LOGIN_SUCCESS",
+        "user:null|host:_|source:/127.0.0.1|port:_|timestamp:_|type:LOGIN_ERROR",
+        "user:(admin socket)|host:_|source:/0.0.0.0|timestamp:_|type:ALTER_ROLE|category:DCL|ks:system_auth|operation:passwd app",
+        "operation:updatecidrgroup office 10.0.0.0/8",
+        "operation:dropcidrgroup office",
+        "user:cassandra|host:_|source:/127.0.0.1|port:_|timestamp:_|type:UPDATE|category:DML|ks:system_auth|scope:role_members",
+    ] {
+        assert!(rest.any(|line| line.contains(wanted)), "{wanted}: {events:#?}");
+    }
+}
+
+#[test]
+fn no_line_is_lost_while_the_log_takes_other_options() {
+    const CLIENTS: usize = 3;
+    const STATEMENTS: usize = 400;
+    let mut server = audited(FILE_LOGGER);
+    let data = server.data().to_str().expect("UTF-8").to_owned();
+    let address = server.address();
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let (mut raw, _) = Raw::login(address, 4, ("cassandra", "cassandra"));
+                raw.run("CREATE ROLE IF NOT EXISTS r");
+                let statement = "SELECT role FROM system_auth.roles WHERE role = 'counted'";
+                let prepared = prepared_id(&raw.ask(PREPARE, &long(statement))).expect("prepared");
+                for number in 0..STATEMENTS {
+                    match number % 2 {
+                        0 => drop(raw.query(statement)),
+                        _ => drop(raw.ask(EXECUTE, &[&short(&prepared)[..], &[0, 1, 0]].concat())),
+                    }
+                }
+            });
+        }
+        for _ in 0..4 {
+            tool(&["admin", "--data", &data, "enableauditlog", "--logger", "FileAuditLogger"]);
+        }
+    });
+    server.stop();
+    let text = log_text(&server);
+    let counted = |line: &&str| line.contains("type:SELECT") && line.contains("'counted'");
+    assert_eq!(text.lines().filter(counted).count(), CLIENTS * STATEMENTS);
+}
+
+/// Names and statements with whatever could end a field or a line: each event stays one line with its own fields.
+#[test]
+fn drawn_names_and_statements_forge_nothing() {
+    const PIECES: [&str; 14] = [
+        "a",
+        "|type:GRANT",
+        "|category:DCL",
+        "|operation:",
+        "\n",
+        "\r\n",
+        "INFO  [audit] ",
+        "user:cassandra|",
+        "\u{2028}",
+        "\u{202e}",
+        "''",
+        "\u{1b}[2J",
+        "\u{85}",
+        "|",
+    ];
+    let mut server = audited(FILE_LOGGER);
+    let mut draw = Draw::new("drawn_names_and_statements_forge_nothing", 36);
+    let (mut admin, _) = Raw::login(server.address(), 4, ("cassandra", "cassandra"));
+    let mut wanted = 1;
+    for round in 0..rounds(5) {
+        let mut text =
+            |most: usize| (0..1 + draw.below(most)).map(|_| *draw.one(&PIECES)).collect::<String>();
+        let (name, comment) = (format!("{}{round}", text(3)), text(4));
+        let quoted = name.replace("''", "'").replace('\'', "''");
+        admin.run(&format!("CREATE ROLE '{quoted}' WITH PASSWORD = 'p' AND LOGIN = true"));
+        admin.run(&format!("GRANT DESCRIBE ON ALL ROLES TO '{quoted}'"));
+        let (mut drawn, reply) = Raw::login(server.address(), 4, (&quoted.replace("''", "'"), "p"));
+        assert_eq!(reply.opcode, AUTH_SUCCESS, "{name:?}");
+        drawn.query(&format!("LIST ROLES /* {comment} */"));
+        drawn.query(&format!("SELECT /* {comment} */ * FROM system_auth.roles"));
+        drawn.query(&format!("SELEKT '{}'", comment.replace("''", "")));
+        Raw::login(server.address(), 4, (&name, "wrong"));
+        wanted += 7;
+    }
+    server.stop();
+    let text = log_text(&server);
+    assert_eq!(text.lines().count(), wanted);
+    for line in text.lines() {
+        let begins =
+            line.starts_with("INFO  [audit] 2") && !line.chars().any(|c| c.is_control() || c == '\u{202e}');
+        let (fields, _) = line.split_once("|operation:").expect("an operation");
+        let (user, rest) = fields.split_once('|').expect("a user and more");
+        let names: Vec<&str> = rest.split('|').filter_map(|field| Some(field.split_once(':')?.0)).collect();
+        let expected = ["host", "source", "port", "timestamp", "type", "category"];
+        let others = names.iter().skip(6).all(|name| ["ks", "scope"].contains(name));
+        let is_whole = user.contains(" - user:") && names.iter().take(6).eq(&expected) && others;
+        assert!(begins && is_whole, "{line}");
     }
 }

@@ -401,6 +401,12 @@ fn next_events(lines: &mut impl Iterator<Item = String>, count: usize) -> Vec<(S
     found
 }
 
+/// The reason for which the server ends a stream.
+fn end_of(lines: &mut impl Iterator<Item = String>) -> String {
+    assert!(lines.any(|line| line == "event: error"), "an end that says why");
+    lines.find(|line| line.starts_with("data: ")).expect("the reason")
+}
+
 /// The address of the HTTP port.
 fn http_of(server: &Server) -> String {
     let line = server.head().iter().find_map(|line| line.trim().strip_prefix("http "));
@@ -469,6 +475,17 @@ fn with_logins_changes_are_shown_to_who_may_read_the_table() {
     let refused = reader.try_run(select).expect_err("the role may read one table");
     assert!(refused.contains("all keyspaces"), "{refused}");
     assert_eq!(session.rows(select).len(), 1);
+    // An open stream ends with the permission, and with the role.
+    session.run("REVOKE SELECT ON TABLE feed.t FROM reader");
+    session.run("INSERT INTO feed.t (p, c) VALUES (1, 1)");
+    let reason = end_of(&mut lines);
+    assert!(reason.contains("User reader has no SELECT permission"), "{reason}");
+    session.run("GRANT SELECT ON TABLE feed.t TO other");
+    let (status, mut lines) = stream(&http, path, "Authorization: Basic b3RoZXI6cHc=\r\n");
+    assert_eq!(status, 200);
+    session.run("DROP ROLE other");
+    let reason = end_of(&mut lines);
+    assert!(reason.contains("other"), "{reason}");
 }
 
 /// The kept segments.

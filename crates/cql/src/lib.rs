@@ -22,8 +22,8 @@ pub mod virtual_table;
 pub use error::{CqlError, Result};
 pub use local::{
     AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
-    ImportReport, ImportRequest, LocalBackend, LocalOptions, NetworkAuthorizer, Renames, RestoreJournal,
-    RestorePart, RestoreRequest, add_schema_digest, check_schema_digest, sasl_plain,
+    ImportReport, ImportRequest, LocalBackend, LocalOptions, NetworkAuthorizer, OwnLogin, Renames,
+    RestoreJournal, RestorePart, RestoreRequest, add_schema_digest, check_schema_digest, sasl_plain,
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;

@@ -45,7 +45,7 @@ impl Identity {
 
     /// Whether it is that of the server itself.
     #[inline]
-    pub(crate) fn is_server(&self) -> bool {
+    pub fn is_server(&self) -> bool {
         self.is_server
     }
 }

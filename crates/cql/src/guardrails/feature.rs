@@ -127,6 +127,12 @@ impl Feature {
         FEATURES.iter().find(|entry| entry.1 == key).map(|entry| entry.0)
     }
 
+    /// Cassandra's warning of a feature that is not recommended.
+    pub(crate) fn warning(self) -> Option<String> {
+        let (_, _, guardrail, feature, reason) = FEATURES.iter().find(|entry| entry.0 == self)?;
+        Some(decorated(guardrail, &format!("{feature} is not recommended"), reason))
+    }
+
     /// Refuses the feature with Cassandra's message; `what` replaces the feature's name in it.
     ///
     /// # Errors

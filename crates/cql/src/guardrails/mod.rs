@@ -3,7 +3,8 @@
 //! `limits` is the configuration, `feature` lists the features that can be disabled. `statement` checks a statement
 //! during its analysis, `schema` the result of a schema change, `write` the data that is written. `guarded` holds the
 //! guardrails of a running server. A backend without guardrails, the default, runs none of these checks. Cassandra
-//! exempts superusers, and without authentication every user is one; here guardrails apply to all users.
+//! exempts superusers, and without authentication every user is one; here guardrails that are set apply to all users. The one
+//! warning that is on by default, of time windows without TTL, goes to those whom Cassandra warns.
 
 mod feature;
 mod guarded;
@@ -15,4 +16,4 @@ mod write;
 pub use feature::Feature;
 pub(crate) use guarded::Guarded;
 pub use limits::{Guardrails, ListedValues, Threshold};
-pub(crate) use statement::{Reading, level_name};
+pub(crate) use statement::{Reading, has_zero_ttl_on_twcs, level_name};

@@ -2,7 +2,7 @@
 
 use super::feature::Feature;
 use super::limits::Guardrails;
-use super::statement::property_names;
+use super::statement::{has_zero_ttl_on_twcs, property_names};
 use crate::error::Result;
 use crate::syntax::ast::StatementKind;
 use helenus_engine::is_system_keyspace;
@@ -24,6 +24,9 @@ impl Guardrails {
         let properties = property_names(kind);
         let judged = self.table_properties.check("table_properties", "Table Properties", &properties)?;
         warnings.extend(judged);
+        if has_zero_ttl_on_twcs(kind) {
+            self.ensure(Feature::ZeroTtlOnTwcs)?;
+        }
         for keyspace in users(after) {
             let old = before.keyspaces.get(&keyspace.name);
             if old.is_none_or(|old| old.replication != keyspace.replication) {
@@ -122,10 +125,6 @@ impl Guardrails {
         let options = &table.options;
         if options.compression.get("enabled").is_some_and(|enabled| enabled == "false") {
             self.ensure(Feature::UncompressedTables)?;
-        }
-        let class = options.compaction.get("class").map_or("", String::as_str);
-        if class.ends_with("TimeWindowCompactionStrategy") && options.default_time_to_live_s == 0 {
-            self.ensure(Feature::ZeroTtlOnTwcs)?;
         }
         Ok(())
     }

@@ -4,7 +4,9 @@ use super::feature::Feature;
 use super::limits::Guardrails;
 use crate::error::Result;
 use crate::request::Request;
-use crate::syntax::ast::{BatchItem, Property, PropertyValue, StatementKind, TableChange, TableOptions};
+use crate::syntax::ast::{
+    BatchItem, Literal, Property, PropertyValue, StatementKind, TableChange, TableOptions,
+};
 use helenus_model::schema::FLAGS_EXTENSION;
 use std::collections::BTreeSet;
 
@@ -193,6 +195,32 @@ fn makes_compact(options: &TableOptions<'_>) -> bool {
         _ => false,
     };
     options.compact_storage || options.properties.iter().any(gives_flags)
+}
+
+/// Whether a statement gives a table time windows and no TTL. As in Cassandra (`validateDefaultTimeToLive`), its own
+/// properties count: an ALTER TABLE to time windows does, although the table has a TTL.
+pub(crate) fn has_zero_ttl_on_twcs(kind: &StatementKind<'_>) -> bool {
+    let properties = match kind {
+        StatementKind::CreateTable(create) => &create.options.properties,
+        StatementKind::AlterTable(alter) => match &alter.change {
+            TableChange::Properties(properties) => properties,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    let value = |name: &str| {
+        properties.iter().find(|property| property.name.as_str() == name).map(|property| &property.value)
+    };
+    let Some(PropertyValue::Map(pairs, _)) = value("compaction") else { return false };
+    let is_windows = |(name, class): &(Literal<'_>, Literal<'_>)| {
+        name.text == "class" && class.text.rsplit('.').next() == Some("TimeWindowCompactionStrategy")
+    };
+    let has_ttl = match value("default_time_to_live") {
+        Some(PropertyValue::Literal(literal)) => literal.text.parse() != Ok(0_u64),
+        Some(_) => true,
+        None => false,
+    };
+    pairs.iter().any(is_windows) && !has_ttl
 }
 
 /// The names of the options in a statement.

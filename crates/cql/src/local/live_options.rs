@@ -7,7 +7,7 @@ use super::options::LocalOptions;
 use crate::guardrails::Guarded;
 use crate::plan::batch::BatchLimits;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The changeable options.
 #[derive(Default)]
@@ -17,6 +17,7 @@ pub(super) struct LiveOptions {
     batch_bytes_warn: AtomicU64,
     batch_bytes_fail: AtomicU64,
     unlogged_partitions_warn: AtomicU64,
+    warns_of_zero_ttl: AtomicBool,
     /// Shared with schema changes.
     pub guarded: Arc<Guarded>,
 }
@@ -35,6 +36,7 @@ impl LiveOptions {
         self.batch_bytes_warn.store(bytes_warn, Ordering::Relaxed);
         self.batch_bytes_fail.store(bytes_fail, Ordering::Relaxed);
         self.unlogged_partitions_warn.store(unlogged_partitions_warn, Ordering::Relaxed);
+        self.warns_of_zero_ttl.store(options.warns_of_zero_ttl, Ordering::Relaxed);
         self.guarded.set(options.guardrails.clone());
     }
 
@@ -50,6 +52,11 @@ impl LiveOptions {
         self.tombstones_fail.load(Ordering::Relaxed)
     }
 
+    /// Whether ordinary users are warned of time windows without TTL.
+    pub fn warns_of_zero_ttl(&self) -> bool {
+        self.warns_of_zero_ttl.load(Ordering::Relaxed)
+    }
+
     /// Limits of batches.
     pub fn batches(&self) -> BatchLimits {
         BatchLimits {
@@ -61,7 +68,8 @@ impl LiveOptions {
 }
 
 impl LocalBackend {
-    /// Applies the changeable options: `tombstones_warn`, `tombstones_fail`, `batches` and `guardrails`.
+    /// Applies the changeable options: `tombstones_warn`, `tombstones_fail`, `batches`, `warns_of_zero_ttl` and
+    /// `guardrails`.
     pub fn set_live_options(&self, options: &LocalOptions) {
         self.tuning.set(options);
         self.database().clock().set_ahead_max(options.guardrails.maximum_timestamp_us.fail);

@@ -35,7 +35,7 @@ mod writing;
 
 pub use access::{
     AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
-    NetworkAuthorizer, sasl_plain,
+    NetworkAuthorizer, OwnLogin, sasl_plain,
 };
 pub use backend::LocalBackend;
 use backend::may_block;

@@ -33,6 +33,9 @@ pub struct LocalOptions {
     pub access: AccessOptions,
     /// Restrictions for clients.
     pub guardrails: Guardrails,
+    /// Whether those who log in and are no superusers are warned of tables with time windows and without TTL
+    /// (`zero_ttl_on_twcs_warned`).
+    pub warns_of_zero_ttl: bool,
 }
 
 impl Default for LocalOptions {
@@ -57,6 +60,7 @@ impl Default for LocalOptions {
             answer_bytes_max: usize::MAX,
             access: AccessOptions::default(),
             guardrails: Guardrails::default(),
+            warns_of_zero_ttl: true,
         }
     }
 }

@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 /// The variable of the environment that may have the password.
 const VARIABLE: &str = "HELENUS_PASSWORD";
 
+/// The variable of the environment that may have the name.
+pub const USER_VARIABLE: &str = "HELENUS_USERNAME";
+
 /// The name of a role and its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
@@ -26,7 +29,7 @@ impl std::fmt::Debug for Login {
 /// The options of a login, for commands that connect to a server.
 #[derive(Args, Clone, Default)]
 pub struct LoginOptions {
-    /// Log in as this role
+    /// Log in as this role [default: HELENUS_USERNAME]
     #[arg(short, long, global = true, value_name = "NAME")]
     pub username: Option<String>,
     /// Password; other users of this machine see it in the list of processes, so better use --password-file or
@@ -60,12 +63,14 @@ impl LoginOptions {
         if let Some(found) = self.found.get() {
             return Ok(found.as_ref());
         }
-        let found = match &self.username {
+        let of_environment = || std::env::var(USER_VARIABLE).ok().filter(|user| !user.is_empty());
+        let user = self.username.clone().or_else(of_environment);
+        let found = match user {
             None if self.password.is_some() || self.password_file.is_some() => {
                 bail!("a password without a name: give --username too")
             }
             None => None,
-            Some(user) => Some(Login { user: user.clone(), password: self.password_of(user)? }),
+            Some(user) => Some(Login { password: self.password_of(&user)?, user }),
         };
         Ok(self.found.get_or_init(|| found).as_ref())
     }

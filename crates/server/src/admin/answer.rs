@@ -157,6 +157,12 @@ pub struct ClientLine {
     pub address: SocketAddr,
     /// The protocol version; 0 before STARTUP.
     pub version: u8,
+    /// The role; `anonymous` where nobody logs in, `None` before a login.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// The protocol and the cipher suite of TLS, if the connection is encrypted.
+    #[serde(default)]
+    pub tls: Option<(String, String)>,
     /// The keyspace in use.
     pub keyspace: Option<String>,
     /// Requests so far.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::LocalBackend;
+use helenus_cql::audit::EventType;
 use helenus_engine::Database;
 use helenus_engine::import::SourceDisk;
 use helenus_host::contain;
@@ -30,6 +31,9 @@ const LOOKS: u32 = 20;
 /// The same for events of a table. Each look syncs the log if it has unsynced records.
 const CHANGES_LOOK: Duration = Duration::from_millis(50);
 const CHANGES_LOOKS: u32 = 40;
+
+/// The keyspace of the tables of roles and rights.
+const ACCESS_KEYSPACE: &str = "system_auth";
 
 /// Kinds of jobs. One job of a kind runs at a time.
 const TAKING_IN: &str = "import or restore";
@@ -217,14 +221,19 @@ impl Dispatcher {
             | AdminRequest::CidrGroupsOfAddress { .. }
             | AdminRequest::ReloadCidrGroups
             | AdminRequest::InvalidateCidrPermissions { .. }
-            | AdminRequest::CidrFilteringStats => networks(&self.backend, request),
+            | AdminRequest::CidrFilteringStats => {
+                let answer = networks(&self.backend, request)?;
+                self.audit(request);
+                Ok(answer)
+            }
             AdminRequest::ResetClock => {
                 let reset = self.database.clock().reset();
                 reset.map(|before| AdminAnswer::Clock(before.into())).map_err(|error| error.to_string())
             }
             AdminRequest::SetPassword { role, password } => {
-                let set = self.backend.set_lost_password(role, &password.0);
-                set.map(|()| AdminAnswer::Done).map_err(|error| error.to_string())
+                self.backend.set_lost_password(role, &password.0).map_err(|error| error.to_string())?;
+                self.audit(request);
+                Ok(AdminAnswer::Done)
             }
             AdminRequest::Drain => {
                 self.facts.control.close();
@@ -261,6 +270,7 @@ impl Dispatcher {
             AdminRequest::Refresh { keyspace, table } => {
                 self.needs_files("refresh")?;
                 let table = self.table(keyspace, table)?;
+                self.audit(request);
                 let work = move |progress: &_| match backend.refresh(&table, progress) {
                     Ok(report) => Ok(Outcome::Imported(imported(report))),
                     Err(error) => Err(error.to_string()),
@@ -278,6 +288,22 @@ impl Dispatcher {
         };
         let number = self.jobs.begin(&*self.database.host().tasks, what, work)?;
         self.jobs.look(number).map(AdminAnswer::Job)
+    }
+
+    /// Writes a request to the audit log if it changes roles or rights.
+    fn audit(&self, request: &AdminRequest) {
+        let (event, operation) = match request {
+            AdminRequest::SetPassword { role, .. } => (EventType::AlterRole, format!("passwd {role}")),
+            AdminRequest::UpdateCidrGroup { group, cidrs } => {
+                (EventType::Update, format!("updatecidrgroup {group} {}", cidrs.join(" ")))
+            }
+            AdminRequest::DropCidrGroup { group } => (EventType::Delete, format!("dropcidrgroup {group}")),
+            AdminRequest::Refresh { keyspace, table } if keyspace == ACCESS_KEYSPACE => {
+                (EventType::Update, format!("refresh {keyspace} {table}"))
+            }
+            _ => return,
+        };
+        self.facts.control.audit_change(event, &operation);
     }
 
     fn needs_files(&self, verb: &str) -> Result<(), String> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::LocalBackend;
+use helenus_cql::audit::EventType;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -102,6 +103,8 @@ pub trait ServerControl: Send + Sync {
     fn enable_audit(&self, overrides: &AuditOverrides) -> Result<(), String>;
     /// Switches the audit log off.
     fn disable_audit(&self);
+    /// Writes a change of roles or rights to the audit log. `operation` has no password.
+    fn audit_change(&self, event: EventType, operation: &str);
     /// The audit log's options: those in force, or those of the configuration while it is off.
     fn audit(&self) -> AuditState;
     /// The present value of a setting.

@@ -11,9 +11,6 @@ use uuid::Uuid;
 use super::options::AuditFormat;
 use crate::log::{on_one_line, time_text};
 
-/// What a line takes besides the texts of its event, in bytes, at most.
-const LINE_BYTES: usize = 320;
-
 /// An event.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditEntry<'a> {
@@ -49,44 +46,35 @@ pub fn host_text(address: IpAddr, port: u16) -> String {
     if text.contains(':') { format!("[{text}]:{port}") } else { format!("{text}:{port}") }
 }
 
-/// The texts of a line that stay the same for many lines.
-#[derive(Clone, Debug)]
-pub struct LineTexts {
-    /// `host_text` of this node.
-    host: String,
-    /// The second whose date is kept.
-    second: i64,
-    date: String,
+/// The date and time of a second, as Cassandra's log has them, kept for the next line.
+#[derive(Debug, Default)]
+pub struct DateText {
+    second: Option<i64>,
+    text: String,
 }
 
-impl LineTexts {
-    /// The texts of a node.
-    pub fn new(host: String) -> LineTexts {
-        LineTexts { host, second: i64::MIN, date: String::new() }
-    }
-
-    /// The date and time of a second, as Cassandra's log has them.
-    fn date(&mut self, second: i64) -> &str {
-        if self.second != second {
+impl DateText {
+    fn of(&mut self, second: i64) -> &str {
+        if self.second != Some(second) {
             let text = time_text(second.saturating_mul(1_000_000));
-            self.date = text.get(..19).unwrap_or(&text).replace('T', " ");
-            self.second = second;
+            self.text = text.get(..19).unwrap_or(&text).replace('T', " ");
+            self.second = Some(second);
         }
-        &self.date
+        &self.text
     }
 }
 
-/// Appends a number without the cost of the formatting machinery; a busy server writes a million in a second.
-fn push_number(number: u64, digits_min: usize, out: &mut Vec<u8>) {
+/// Appends a number without the cost of the formatting machinery.
+fn push_number(number: u64, out: &mut Vec<u8>) {
     let mut digits = [b'0'; 20];
     let (mut rest, mut count) = (number, 0);
     for digit in digits.iter_mut().rev() {
-        if rest == 0 && count >= digits_min.max(1) {
-            break;
-        }
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
         count += 1;
+        if rest == 0 {
+            break;
+        }
     }
     out.extend_from_slice(digits.get(digits.len() - count..).unwrap_or_default());
 }
@@ -100,6 +88,14 @@ fn push_text(text: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a name on one line. The names of roles may have any character; one that ends the field could forge another.
+fn push_name(name: &str, out: &mut Vec<u8>) {
+    match name.contains('|') {
+        true => push_text(&name.replace('|', "\\u{7c}"), out),
+        false => push_text(name, out),
+    }
+}
+
 fn push_address(address: IpAddr, out: &mut Vec<u8>) {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -107,7 +103,7 @@ fn push_address(address: IpAddr, out: &mut Vec<u8>) {
                 if place > 0 {
                     out.push(b'.');
                 }
-                push_number(octet.into(), 1, out);
+                push_number(octet.into(), out);
             }
         }
         address => out.extend_from_slice(java_address(address).as_bytes()),
@@ -115,88 +111,108 @@ fn push_address(address: IpAddr, out: &mut Vec<u8>) {
 }
 
 impl AuditEntry<'_> {
-    /// The bytes that its line may take, but for characters that are written in a longer form.
-    pub fn bytes_about(&self) -> usize {
-        let of = |text: Option<&str>| text.map_or(0, str::len);
-        LINE_BYTES + self.operation.len() + of(self.user) + of(self.keyspace) + of(self.scope)
-    }
-
-    /// Appends the line with its end.
-    pub fn append(&self, format: AuditFormat, texts: &mut LineTexts, out: &mut Vec<u8>) {
+    /// Appends the first part of the line: when, who and from where. It is the same for all requests of a client in one
+    /// millisecond. `host`: `host_text` of this node.
+    pub fn append_head(&self, format: AuditFormat, host: &str, date: &mut DateText, out: &mut Vec<u8>) {
         match format {
-            AuditFormat::Text => self.append_text(texts, out),
-            AuditFormat::Json => self.append_json(texts, out),
+            AuditFormat::Text => self.append_head_text(host, date, out),
+            AuditFormat::Json => self.append_head_json(host, out),
         }
     }
 
-    fn append_text(&self, texts: &mut LineTexts, out: &mut Vec<u8>) {
+    /// Appends the second part of the line, with its end: what was asked for. It is the same each time that a prepared
+    /// statement is run.
+    pub fn append_tail(&self, format: AuditFormat, out: &mut Vec<u8>) {
+        match format {
+            AuditFormat::Text => self.append_tail_text(out),
+            AuditFormat::Json => self.append_tail_json(out),
+        }
+    }
+
+    fn append_head_text(&self, host: &str, date: &mut DateText, out: &mut Vec<u8>) {
         // The pattern of Cassandra's logback.xml: %-5level [%thread] %date{ISO8601} %F:%L - %msg%n
         out.extend_from_slice(b"INFO  [audit] ");
-        out.extend_from_slice(texts.date(self.timestamp_ms.div_euclid(1000)).as_bytes());
+        out.extend_from_slice(date.of(self.timestamp_ms.div_euclid(1000)).as_bytes());
         out.push(b',');
-        push_number(self.timestamp_ms.rem_euclid(1000).unsigned_abs(), 3, out);
+        let ms = self.timestamp_ms.rem_euclid(1000);
+        out.extend([ms / 100, ms / 10 % 10, ms % 10].map(|digit| b'0' + digit as u8));
         out.extend_from_slice(b" FileAuditLogger.java:51 - user:");
-        push_text(self.user.unwrap_or("null"), out);
+        push_name(self.user.unwrap_or("null"), out);
         out.extend_from_slice(b"|host:/");
-        out.extend_from_slice(texts.host.as_bytes());
+        out.extend_from_slice(host.as_bytes());
         out.extend_from_slice(b"|source:/");
         match self.source {
             Some(source) => {
                 push_address(source.ip(), out);
                 if source.port() > 0 {
                     out.extend_from_slice(b"|port:");
-                    push_number(source.port().into(), 1, out);
+                    push_number(source.port().into(), out);
                 }
             }
             None => out.extend_from_slice(b"0.0.0.0"),
         }
         out.extend_from_slice(b"|timestamp:");
-        push_number(self.timestamp_ms.unsigned_abs(), 1, out);
+        push_number(self.timestamp_ms.unsigned_abs(), out);
+    }
+
+    fn append_tail_text(&self, out: &mut Vec<u8>) {
         for text in ["|type:", self.event.name(), "|category:", self.event.category().name()] {
             out.extend_from_slice(text.as_bytes());
         }
         if let Some(batch) = self.batch {
             out.extend_from_slice(b"|batch:");
-            out.extend_from_slice(batch.to_string().as_bytes());
+            out.extend_from_slice(
+                batch.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()).as_bytes(),
+            );
         }
-        for (name, value) in
-            [("|ks:", self.keyspace), ("|scope:", self.scope), ("|operation:", Some(self.operation))]
-        {
-            if let Some(value) = value.filter(|value| !value.trim().is_empty()) {
+        let is_there = |value: &&str| !value.trim().is_empty();
+        for (name, value) in [("|ks:", self.keyspace), ("|scope:", self.scope)] {
+            if let Some(value) = value.filter(is_there) {
                 out.extend_from_slice(name.as_bytes());
-                push_text(value, out);
+                push_name(value, out);
             }
+        }
+        if is_there(&self.operation) {
+            out.extend_from_slice(b"|operation:");
+            push_text(self.operation, out);
         }
         out.push(b'\n');
     }
 
-    fn append_json(&self, texts: &LineTexts, out: &mut Vec<u8>) {
+    fn append_head_json(&self, host: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"timestamp\":");
-        push_number(self.timestamp_ms.unsigned_abs(), 1, out);
+        push_number(self.timestamp_ms.unsigned_abs(), out);
         let source = self.source.map(|source| source.ip().to_canonical().to_string());
+        let of = [(",\"user\":", self.user), (",\"host\":", Some(host)), (",\"source\":", source.as_deref())];
+        push_members(&of, out);
+        if let Some(source) = self.source {
+            out.extend_from_slice(b",\"port\":");
+            push_number(source.port().into(), out);
+        }
+    }
+
+    fn append_tail_json(&self, out: &mut Vec<u8>) {
         let batch = self.batch.map(|batch| batch.to_string());
-        for (name, value) in [
+        let of = [
             (",\"type\":", Some(self.event.name())),
             (",\"category\":", Some(self.event.category().name())),
-            (",\"user\":", self.user),
-            (",\"host\":", Some(&*texts.host)),
-            (",\"source\":", source.as_deref()),
             (",\"batch\":", batch.as_deref()),
             (",\"ks\":", self.keyspace),
             (",\"scope\":", self.scope),
             (",\"operation\":", Some(self.operation)),
-        ] {
-            if let Some(value) = value {
-                out.extend_from_slice(name.as_bytes());
-                // Writing to a Vec cannot fail.
-                let _ok = serde_json::to_writer(&mut *out, value);
-            }
-        }
-        if let Some(source) = self.source {
-            out.extend_from_slice(b",\"port\":");
-            push_number(source.port().into(), 1, out);
-        }
+        ];
+        push_members(&of, out);
         out.extend_from_slice(b"}\n");
+    }
+}
+
+fn push_members(members: &[(&str, Option<&str>)], out: &mut Vec<u8>) {
+    for (name, value) in members {
+        if let Some(value) = value {
+            out.extend_from_slice(name.as_bytes());
+            // Writing to a Vec cannot fail.
+            let _ok = serde_json::to_writer(&mut *out, value);
+        }
     }
 }
 
@@ -206,7 +222,8 @@ mod tests {
 
     fn line(entry: &AuditEntry<'_>, format: AuditFormat) -> String {
         let mut out = Vec::new();
-        entry.append(format, &mut LineTexts::new("127.0.0.1:7000".to_owned()), &mut out);
+        entry.append_head(format, "127.0.0.1:7000", &mut DateText::default(), &mut out);
+        entry.append_tail(format, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -250,6 +267,16 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((value["operation"].as_str(), text.matches('\n').count()), (Some(ENTRY.operation), 1));
         assert_eq!((&value["type"], &value["ks"]), (&"UPDATE".into(), &"k".into()));
+    }
+
+    #[test]
+    fn no_name_forges_a_field_or_a_line() {
+        let entry =
+            AuditEntry { user: Some("a|type:GRANT\nINFO"), scope: Some("roles/x|operation:y"), ..ENTRY };
+        let text = line(&entry, AuditFormat::Text);
+        assert!(text.contains("user:a\\u{7c}type:GRANT INFO|host:"), "{text}");
+        assert!(text.contains("|scope:roles/x\\u{7c}operation:y|operation:UPDATE"), "{text}");
+        assert_eq!(text.matches('\n').count(), 1);
     }
 
     #[test]

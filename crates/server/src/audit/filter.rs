@@ -1,7 +1,7 @@
 //! Decides which events are written (`AuditLogFilter`).
 //!
 //! Keyspaces, categories and roles are included and excluded as in Cassandra, with one difference: failed logins,
-//! refused statements, DDL and DCL are written whatever keyspaces are included or excluded, and whatever categories and
+//! refused statements, DDL, DCL and writes to the tables of `system_auth` are written whatever keyspaces are included or excluded, and whatever categories and
 //! roles are included. In Cassandra they are dropped too, so a client hides its refused statements by `USE system`, a
 //! keyspace that is excluded by default. `excluded_categories` and `excluded_users` hide them here as well.
 
@@ -44,10 +44,18 @@ impl Names {
     }
 }
 
-/// Whether an event is written whatever is included: a failed login, a refused statement, DDL or DCL.
-pub fn is_always_written(event: EventType) -> bool {
-    matches!(event, EventType::LoginError | EventType::UnauthorizedAttempt)
-        || matches!(event.category(), Category::Ddl | Category::Dcl)
+/// The keyspace of the tables of roles and rights.
+const ACCESS_KEYSPACE: &str = "system_auth";
+
+/// Whether an event is written whatever is included: a failed login, a refused statement, DDL, DCL, or a write that
+/// changes rights without a statement about them.
+pub fn is_always_written(entry: &AuditEntry<'_>) -> bool {
+    match entry.event.category() {
+        Category::Ddl | Category::Dcl => true,
+        Category::Auth => entry.event != EventType::LoginSuccess,
+        Category::Dml => entry.keyspace == Some(ACCESS_KEYSPACE),
+        Category::Query | Category::Other | Category::Error | Category::Prepare => false,
+    }
 }
 
 impl Filter {
@@ -66,7 +74,7 @@ impl Filter {
         if self.categories.excludes(category) || self.users.excludes(entry.user) {
             return false;
         }
-        is_always_written(entry.event)
+        is_always_written(entry)
             || !(self.keyspaces.excludes(entry.keyspace)
                 || self.keyspaces.leaves_out(entry.keyspace)
                 || self.categories.leaves_out(category)
@@ -112,6 +120,7 @@ mod tests {
         let mut options = AuditOptions { users, ..AuditOptions::default() };
         options.categories.included = "QUERY".to_owned();
         let filter = Filter::new(&options);
+        assert!(filter.passes(&entry(EventType::Update, "a", Some("system_auth"))));
         for event in
             [EventType::UnauthorizedAttempt, EventType::LoginError, EventType::Grant, EventType::DropTable]
         {

@@ -3,17 +3,24 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use helenus_cql::audit::EventType;
 use helenus_host::Host;
 use parking_lot::RwLock;
 
-use super::entry::{AuditEntry, LineTexts, host_text};
+use super::buffer::{AuditBuffer, HANDED_OVER_BYTES, KeptTail, LineSettings};
+use super::entry::{AuditEntry, host_text};
 use super::file::{AuditFileError, Files};
-use super::filter::Filter;
+use super::filter::{Filter, is_always_written};
 use super::options::{AuditOptions, AuditOverrides};
 use super::queue::{Counts, Queue, QueueOptions};
 use crate::log::Log;
+
+/// The user in lines about what the server does itself. A role may be called so too, but its lines have a client's address.
+pub const SERVER: &str = "(server)";
+/// The user in lines about what came by the admin socket.
+pub const ADMIN_SOCKET: &str = "(admin socket)";
 
 /// The port that Cassandra writes behind the node's address: that of other nodes, which does not exist here.
 const STORAGE_PORT: u16 = 7000;
@@ -62,7 +69,7 @@ pub struct AuditCounts {
 
 struct Running {
     options: AuditOptions,
-    filter: Filter,
+    settings: Arc<LineSettings>,
     queue: Queue,
 }
 
@@ -74,6 +81,8 @@ pub struct Audit {
     configured: AuditOptions,
     is_on: AtomicBool,
     running: RwLock<Option<Running>>,
+    /// Changes, with `running` locked, when the settings of lines change; never 0.
+    generation: AtomicU64,
     counts: Arc<Counts>,
 }
 
@@ -100,11 +109,13 @@ impl Audit {
             node,
             is_on: AtomicBool::new(false),
             running: RwLock::new(None),
+            generation: AtomicU64::new(1),
             counts: Arc::default(),
             configured,
         };
         if audit.configured.enabled {
-            audit.start(audit.configured.clone())?;
+            let running = audit.start(audit.configured.clone())?;
+            audit.set(&mut audit.running.write(), Some(running));
         }
         Ok(Arc::new(audit))
     }
@@ -127,14 +138,71 @@ impl Audit {
         uuid::Builder::from_random_bytes(bytes).into_uuid()
     }
 
-    /// Writes an event, if the log is on and takes it.
+    /// Writes an event at once, if the log is on and takes it.
     pub fn write(&self, entry: &AuditEntry<'_>) {
-        let running = self.running.read();
-        if let Some(Running { filter, queue, .. }) = running.as_ref()
-            && filter.passes(entry)
-        {
-            queue.put(entry);
+        let mut buffer = AuditBuffer::default();
+        self.write_to(&mut buffer, entry, None);
+        self.hand_over(&mut buffer);
+    }
+
+    /// Writes a change of roles or rights that no statement of a client made. `who`: `SERVER` or `ADMIN_SOCKET`.
+    pub fn write_own(&self, event: EventType, who: &str, operation: &str) {
+        self.write(&AuditEntry {
+            event,
+            user: Some(who),
+            source: None,
+            timestamp_ms: self.now_ms(),
+            batch: None,
+            keyspace: Some("system_auth"),
+            scope: None,
+            operation,
+        });
+    }
+
+    /// Writes an event to a thread's buffer, if the log is on and takes it. Lines that must not be lost, and much else, do not
+    /// stay there. `tail`: what is kept of the line for the statement's next run.
+    pub fn write_to(&self, buffer: &mut AuditBuffer, entry: &AuditEntry<'_>, tail: Option<&mut KeptTail>) {
+        if buffer.generation != self.generation.load(Ordering::Acquire) {
+            self.renew(buffer);
         }
+        if !buffer.settings.as_ref().is_some_and(|settings| settings.filter.passes(entry)) {
+            return;
+        }
+        if is_always_written(entry) {
+            // The lines before it may be lost.
+            self.hand_over(buffer);
+            buffer.append(entry, tail);
+            self.put(buffer, true);
+        } else {
+            buffer.append(entry, tail);
+            if buffer.lines.len() >= HANDED_OVER_BYTES {
+                self.hand_over(buffer);
+            }
+        }
+    }
+
+    /// Gives the lines of a thread's buffer to the queue. Called before the answers to their requests are sent.
+    #[inline]
+    pub fn hand_over(&self, buffer: &mut AuditBuffer) {
+        if buffer.count > 0 {
+            self.put(buffer, false);
+        }
+    }
+
+    fn put(&self, buffer: &mut AuditBuffer, must_stay: bool) {
+        // Of a log that was switched off meanwhile, nobody wants the lines.
+        if let Some(Running { queue, .. }) = &*self.running.read() {
+            queue.put(&buffer.lines, buffer.count, must_stay);
+        }
+        buffer.clear();
+    }
+
+    #[cold]
+    fn renew(&self, buffer: &mut AuditBuffer) {
+        self.hand_over(buffer);
+        let running = self.running.read();
+        buffer.settings = running.as_ref().map(|running| Arc::clone(&running.settings));
+        buffer.generation = self.generation.load(Ordering::Acquire);
     }
 
     /// The options in force; those of the configuration while the log is off.
@@ -156,21 +224,36 @@ impl Audit {
     pub fn enable(&self, overrides: &AuditOverrides) -> Result<(), AuditError> {
         let options = self.configured.with(overrides).map_err(AuditError::Option)?;
         options.logger.file().map_err(AuditError::Option)?;
-        let before = self.running.read().as_ref().map(|running| running.options.clone());
-        // The lock on the folder is one, so the old log ends before the new one begins.
-        self.disable();
-        self.start(options).inspect_err(|_| {
+        // Locked all the time: lines of requests that run now wait for the new log. The lock on the folder is one, so the old
+        // log ends before the new one begins.
+        let mut running = self.running.write();
+        let before = running.take().map(|Running { options, queue, .. }| {
+            queue.close();
+            options
+        });
+        let started = self.start(options);
+        let (now, result) = match started {
+            Ok(now) => (Some(now), Ok(())),
             // The former options worked a moment ago. If they do not now, the error says why.
-            let _again = before.map(|before| self.start(before));
-        })
+            Err(error) => (before.and_then(|before| self.start(before).ok()), Err(error)),
+        };
+        self.set(&mut running, now);
+        result
     }
 
     /// Switches the log off. All lines so far are written.
     pub fn disable(&self) {
-        self.is_on.store(false, Ordering::Relaxed);
-        if let Some(running) = self.running.write().take() {
-            running.queue.close();
+        let mut running = self.running.write();
+        if let Some(Running { queue, .. }) = running.take() {
+            queue.close();
         }
+        self.set(&mut running, None);
+    }
+
+    fn set(&self, running: &mut Option<Running>, now: Option<Running>) {
+        self.is_on.store(now.is_some(), Ordering::Relaxed);
+        *running = now;
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// The numbers of lines.
@@ -182,25 +265,24 @@ impl Audit {
         }
     }
 
-    fn start(&self, options: AuditOptions) -> Result<(), AuditError> {
+    fn start(&self, options: AuditOptions) -> Result<Running, AuditError> {
         let parameters = options.logger.file().map_err(AuditError::Option)?;
         let directory = self.directory(&options).ok_or(AuditError::NoDirectory)?;
         let files = Files::open(&self.host, Path::new(&directory), &options, parameters)?;
         let bytes_max =
             options.queue_bytes_max.min((self.node.memory_limit / QUEUE_SHARE).max(QUEUE_BYTES_MIN));
         let queue_options = QueueOptions {
-            format: parameters.format,
             bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX),
             blocks: options.block,
             flush_ns: u64::try_from(parameters.flush_period.as_nanos()).unwrap_or(u64::MAX),
         };
-        let texts = LineTexts::new(host_text(self.node.address, STORAGE_PORT));
-        let queue = Queue::start(&self.host, files, queue_options, (texts, &self.counts, &self.log));
-        let filter = Filter::new(&options);
-        *self.running.write() =
-            Some(Running { options: AuditOptions { enabled: true, ..options }, filter, queue });
-        self.is_on.store(true, Ordering::Relaxed);
-        Ok(())
+        let settings = Arc::new(LineSettings {
+            format: parameters.format,
+            filter: Filter::new(&options),
+            host: host_text(self.node.address, STORAGE_PORT),
+        });
+        let queue = Queue::start(&self.host, files, queue_options, (&self.counts, &self.log));
+        Ok(Running { options: AuditOptions { enabled: true, ..options }, settings, queue })
     }
 }
 

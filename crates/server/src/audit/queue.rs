@@ -1,7 +1,8 @@
 //! The bounded queue of lines between requests and the disk.
 //!
-//! A request formats its line straight into a buffer; a thread takes the whole buffer and writes it. A full buffer makes
-//! requests wait (`block: true`) or loses their lines, which are counted. Lines that must not be lost always wait.
+//! Threads that answer requests put formatted lines in, many at a time; one thread takes all that are there and writes
+//! them. A full queue makes requests wait (`block: true`) or loses their lines, which are counted. Lines that must not be
+//! lost always wait.
 //! What the disk refuses is lost, counted and logged: a full disk stops no client, as in Cassandra.
 
 use std::sync::Arc;
@@ -10,10 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use parking_lot::{Condvar, Mutex};
 
-use super::entry::{AuditEntry, LineTexts};
 use super::file::Files;
-use super::filter::is_always_written;
-use super::options::AuditFormat;
 use crate::log::{Entry, Level, Log};
 
 /// Bytes that are written at once, without waiting for more.
@@ -35,7 +33,6 @@ pub struct Counts {
 /// What a queue keeps to.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
-    pub format: AuditFormat,
     pub bytes_max: usize,
     pub blocks: bool,
     pub flush_ns: u64,
@@ -49,7 +46,6 @@ struct State {
     /// Whether a line must not wait for others.
     is_urgent: bool,
     is_closing: bool,
-    texts: LineTexts,
 }
 
 struct Inner {
@@ -72,10 +68,9 @@ impl Queue {
         host: &Host,
         files: Files,
         options: QueueOptions,
-        (texts, counts, log): (LineTexts, &Arc<Counts>, &Arc<Log>),
+        (counts, log): (&Arc<Counts>, &Arc<Log>),
     ) -> Queue {
-        let state =
-            State { lines: Vec::new(), count: 0, since_ns: 0, is_urgent: false, is_closing: false, texts };
+        let state = State { lines: Vec::new(), count: 0, since_ns: 0, is_urgent: false, is_closing: false };
         let inner = Arc::new(Inner {
             options,
             state: Mutex::new(state),
@@ -87,27 +82,25 @@ impl Queue {
         Queue { inner, task: host.tasks.start("audit", Box::new(writer)) }
     }
 
-    /// Puts a line in.
-    pub fn put(&self, entry: &AuditEntry<'_>) {
+    /// Puts whole lines in. `must_stay`: they are neither lost nor kept waiting for others.
+    pub fn put(&self, new: &[u8], new_count: u64, must_stay: bool) {
         let Inner { options, state, room, clock, counts } = &*self.inner;
-        let bytes = entry.bytes_about();
-        let must_stay = is_always_written(entry.event);
         let mut state = state.lock();
-        // A line that is longer than the queue has it alone.
-        while !state.lines.is_empty() && state.lines.len() + bytes > options.bytes_max {
+        // Lines that are longer than the queue have it alone.
+        while !state.lines.is_empty() && state.lines.len() + new.len() > options.bytes_max {
             if !options.blocks && !must_stay {
-                counts.dropped.fetch_add(1, Ordering::Relaxed);
+                counts.dropped.fetch_add(new_count, Ordering::Relaxed);
                 return;
             }
             state.is_urgent = true;
             self.task.wake();
             room.wait(&mut state);
         }
-        let State { lines, count, since_ns, is_urgent, texts, .. } = &mut *state;
+        let State { lines, count, since_ns, is_urgent, .. } = &mut *state;
         let was_empty = lines.is_empty();
         let was_short = lines.len() < WRITTEN_AT_ONCE_BYTES;
-        entry.append(options.format, texts, lines);
-        *count += 1;
+        lines.extend_from_slice(new);
+        *count += new_count;
         if was_empty {
             *since_ns = clock.coarse_ns();
         }
@@ -190,7 +183,6 @@ mod tests {
     use super::*;
     use crate::audit::options::{AuditOptions, FileParameters};
     use crate::log::Format;
-    use helenus_cql::audit::EventType;
     use helenus_host::sim::Machine;
     use std::path::Path;
 
@@ -200,35 +192,21 @@ mod tests {
         let (options, parameters) = (AuditOptions::default(), FileParameters::default());
         let files = Files::open(&host, Path::new("/audit"), &options, &parameters).unwrap();
         let counts = Arc::<Counts>::default();
-        let options =
-            QueueOptions { format: AuditFormat::Text, bytes_max: 1000, blocks, flush_ns: 100_000_000 };
-        let texts = LineTexts::new("127.0.0.1:7000".to_owned());
-        (Queue::start(&host, files, options, (texts, &counts, &log)), counts)
-    }
-
-    fn entry(event: EventType) -> AuditEntry<'static> {
-        AuditEntry {
-            event,
-            user: Some("a"),
-            source: None,
-            timestamp_ms: 1,
-            batch: None,
-            keyspace: None,
-            scope: None,
-            operation: "SELECT",
-        }
+        let options = QueueOptions { bytes_max: 1000, blocks, flush_ns: 100_000_000 };
+        (Queue::start(&host, files, options, (&counts, &log)), counts)
     }
 
     #[test]
     fn a_full_queue_loses_lines_and_counts_them() {
         let machine = Machine::new(1);
         let (queue, counts) = queue(&machine, false);
+        let lines = "a line\n".repeat(20);
         for _ in 0..20 {
-            queue.put(&entry(EventType::Select));
+            queue.put(lines.as_bytes(), 20, false);
         }
         let kept = queue.inner.state.lock().count;
-        assert!(kept > 0 && kept < 20, "{kept}");
-        assert_eq!(counts.dropped.load(Ordering::Relaxed), 20 - kept);
+        assert_eq!(kept, 7 * 20);
+        assert_eq!(counts.dropped.load(Ordering::Relaxed), 13 * 20);
         queue.close();
         assert_eq!(counts.written.load(Ordering::Relaxed), kept);
     }

@@ -6,6 +6,7 @@
 
 /// Keys about other nodes, the JVM, or parts of Cassandra that have no counterpart here.
 const NOT_APPLICABLE: &str = "\
+    intersect_filtering_query_warned intersect_filtering_query_enabled \
     permissions_cache_max_entries permissions_update_interval \
     permissions_cache_active_update roles_cache_max_entries roles_update_interval \
     roles_cache_active_update credentials_cache_max_entries credentials_update_interval \
@@ -94,9 +95,8 @@ const NOT_BUILT: &str = "\
     materialized_views_per_table_warn_threshold materialized_views_per_table_fail_threshold \
     default_secondary_index default_secondary_index_enabled partition_size_warn_threshold \
     partition_size_fail_threshold partition_tombstones_warn_threshold partition_tombstones_fail_threshold \
-    data_disk_usage_percentage_warn_threshold data_disk_usage_percentage_fail_threshold \
-    data_disk_usage_max_disk_size zero_ttl_on_twcs_warned intersect_filtering_query_warned \
-    intersect_filtering_query_enabled sai_sstable_indexes_per_query_warn_threshold \
+    data_disk_usage_percentage_warn_threshold \
+    data_disk_usage_max_disk_size sai_sstable_indexes_per_query_warn_threshold \
     sai_sstable_indexes_per_query_fail_threshold sai_string_term_size_warn_threshold \
     sai_string_term_size_fail_threshold sai_frozen_term_size_warn_threshold \
     sai_frozen_term_size_fail_threshold sai_vector_term_size_warn_threshold \
@@ -185,6 +185,11 @@ pub const REFUSED_KEYS: &[Guarded] = &[
     guarded("alternator_https_port", &["0"], "DynamoDB's interface is not there"),
     guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
     guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
+    guarded(
+        "data_disk_usage_percentage_fail_threshold",
+        &["-1", "null"],
+        "writes would not be refused before the disk is full; helenus_disk_free_bytes at --http shows what is left",
+    ),
 ];
 
 /// Why a key has no effect.

@@ -373,6 +373,8 @@ options! {
         "A read that passes more tombstones fails; -1 for never.";
     "zero_ttl_on_twcs_enabled", None, Kind::Boolean, "true", [],
         "Whether clients may use time windows (TimeWindowCompactionStrategy) without a default TTL.";
+    "zero_ttl_on_twcs_warned", None, Kind::Boolean, "true", [],
+        "Whether roles that log in and are no superusers are warned of time windows without a default TTL.";
 }
 
 /// The keys that no version of Cassandra has.

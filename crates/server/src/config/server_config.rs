@@ -193,6 +193,8 @@ pub struct ServerConfig {
     pub tombstones_fail: u64,
     /// Limits on what clients may do.
     pub guardrails: Guardrails,
+    /// Whether ordinary users are warned of time windows without TTL.
+    pub warns_of_zero_ttl: bool,
     /// Limits of the native protocol's server.
     pub limits: Limits,
 }
@@ -298,6 +300,7 @@ impl ServerConfig {
             tombstones_warn: count("tombstone_warn_threshold", 1000),
             tombstones_fail: count("tombstone_failure_threshold", 100_000),
             guardrails: guardrails(settings),
+            warns_of_zero_ttl: settings.get("zero_ttl_on_twcs_warned") != Some(&Value::Boolean(false)),
             limits,
         })
     }

@@ -5,7 +5,8 @@
 //! of `helenus changes --json` as its data. A reader is as fast as its client: events are read from the log when the client
 //! has taken those before.
 //!
-//! Where clients have to log in, this port asks for a role that may SELECT the table, whatever its address.
+//! Where clients have to log in, this port asks for a role that may SELECT the table, whatever its address. The permission is
+//! checked before each read, so a revoked one ends the stream. The audit log has the beginning of a stream as a SELECT.
 //! Source: the chapter "Server-sent events" of the HTML standard.
 
 use std::convert::Infallible;
@@ -15,9 +16,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use helenus_cql::backend::Backend;
+use helenus_cql::audit::EventType;
+use helenus_cql::backend::{Backend, Identity};
 use helenus_cql::changes::{Cursor, PageLimits, Start, read_page, start};
 use helenus_cql::syntax::ast::Permission;
+use helenus_cql::{CqlError, LocalBackend};
 use helenus_engine::Database;
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::{Request, StatusCode};
@@ -25,6 +28,7 @@ use tokio::sync::mpsc;
 
 use super::logins::HttpLogins;
 use super::state::{HttpState, Stage, Watched};
+use crate::audit::AuditEntry;
 
 /// The beginning of the path.
 pub(super) const CHANGES: &str = "/changes/";
@@ -82,12 +86,11 @@ pub(super) async fn changes(
         None => None,
     };
     let of = Arc::clone(&watched);
+    let reader = identity.clone();
     let begun = tokio::task::spawn_blocking(move || -> Result<Place, (StatusCode, String)> {
-        if let Some(identity) = identity {
-            let names = (table.0.as_str(), table.1.as_str());
-            let allowed = of.backend.check_permissions(&identity, &[Permission::Select], names, true);
-            allowed.map_err(|error| (StatusCode::FORBIDDEN, format!("{error}\n")))?;
-        }
+        let allowed = may_read(&of.backend, reader.as_ref(), &table);
+        write_entry(&of, (reader.as_ref(), client), &table, allowed.as_ref().err());
+        allowed.map_err(|error| (StatusCode::FORBIDDEN, format!("{error}\n")))?;
         let bad = |error: helenus_engine::Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
         let from = Start::parse(&from, of.database.host_id()).map_err(|error| bad(error.into()))?;
         let cursor = start(&of.database, (&table.0, &table.1), from).map_err(bad)?;
@@ -99,8 +102,46 @@ pub(super) async fn changes(
     let begun = begun.await.map_err(|_panicked| bad("the changes could not be read"))?;
     let (table, cursor) = begun?;
     let (pieces, stream) = mpsc::channel(PIECES);
-    tokio::spawn(send(watched, (table, cursor), pieces));
+    tokio::spawn(send(watched, identity, (table, cursor), pieces));
     Ok(EventStream(stream))
+}
+
+/// Whether an identity may read a table; `None`: nobody logs in.
+fn may_read(
+    backend: &LocalBackend,
+    identity: Option<&Identity>,
+    (keyspace, table): &(String, String),
+) -> Result<(), CqlError> {
+    match identity {
+        Some(identity) => backend.check_permissions(identity, &[Permission::Select], (keyspace, table), true),
+        None => Ok(()),
+    }
+}
+
+/// Writes the beginning of a stream, or its refusal, to the audit log.
+fn write_entry(
+    watched: &Watched,
+    (identity, client): (Option<&Identity>, SocketAddr),
+    (keyspace, table): &(String, String),
+    refusal: Option<&CqlError>,
+) {
+    if !watched.audit.is_on() {
+        return;
+    }
+    let (event, end) = match refusal {
+        None => (EventType::Select, String::new()),
+        Some(error) => (EventType::UnauthorizedAttempt, format!("; {error}")),
+    };
+    watched.audit.write(&AuditEntry {
+        event,
+        user: identity.map_or(Some("anonymous"), |identity| identity.role.as_deref()),
+        source: Some(client),
+        timestamp_ms: watched.audit.now_ms(),
+        batch: None,
+        keyspace: Some(keyspace),
+        scope: Some(table),
+        operation: &format!("GET {CHANGES}{keyspace}/{table}{end}"),
+    });
 }
 
 /// The place from which the client wants events.
@@ -136,20 +177,28 @@ fn decoded(text: &str) -> Option<String> {
 type Place = ((String, String), Cursor);
 
 /// Reads events and gives them to the client, until it is gone or the server stops.
-async fn send(watched: Arc<Watched>, (table, mut cursor): Place, pieces: mpsc::Sender<Bytes>) {
+async fn send(
+    watched: Arc<Watched>,
+    identity: Option<Identity>,
+    (table, mut cursor): Place,
+    pieces: mpsc::Sender<Bytes>,
+) {
     // Only a weak reference between two reads: an open stream does not keep the database from closing.
-    let database = Arc::downgrade(&watched.database);
+    let backend = Arc::downgrade(&watched.backend);
     drop(watched);
     let mut pauses = 0;
     while !pieces.is_closed() {
-        let Some(database) = database.upgrade() else { return };
-        let (names, from) = (table.clone(), cursor.clone());
-        let read = tokio::task::spawn_blocking(move || page(&database, &names, from));
+        let Some(backend) = backend.upgrade() else { return };
+        let (names, from, identity) = (table.clone(), cursor.clone(), identity.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            may_read(&backend, identity.as_ref(), &names).map_err(|error| error.to_string())?;
+            page(backend.database(), &names, from).map_err(|error| error.to_string())
+        });
         let (text, next) = match read.await {
             Ok(Ok(page)) => page,
             Ok(Err(error)) => {
                 // The client learns why, and when it connects again, gets the error as the answer.
-                let text = serde_json::json!({ "error": error.to_string() });
+                let text = serde_json::json!({ "error": error });
                 let _gone = pieces.send(Bytes::from(format!("event: error\ndata: {text}\n\n"))).await;
                 return;
             }

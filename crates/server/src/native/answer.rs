@@ -31,7 +31,7 @@ use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
 use super::statement_cache::{BatchStatements, StatementCache};
 use super::statement_text::statement_text;
 use super::trace_parameters::traced_request;
-use crate::audit::Audit;
+use crate::audit::{Audit, AuditBuffer};
 use crate::log::SlowStatements;
 
 /// The number of values of a request that are kept on the stack; with more, all go to the heap.
@@ -76,6 +76,10 @@ pub(super) struct Tools {
     statements: StatementCache,
     /// The coarse clock when the last request of this poll was answered, which is when the next one begins.
     answered_ns: Option<u64>,
+    /// The time for lines of the audit log, milliseconds since 1970: that of the first request of this poll.
+    audit_ms: Option<i64>,
+    /// The lines of the audit log that are not in its queue yet.
+    lines: AuditBuffer,
     lz4: Option<BodyCodec>,
     snappy: Option<BodyCodec>,
 }
@@ -84,6 +88,15 @@ impl Tools {
     /// Forgets the time at the beginning of a poll, because the clock has moved on since the last one.
     pub fn forget_time(&mut self) {
         self.answered_ns = None;
+        self.audit_ms = None;
+    }
+
+    /// Hands the lines for the audit log over. Called before the answers to their requests are sent.
+    #[inline]
+    pub fn hand_over_lines(&mut self, audit: Option<&Audit>) {
+        if let Some(audit) = audit {
+            audit.hand_over(&mut self.lines);
+        }
     }
 
     /// Frees buffers that a large body made grow.
@@ -260,17 +273,19 @@ impl<'a> RequestInProgress<'a> {
         let reply = self
             .run(&query.parameters, (known, None), |request, rows| backend.query(query.query, request, rows));
         if let (Some(audited), Ok(_)) = (audited, &reply) {
-            audited.query(query.query, query.parameters.keyspace.or(self.caller.keyspace));
+            let keyspace = query.parameters.keyspace.or(self.caller.keyspace);
+            audited.query(query.query, keyspace, &mut self.tools.lines);
         }
         reply
     }
 
     /// The entry of the request for the audit log, if that is on.
     #[inline]
-    fn audited(&self) -> Option<Audited<'a>> {
+    fn audited(&mut self) -> Option<Audited<'a>> {
         let audit = self.caller.audit?;
         let Caller { backend, identity, client, keyspace, .. } = *self.caller;
-        Some(Audited { audit, backend, identity, client, keyspace, began_ms: audit.now_ms() })
+        let began_ms = *self.tools.audit_ms.get_or_insert_with(|| audit.now_ms());
+        Some(Audited { audit, backend, identity, client, keyspace, began_ms })
     }
 
     /// Checks a login. Called on the threads for logins alone.
@@ -290,7 +305,7 @@ impl<'a> RequestInProgress<'a> {
             }
         };
         if let Some(audited) = self.audited() {
-            audited.logged_in(&identity);
+            audited.logged_in(&identity, &mut self.tools.lines);
         }
         let (_, codec) = self.tools.split(self.caller.compression);
         Outgoing::AuthSuccess(None).encode(&self.head, codec, self.out)?;
@@ -299,7 +314,7 @@ impl<'a> RequestInProgress<'a> {
 
     fn execute(&mut self, execute: &wire::Execute<'_>) -> Result<Reply, Failure> {
         let backend = self.caller.backend;
-        let prepared = self.tools.statements.take(backend, execute.id, self.caller.may_block)?;
+        let mut prepared = self.tools.statements.take(backend, execute.id, self.caller.may_block)?;
         execute.parameters.check_page_size()?;
         let known = known_columns(self.caller.version, execute, &prepared);
         let warning = keyspace_warning(self.caller, &prepared, true);
@@ -308,7 +323,7 @@ impl<'a> RequestInProgress<'a> {
             backend.execute(&prepared, request, rows)
         });
         if let (Some(audited), Ok(_)) = (audited, &reply) {
-            audited.executed(&prepared);
+            audited.executed(&mut prepared, &mut self.tools.lines);
         }
         self.tools.statements.give_back(prepared);
         reply
@@ -343,7 +358,7 @@ impl<'a> RequestInProgress<'a> {
         let audited = self.audited();
         let reply = self.run_batch(batch, &mut known);
         if let (Some(audited), Ok(_)) = (audited, &reply) {
-            audited.batch(batch, &known);
+            audited.batch(batch, &known, &mut self.tools.lines);
         }
         known.taken.into_iter().for_each(|taken| self.tools.statements.give_back(taken));
         reply
@@ -424,7 +439,7 @@ impl<'a> RequestInProgress<'a> {
         };
         self.put(&Outgoing::Prepared(&described), &warnings)?;
         if let Some(audited) = self.audited() {
-            audited.prepared(&prepared);
+            audited.prepared(&prepared, &mut self.tools.lines);
         }
         Ok(Reply::Written)
     }
@@ -493,7 +508,7 @@ impl<'a> RequestInProgress<'a> {
         let _fits = self.put(&Outgoing::Error(message), &[]);
         let code = message.detail.code();
         if let Some(audited) = self.audited() {
-            audited.failed(request, message);
+            audited.failed(request, message, &mut self.tools.lines);
         }
         // UNPREPARED is not logged: the client has made no mistake.
         if let Some(slow) = self.caller.slow.filter(|_| code != ErrorCode::Unprepared) {

@@ -1,5 +1,6 @@
 //! Writes the entries of requests to the audit log, as Cassandra's `AuditLogManager` does.
 //!
+//! Lines go to the buffer of the thread, which hands them over before it sends the answers.
 //! Nothing here runs while the log is off. A request that is to be run again where it may block has no entry yet.
 
 use std::borrow::Cow;
@@ -12,8 +13,8 @@ use helenus_cql::syntax::{cut_at_password, without_passwords};
 use helenus_wire::native as wire;
 use helenus_wire::native::{ErrorCode, ErrorMessage, Request};
 
-use super::statement_cache::BatchStatements;
-use crate::audit::{Audit, AuditEntry};
+use super::statement_cache::{BatchStatements, CachedStatement};
+use crate::audit::{Audit, AuditBuffer, AuditEntry, SERVER};
 
 /// The role of clients where nobody logs in (`AuthenticatedUser.ANONYMOUS_USERNAME`).
 const ANONYMOUS: &str = "anonymous";
@@ -34,10 +35,13 @@ pub(super) struct Audited<'a> {
 
 impl Audited<'_> {
     fn entry<'e>(&'e self, event: EventType, operation: &'e str) -> AuditEntry<'e> {
-        let anonymous = || self.backend.authenticator().is_none().then_some(ANONYMOUS);
+        let other = || match self.identity.is_server() {
+            true => Some(SERVER),
+            false => self.backend.authenticator().is_none().then_some(ANONYMOUS),
+        };
         AuditEntry {
             event,
-            user: self.identity.role.as_deref().or_else(anonymous),
+            user: self.identity.role.as_deref().or_else(other),
             source: self.client,
             timestamp_ms: self.began_ms,
             batch: None,
@@ -49,46 +53,61 @@ impl Audited<'_> {
 
     /// A statement that was run from its text. `keyspace`: that of the request, or of the session.
     #[cold]
-    pub fn query(&self, query: &str, keyspace: Option<&str>) {
+    pub fn query(&self, query: &str, keyspace: Option<&str>, lines: &mut AuditBuffer) {
         match self.backend.subject(query, keyspace) {
-            Some(subject) => self.statement(query, &subject),
-            None => self.audit.write(&self.entry(EventType::RequestFailure, &cut_at_password(query))),
+            Some(subject) => {
+                let operation = shown(query, &subject);
+                let keyspace = subject.keyspace.as_deref().or(self.keyspace);
+                self.audit.write_to(lines, &self.of_subject(&subject, keyspace, &operation), None);
+            }
+            None => {
+                let operation = cut_at_password(query);
+                let entry = self.entry(EventType::RequestFailure, &operation);
+                self.audit.write_to(lines, &entry, None);
+            }
         }
     }
 
     /// A prepared statement that was run.
-    pub fn executed(&self, prepared: &Prepared) {
-        if let Some(subject) = &prepared.subject {
-            self.statement(&prepared.query, subject);
+    pub fn executed(&self, prepared: &mut CachedStatement, lines: &mut AuditBuffer) {
+        let (prepared, tail) = prepared.parts();
+        let Some(subject) = &prepared.subject else { return };
+        let operation = shown(&prepared.query, subject);
+        match subject.keyspace.as_deref() {
+            keyspace @ Some(_) => {
+                self.audit.write_to(lines, &self.of_subject(subject, keyspace, &operation), Some(tail));
+            }
+            // The keyspace of the session can change.
+            None => {
+                self.audit.write_to(lines, &self.of_subject(subject, self.keyspace, &operation), None);
+            }
         }
     }
 
-    fn statement(&self, text: &str, subject: &Subject) {
-        let operation = shown(text, subject);
-        self.audit.write(&AuditEntry {
-            keyspace: subject.keyspace.as_deref().or(self.keyspace),
-            scope: subject.scope.as_deref(),
-            ..self.entry(subject.event, &operation)
-        });
+    fn of_subject<'e>(
+        &'e self,
+        subject: &'e Subject,
+        keyspace: Option<&'e str>,
+        operation: &'e str,
+    ) -> AuditEntry<'e> {
+        AuditEntry { keyspace, scope: subject.scope.as_deref(), ..self.entry(subject.event, operation) }
     }
 
     /// A statement that was prepared.
-    pub fn prepared(&self, prepared: &Prepared) {
+    pub fn prepared(&self, prepared: &Prepared, lines: &mut AuditBuffer) {
         let Some(subject) = &prepared.subject else { return };
         let operation = shown(&prepared.query, subject);
-        self.audit.write(&AuditEntry {
-            keyspace: subject.keyspace.as_deref(),
-            scope: subject.scope.as_deref(),
-            ..self.entry(EventType::PrepareStatement, &operation)
-        });
+        let entry = self.of_subject(subject, subject.keyspace.as_deref(), &operation);
+        self.audit.write_to(lines, &AuditEntry { event: EventType::PrepareStatement, ..entry }, None);
     }
 
     /// A batch that was run: an entry for it, and one for each of its statements.
-    pub fn batch(&self, batch: &wire::Batch<'_>, known: &BatchStatements) {
+    pub fn batch(&self, batch: &wire::Batch<'_>, known: &BatchStatements, lines: &mut AuditBuffer) {
         let id = self.audit.batch_id();
         let count = batch.statements.iter().count();
         let operation = format!("BatchId:[{id}] - BATCH of [{count}] statements");
-        self.audit.write(&AuditEntry { batch: Some(id), ..self.entry(EventType::Batch, &operation) });
+        let entry = AuditEntry { batch: Some(id), ..self.entry(EventType::Batch, &operation) };
+        self.audit.write_to(lines, &entry, None);
         let keyspace = batch.parameters.keyspace.or(self.keyspace);
         for statement in batch.statements.iter() {
             let (text, subject): (&str, Option<Arc<Subject>>) = match &statement.statement {
@@ -99,29 +118,23 @@ impl Audited<'_> {
                 },
             };
             let Some(subject) = subject else { continue };
-            self.audit.write(&AuditEntry {
-                batch: Some(id),
-                keyspace: subject.keyspace.as_deref().or(self.keyspace),
-                scope: subject.scope.as_deref(),
-                ..self.entry(subject.event, text)
-            });
+            let of_subject = self.of_subject(&subject, subject.keyspace.as_deref().or(self.keyspace), text);
+            self.audit.write_to(lines, &AuditEntry { batch: Some(id), ..of_subject }, None);
         }
     }
 
     /// A login that succeeded.
     #[cold]
-    pub fn logged_in(&self, identity: &Identity) {
-        let user = identity.role.as_deref();
-        self.audit.write(&AuditEntry {
-            user,
-            keyspace: None,
-            ..self.entry(EventType::LoginSuccess, "LOGIN SUCCESSFUL")
-        });
+    pub fn logged_in(&self, identity: &Identity, lines: &mut AuditBuffer) {
+        let entry = self.entry(EventType::LoginSuccess, "LOGIN SUCCESSFUL");
+        let user = identity.role.as_deref().or(identity.is_server().then_some(SERVER));
+        let entry = AuditEntry { user, keyspace: None, ..entry };
+        self.audit.write_to(lines, &entry, None);
     }
 
     /// A request that was answered with an error.
     #[cold]
-    pub fn failed(&self, request: &Request<'_>, message: &ErrorMessage) {
+    pub fn failed(&self, request: &Request<'_>, message: &ErrorMessage, lines: &mut AuditBuffer) {
         let code = message.detail.code();
         let event = match (code, request) {
             (_, Request::AuthResponse(_)) => EventType::LoginError,
@@ -160,12 +173,13 @@ impl Audited<'_> {
         let reason = if quotes_password { OBSCURED.into() } else { cut_at_password(&message.message) };
         let operation = if reason.trim().is_empty() { text } else { format!("{text}; {reason}").into() };
         let of_subject = subject.as_deref();
-        self.audit.write(&AuditEntry {
+        let entry = AuditEntry {
             timestamp_ms: self.audit.now_ms(),
             keyspace: of_subject.and_then(|subject| subject.keyspace.as_deref()).or(self.keyspace),
             scope: of_subject.and_then(|subject| subject.scope.as_deref()),
             ..self.entry(event, &operation)
-        });
+        };
+        self.audit.write_to(lines, &entry, None);
     }
 }
 

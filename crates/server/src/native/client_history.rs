@@ -62,6 +62,8 @@ impl NativeServer {
             Some(ClientLine {
                 address: facts.address?,
                 version: facts.version,
+                user: facts.username().map(str::to_owned),
+                tls: facts.session.as_ref().map(|(protocol, suite)| ((*protocol).to_owned(), suite.clone())),
                 keyspace: facts.keyspace.as_deref().map(str::to_owned),
                 requests,
                 options: facts.options.into_iter().collect(),

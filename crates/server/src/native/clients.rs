@@ -39,7 +39,7 @@ impl ClientFacts {
     }
 
     /// The role; `None` before the login.
-    fn username(&self) -> Option<&str> {
+    pub(super) fn username(&self) -> Option<&str> {
         self.role.as_deref().or((!self.needs_login).then_some("anonymous"))
     }
 

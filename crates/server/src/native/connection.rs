@@ -145,11 +145,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             scratch.tools.forget_time();
             self.requests.take_messages(scratch);
             self.begin();
+            self.give_up_late_login(context);
             if self.stalled && self.has_room() {
                 self.serve_stalled(scratch);
             }
             self.requests.release_held(&mut scratch.tools);
             self.give_up_slow_client(context);
+            self.hand_over_lines(scratch);
             match self.requests.output.poll_write(&mut self.stream, context) {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
@@ -192,6 +194,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Hands the lines for the audit log over.
+    fn hand_over_lines(&self, scratch: &mut Scratch) {
+        scratch.tools.hand_over_lines(self.requests.shared.limits.audit.as_deref());
     }
 
     /// Whether the client has taken no answer for too long. Its connection and its answers are then dropped.
@@ -306,9 +313,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.forget_kept();
     }
 
-    /// Ends a connection that sends no STARTUP in time, or whose long frame does not arrive in time.
-    fn give_up_slow_client(&mut self, context: &mut Context<'_>) {
-        if self.requests.closing {
+    /// Ends a connection that sends no STARTUP or login in time. The time that the server takes to check a login is not the
+    /// client's, so the limit applies once the login is answered, and before the next one is taken.
+    fn give_up_late_login(&mut self, context: &mut Context<'_>) {
+        if self.requests.closing || self.requests.in_flight_count() > 0 {
             return;
         }
         if self.deadlines.is_handshake_late(context) {
@@ -319,7 +327,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             self.requests.refuse(&Refusal::fatal(missing, 0));
             self.requests.closing = true;
-        } else if self.requests.session.stage != Stage::Ready
+        }
+    }
+
+    /// Ends a connection whose long frame does not arrive in time, or is none before a login.
+    fn give_up_slow_client(&mut self, context: &mut Context<'_>) {
+        if self.requests.closing {
+            return;
+        }
+        if self.requests.session.stage != Stage::Ready
             && self.reservation_wanted().is_some_and(|bytes| bytes > BEFORE_LOGIN_BYTES_MAX)
         {
             self.refuse_long_frame();
@@ -648,6 +664,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         let before = this.requests.mailbox.requests_count.load(Ordering::Relaxed);
         this.requests.output.borrow(&mut scratch.write);
         let polled = this.drive(context, &mut scratch);
+        this.hand_over_lines(&mut scratch);
         this.requests.output.give_back(&mut scratch.write);
         this.trim();
         this.event_loop.take_back(scratch);

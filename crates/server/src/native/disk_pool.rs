@@ -331,6 +331,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
     };
     let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
     let mut envelope = Vec::new();
+    tools.forget_time();
     let (held, became, failed) = loop {
         let done = serve(shared, (&job, &caller), tools, &mut envelope);
         tools.trim();
@@ -339,6 +340,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
         }
         envelope = Vec::new();
     };
+    tools.hand_over_lines(shared.reports.audit.as_deref());
     let Job { body, reservation, .. } = job;
     drop(body);
     let of_held = held.as_ref().and_then(|held: &Held| held.envelope.as_ref()).map_or(0, Vec::capacity);

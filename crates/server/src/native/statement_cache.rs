@@ -10,6 +10,7 @@ use helenus_cql::backend::{Backend, Prepared, StatementId};
 use helenus_wire::native::{ErrorDetail, ErrorMessage};
 
 use super::answer::Failure;
+use crate::audit::KeptTail;
 
 /// Statements kept by one thread.
 const KEPT_MAX: usize = 8;
@@ -28,6 +29,15 @@ pub(super) struct StatementCache {
 pub(super) struct CachedStatement {
     statement: Arc<Prepared>,
     uses: u32,
+    /// What is kept of its line in the audit log.
+    tail: KeptTail,
+}
+
+impl CachedStatement {
+    /// The statement, and what is kept of its line in the audit log.
+    pub fn parts(&mut self) -> (&Prepared, &mut KeptTail) {
+        (&self.statement, &mut self.tail)
+    }
 }
 
 /// The prepared statements of a batch, without duplicates.
@@ -65,7 +75,7 @@ impl StatementCache {
         if !may_block && StatementId::try_from(id).is_ok_and(|id| !backend.has_analysed(&id)) {
             return Err(Failure::Cql(CqlError::WouldBlock));
         }
-        Ok(CachedStatement { statement: prepared(backend, id)?, uses: 0 })
+        Ok(CachedStatement { statement: prepared(backend, id)?, uses: 0, tail: KeptTail::default() })
     }
 
     /// The index of a statement among those that the batch has taken so far; takes it if it is not among them. Mostly

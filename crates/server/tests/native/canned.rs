@@ -33,6 +33,8 @@ pub struct Canned {
     pub disk: Arc<AtomicBool>,
     /// Number of times that the table of `rows` was altered.
     pub altered: AtomicUsize,
+    /// Clients log in; with the token `wrong` they fail. Logins wait for `disk`.
+    pub has_logins: AtomicBool,
     prepared: Mutex<HashMap<StatementId, Arc<Prepared>>>,
 }
 
@@ -204,6 +206,20 @@ impl Backend for Canned {
 
     fn on_written(&self, listener: OnWritten) {
         self.written.lock().push(listener);
+    }
+
+    fn authenticator(&self) -> Option<&'static str> {
+        self.has_logins.load(Ordering::Acquire).then_some("org.apache.cassandra.auth.PasswordAuthenticator")
+    }
+
+    fn log_in(&self, proof: &LoginProof<'_>) -> Result<Identity, LoginRefused> {
+        while !self.disk.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        match proof.token {
+            b"wrong" => Err(CqlError::BadCredentials("wrong".into()).into()),
+            _ => Ok(Identity::of_role("a")),
+        }
     }
 
     fn write_out(&self) -> Result<(), CqlError> {

@@ -1,5 +1,7 @@
 //! How a connection begins. Texts and streams are those of a 5.0.6 node's answers.
 
+use std::sync::atomic::Ordering;
+
 use helenus_wire::native::*;
 
 use crate::canned::Server;
@@ -169,4 +171,32 @@ fn another_version_on_the_same_connection_is_refused() {
     let text = "Invalid message version. Got 3/v3 but previous messages on this connection had version 4/v4";
     assert_eq!(answer.error().message, text);
     assert!(matches!(client.ask(Request::Options).message().response, Response::Supported(_)));
+}
+
+#[test]
+fn the_time_in_which_the_server_checks_a_login_is_not_the_clients() {
+    let server = Server::with(|limits| limits.handshake_timeout = std::time::Duration::from_millis(500));
+    server.canned.has_logins.store(true, Ordering::Release);
+    let late = "No login succeeded in time; log in as soon as AUTHENTICATE has come";
+    let begin = |logins: &[(i16, Request<'_>)]| {
+        let mut client = Client::connect(server.address(), Version::V4);
+        let mut bytes = Vec::new();
+        encode_startup(&[("CQL_VERSION", "3.0.0")], &RequestHead::new(Version::V4, 0), &mut bytes).unwrap();
+        bytes.extend(client.frame(logins));
+        client.raw(&bytes);
+        assert!(matches!(client.receive().unwrap().message().response, Response::Authenticate(_)));
+        client
+    };
+    let mut right = begin(&[(1, Request::AuthResponse(Some(b"right")))]);
+    let mut wrong =
+        begin(&[(1, Request::AuthResponse(Some(b"wrong"))), (2, Request::AuthResponse(Some(b"right")))]);
+    // One that came later is late, so the time of the first two is over as well.
+    let mut silent = begin(&[]);
+    assert_eq!(silent.receive().unwrap().error().message, late);
+    server.canned.disk.store(true, Ordering::Release);
+    assert!(matches!(right.receive().unwrap().message().response, Response::AuthSuccess(_)));
+    assert!(matches!(right.query("write").message().response, Response::Result(ResultMessage::Void)));
+    assert_eq!(wrong.receive().unwrap().error().message, "wrong");
+    assert_eq!(wrong.receive().unwrap().error().message, late, "no further login is taken");
+    assert!(wrong.is_closed());
 }

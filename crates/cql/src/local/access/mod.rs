@@ -2,7 +2,8 @@
 //!
 //! `options` says which of Cassandra's authenticators and authorizers the server has; `state` holds the options and caches.
 //! `roles`, `grants` and `store` read and change the tables through ordinary statements. `passwords` hashes passwords and
-//! `logins` checks them; `attempts` counts the failures. `certificates` logs in by what TLS has checked.
+//! `logins` checks them; `attempts` counts the failures. `certificates` logs in by what TLS has checked,
+//! `own_login` is for scripts that the server runs itself.
 //! `authorize` checks before a statement runs that its role has what it needs, and `reach` that it may use the server from where
 //! its client is, by the groups of networks of `cidr`. `role_statements`, `permission_statements` and
 //! `listing` run the statements about roles and permissions.
@@ -19,6 +20,7 @@ mod grants;
 mod listing;
 mod logins;
 mod options;
+mod own_login;
 mod passwords;
 mod permission_statements;
 mod reach;
@@ -32,5 +34,6 @@ pub use logins::{FirstLogin, sasl_plain};
 pub use options::{
     AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, NetworkAuthorizer,
 };
+pub use own_login::OwnLogin;
 pub use reach::CidrCounts;
 pub(crate) use state::Access;

@@ -120,6 +120,11 @@ impl LocalBackend {
         Ok(set)
     }
 
+    /// Whether an identity is that of a role which is no superuser (`ClientState.isOrdinaryUser`).
+    pub(in crate::local) fn is_ordinary(&self, identity: &Identity) -> Result<bool> {
+        Ok(self.access().has_logins() && identity.role.is_some() && !self.is_super(identity, true)?)
+    }
+
     /// Whether an identity has the rights of a superuser.
     pub(super) fn is_super(&self, identity: &Identity, may_block: bool) -> Result<bool> {
         match &identity.role {

@@ -28,6 +28,8 @@ pub(crate) struct Access {
     pub(super) attempts: Attempts,
     /// The hash of the default role's password, and whether it is that of the default password.
     pub(super) default_checked: Mutex<Option<(String, bool)>>,
+    /// The password of programs that the server itself runs, while it does.
+    pub(super) own_password: Mutex<Option<String>>,
     /// Held by a statement that changes roles or permissions, because it depends on what it has read.
     pub(super) changing: Mutex<()>,
 }
@@ -43,6 +45,7 @@ impl Access {
             identities: Cache::new(options.credentials_validity),
             attempts: Attempts::default(),
             default_checked: Mutex::default(),
+            own_password: Mutex::default(),
             changing: Mutex::default(),
             options,
         }

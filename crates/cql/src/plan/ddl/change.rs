@@ -9,7 +9,7 @@ use super::{alter_table, create_table, index, keyspace, unsupported, user_type};
 use crate::analysis::{Scope, check_class};
 use crate::budget::{RequestBudget, room_for};
 use crate::error::{CqlError, Result};
-use crate::guardrails::Guarded;
+use crate::guardrails::{Guarded, has_zero_ttl_on_twcs};
 use crate::syntax::ast::{QualifiedName, StatementKind};
 use crate::syntax::{ast, parse, parse_within, print};
 use helenus_engine::{Database, DdlError, SchemaChange, SchemaChangeKind, Ticket, is_system_keyspace};
@@ -46,6 +46,8 @@ pub(crate) struct DdlPlan {
     text: String,
     /// The event for clients when it has changed something; its keyspace is the keyspace that is changed.
     event: SchemaChange,
+    /// Whether it gives a table time windows and no TTL.
+    pub(crate) has_zero_ttl_on_twcs: bool,
     /// The permission it needs.
     pub(crate) permission: ast::Permission,
 }
@@ -115,13 +117,17 @@ impl DdlPlan {
             StatementKind::DropIndex(drop) => (&drop.name, Updated, P::Alter, false),
             other => {
                 let change = unsupported::change_of(other, scope)?;
-                let plan = |(event, permission)| DdlPlan { text: print(statement), event, permission };
-                return Ok(change.map(plan));
+                return Ok(change.map(|(event, permission)| Self::of(statement, event, permission)));
             }
         };
         let keyspace = scope.keyspace_of(name)?.into();
         let event = SchemaChange { kind, keyspace, name: Some(name.name.as_str().into()), is_type };
-        Ok(Some(DdlPlan { text: print(statement), event, permission }))
+        Ok(Some(Self::of(statement, event, permission)))
+    }
+
+    fn of(statement: &ast::Statement<'_>, event: SchemaChange, permission: ast::Permission) -> DdlPlan {
+        let has_zero_ttl_on_twcs = has_zero_ttl_on_twcs(&statement.kind);
+        DdlPlan { text: print(statement), event, has_zero_ttl_on_twcs, permission }
     }
 
     fn of_keyspace(
@@ -131,7 +137,7 @@ impl DdlPlan {
         permission: ast::Permission,
     ) -> DdlPlan {
         let event = SchemaChange { kind, keyspace: name.into(), name: None, is_type: false };
-        DdlPlan { text: print(statement), event, permission }
+        Self::of(statement, event, permission)
     }
 
     /// The keyspace it changes.

@@ -144,7 +144,7 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         verbs: &["reloadssl"],
-        why: "connections are not encrypted yet: there are no certificates to read again",
+        why: "the files of keys and certificates are looked at every half minute, and new connections use what has changed",
     },
     Absent {
         verbs: &["enablefullquerylog", "disablefullquerylog", "getfullquerylog", "resetfullquerylog"],

@@ -4,12 +4,11 @@ use super::layout::{Columns, date};
 use super::requests::{Server, unexpected};
 use anyhow::Result;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ClientLine, ClientsSeen, ProtocolClient};
+use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 
 /// Cassandra's text for an unknown value.
 const UNDEFINED: &str = "undefined";
-/// The user of connections without authentication.
-const ANONYMOUS: &str = "anonymous";
 
 /// The parts that `clientstats` shows.
 pub struct Shown {
@@ -55,8 +54,12 @@ pub fn clientstats(server: &Server, shown: &Shown) -> Result<()> {
     writeln!(out, "Total connected clients: {}\n", connections.len())?;
     let mut users = Columns::new(" ");
     users.row(["User", "Connections"]);
-    if !connections.is_empty() {
-        users.row([ANONYMOUS, &connections.len().to_string()]);
+    let mut counts = BTreeMap::new();
+    for connection in &connections {
+        *counts.entry(user_of(connection)).or_insert(0_u64) += 1;
+    }
+    for (user, count) in counts {
+        users.row([printable(user), count.to_string()]);
     }
     users.print(&mut out)?;
     Ok(())
@@ -91,16 +94,19 @@ fn table(connections: &[ClientLine], with_options: bool) -> Columns {
     ];
     let mut columns = Columns::new(" ");
     columns.row(HEADS.into_iter().chain(with_options.then_some("Client-Options")));
-    for ClientLine { address, version, keyspace, requests, options } in connections {
+    for line in connections {
+        let ClientLine { address, version, tls, keyspace, requests, options, .. } = line;
+        let (protocol, cipher) =
+            tls.as_ref().map_or((UNDEFINED, UNDEFINED), |(protocol, cipher)| (protocol, cipher));
         let option = |name: &str| options.get(name).map_or(UNDEFINED, String::as_str).to_owned();
         let all: Vec<String> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let cells = [
             format!("/{address}"),
-            "false".to_owned(),
-            UNDEFINED.to_owned(),
-            UNDEFINED.to_owned(),
+            tls.is_some().to_string(),
+            cipher.to_owned(),
+            protocol.to_owned(),
             version.to_string(),
-            ANONYMOUS.to_owned(),
+            user_of(line).to_owned(),
             keyspace.clone().unwrap_or_default(),
             requests.to_string(),
             option("DRIVER_NAME"),
@@ -111,6 +117,10 @@ fn table(connections: &[ClientLine], with_options: bool) -> Columns {
         columns.row(shown.collect::<Vec<String>>());
     }
     columns
+}
+
+fn user_of(line: &ClientLine) -> &str {
+    line.user.as_deref().unwrap_or(UNDEFINED)
 }
 
 /// Replaces control characters, because a driver chooses these texts and must not move the terminal's cursor.

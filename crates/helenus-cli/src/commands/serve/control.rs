@@ -3,9 +3,10 @@
 use super::run::{local_options, read_timeouts, settings};
 use clap::ArgMatches;
 use helenus_cql::LocalBackend;
+use helenus_cql::audit::EventType;
 use helenus_engine::Database;
 use helenus_server::admin::{AuditState, ClientsSeen, Pool, Reloaded, ServerControl};
-use helenus_server::audit::{Audit, AuditOverrides};
+use helenus_server::audit::{ADMIN_SOCKET, Audit, AuditOverrides};
 use helenus_server::config::{ServerConfig, Settings, judges_statements, setting_text, settings_table};
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
@@ -119,6 +120,12 @@ impl ServerControl for RunningServer {
     fn disable_audit(&self) {
         self.audit.disable();
         self.log.write(Level::Warn, &Entry::new("audit", "the audit log is off"));
+    }
+
+    fn audit_change(&self, event: EventType, operation: &str) {
+        if self.audit.is_on() {
+            self.audit.write_own(event, ADMIN_SOCKET, operation);
+        }
     }
 
     fn audit(&self) -> AuditState {

@@ -2,15 +2,17 @@
 //!
 //! The scripts reach the server through a listener of their own on a free port of the loopback, which closes after the
 //! last one. They run in the order of their names: `.cql` files by the shell, `.sh` files by `/bin/sh` with the address
-//! in `CQLSH_HOST` and `CQLSH_PORT`, so that `cqlsh` in them needs no options; where clients log in, name and password are in
-//! `CASSANDRA_USERNAME` and `CASSANDRA_PASSWORD`. A database with keyspaces of users is
+//! in `CQLSH_HOST` and `CQLSH_PORT`, so that `cqlsh` in them needs no options. Where clients log in, the scripts do so
+//! with a login of the server's own, which may do everything and ends with them; scripts of `/bin/sh` find it in
+//! `HELENUS_USERNAME` and `HELENUS_PASSWORD`, and the first role in `CASSANDRA_USERNAME` and `CASSANDRA_PASSWORD`. A database
+//! with keyspaces of users is
 //! left alone: it was prepared by an earlier start.
 
 use super::messages::announce;
 use crate::commands::shell::{self, ShellOptions};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Command, FromArgMatches};
-use helenus_cql::LocalBackend;
+use helenus_cql::{LocalBackend, OwnLogin};
 use helenus_engine::is_system_keyspace;
 use helenus_host::Host;
 use helenus_server::log::Log;
@@ -20,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The role that the scripts log in as, where clients log in.
+/// The first role, where clients log in: scripts of `/bin/sh` may log in as it.
 pub(super) struct Login {
     /// Its name.
     pub(super) role: String,
@@ -60,11 +62,12 @@ pub(super) fn run(
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = NativeServer::start(host, local.clone(), address, limits)?;
     let address = server.address();
+    let own = local.own_login();
     let done = scripts.iter().try_for_each(|script| {
         announce(log, "running", script.display().to_string());
         let ran = match script.extension().is_some_and(|end| end == "sh") {
-            true => run_in_shell(script, address, from.login.as_ref()),
-            false => run_statements(script, address, from.login.as_ref()),
+            true => run_in_shell(script, address, own.as_ref(), from.login.as_ref()),
+            false => run_statements(script, address, own.as_ref()),
         };
         ran.with_context(|| {
             format!("--init: {} failed; mend it and start again with an empty directory", script.display())
@@ -95,24 +98,29 @@ fn scripts(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(scripts)
 }
 
-fn run_statements(script: &Path, address: SocketAddr, login: Option<&Login>) -> Result<()> {
+fn run_statements(script: &Path, address: SocketAddr, own: Option<&OwnLogin<'_>>) -> Result<()> {
     let words = ["shell", &address.to_string(), "--stop-on-error", "--cqlshrc", "/dev/null", "--file"];
-    let mut words: Vec<OsString> = words.map(Into::into).into();
-    words.push(script.as_os_str().to_owned());
-    if let Some(login) = login {
-        let given = [("--username", &login.role), ("--password", &login.password)];
-        words.extend(given.into_iter().map(|(name, value)| format!("{name}={value}").into()));
-    }
+    let words = words.map(OsString::from).into_iter().chain([script.as_os_str().to_owned()]);
     let command = ShellOptions::augment_args(Command::new("shell"));
-    let options = ShellOptions::from_arg_matches(&command.try_get_matches_from(words)?)?;
+    let mut options = ShellOptions::from_arg_matches(&command.try_get_matches_from(words)?)?;
+    options.username = own.map(|login| login.user().to_owned());
+    options.own_password = own.map(|login| login.password().to_owned());
     shell::run(&options)
 }
 
-fn run_in_shell(script: &Path, address: SocketAddr, login: Option<&Login>) -> Result<()> {
+fn run_in_shell(
+    script: &Path,
+    address: SocketAddr,
+    own: Option<&OwnLogin<'_>>,
+    first: Option<&Login>,
+) -> Result<()> {
     let mut process = std::process::Command::new("/bin/sh");
     process.arg(script).env("CQLSH_HOST", address.ip().to_string()).env("HELENUS_HOST", address.to_string());
-    if let Some(login) = login {
+    if let Some(login) = first {
         process.env("CASSANDRA_USERNAME", &login.role).env("CASSANDRA_PASSWORD", &login.password);
+    }
+    if let Some(login) = own {
+        process.env("HELENUS_USERNAME", login.user()).env("HELENUS_PASSWORD", login.password());
     }
     let status = process.env("CQLSH_PORT", address.port().to_string()).status()?;
     if !status.success() {

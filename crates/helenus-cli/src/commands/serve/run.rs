@@ -14,6 +14,7 @@ use super::shutdown::ShutdownSignals;
 use super::tls::{TlsFiles, load_tls};
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use helenus_cql::audit::EventType;
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
 use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions};
@@ -28,7 +29,7 @@ use helenus_host::account::{self, split};
 use helenus_mover::Mover;
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
-use helenus_server::audit::{Audit, AuditNode};
+use helenus_server::audit::{Audit, AuditNode, SERVER};
 use helenus_server::config::{
     Kind, LogForm, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table,
 };
@@ -172,16 +173,16 @@ fn serve(
     }
     let local = LocalBackend::new(Arc::clone(&database), local_options(config));
     describe_node(&local, config, config.listen);
-    let login = begin_logins(real, &local, config, log)?;
+    let audit = start_audit(real, config, log)?;
+    let login = begin_logins(real, &local, config, (log, &audit))?;
     let backend: Arc<dyn Backend> = local.clone();
     report_foreign_addresses(&local, config, log);
-    let audit = start_audit(real, config, log)?;
     let mut limits = config.limits.clone();
+    limits.audit = Some(Arc::clone(&audit));
     if let Some(directory) = matches.get_one::<String>("init") {
         let scripts = init::Scripts { directory: Path::new(directory), login };
         init::run(&host, &local, limits.clone(), &scripts, log)?;
     }
-    limits.audit = Some(Arc::clone(&audit));
     limits.tls.clone_from(&tls);
     limits.encrypted_address = config.listen_encrypted;
     limits.shard_aware_address = config.listen_shard_aware;
@@ -303,10 +304,15 @@ fn begin_logins(
     real: &Host,
     local: &LocalBackend,
     config: &ServerConfig,
-    log: &Log,
+    (log, audit): (&Log, &Audit),
 ) -> Result<Option<init::Login>> {
     let password = config.password_file.as_deref().map(|file| read_password(real, file)).transpose()?;
-    match local.begin_logins_as(&config.password_role, password.as_deref())? {
+    let first = local.begin_logins_as(&config.password_role, password.as_deref())?;
+    if password.is_some() && audit.is_on() {
+        let operation = format!("--password-file: the password of the role {}", config.password_role);
+        audit.write_own(EventType::AlterRole, SERVER, &operation);
+    }
+    match first {
         FirstLogin::DefaultPassword => report_default_password(log, &config.access),
         FirstLogin::OwnPassword => {}
     }
@@ -488,6 +494,7 @@ pub(super) fn local_options(config: &ServerConfig) -> LocalOptions {
         tombstones_fail: config.tombstones_fail,
         answer_bytes_max: config.answer_bytes_max,
         guardrails: config.guardrails.clone(),
+        warns_of_zero_ttl: config.warns_of_zero_ttl,
         ..LocalOptions::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::output::Format;
 use crate::commands::access::TlsOptions;
+use crate::commands::passwords::USER_VARIABLE;
 use crate::commands::server_address::{CQL_PORT, VARIABLE};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -50,7 +51,7 @@ pub struct ShellOptions {
     /// Keyspace of unqualified names
     #[arg(short, long, value_name = "NAME")]
     pub keyspace: Option<String>,
-    /// Log in as this user (SASL PLAIN)
+    /// Log in as this user (SASL PLAIN) [default: HELENUS_USERNAME, else cqlsh's file of defaults]
     #[arg(short, long, value_name = "NAME")]
     pub username: Option<String>,
     /// Password; other users of this machine see it in the list of processes, so better use --password-file,
@@ -92,6 +93,9 @@ pub struct ShellOptions {
     pub cqlshrc: Option<PathBuf>,
     #[command(flatten)]
     pub tls: TlsOptions,
+    /// The password, where the server itself runs the shell.
+    #[arg(skip)]
+    pub own_password: Option<String>,
 }
 
 /// Parses a duration, or a number of seconds. The result is in seconds, at least one.
@@ -123,6 +127,9 @@ impl ShellOptions {
                 address(VARIABLE)?.map(|address| address.or_port(CQL_PORT)).or(address("CQLSH_HOST")?);
         }
         self.port = self.port.or(port);
+        if self.username.is_none() && self.data.is_none() && !self.memory {
+            self.username = variable(USER_VARIABLE).filter(|text| !text.is_empty());
+        }
         Ok(())
     }
 

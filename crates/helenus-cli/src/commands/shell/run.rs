@@ -117,7 +117,8 @@ fn with_options(
 }
 
 fn endpoint(options: &ShellOptions, at_terminal: bool) -> Result<Endpoint> {
-    let password = match (&options.password, &options.password_file) {
+    let password = match (options.own_password.as_ref().or(options.password.as_ref()), &options.password_file)
+    {
         (Some(password), _) => Some(password.clone()),
         (None, Some(file)) => Some(first_line(file)?),
         (None, None) => of_environment(),
