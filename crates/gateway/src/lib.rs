@@ -1,6 +1,6 @@
 //! The gateway: serves the native protocol, versions 3 to 5, in front of a cluster of Cassandra, as if the cluster were one node.
 //!
-//! A client's connection is two tasks (`connection`, `client`). Each request becomes a [`job`](self) that goes to the node which
+//! A client's connection is two tasks (`connection`, `client`). Each request becomes a `job` that goes to the node which
 //! holds its partition (`forward`); the answer is put into the client's version on the task that reads the node's connection
 //! (`deliver`, `translate`). What cannot be passed on as it is, is made here: STARTUP and OPTIONS, ids of prepared statements
 //! (`statements`), paging states (`paging`), `system.local` and `system.peers` (`own_tables`), USE, and events (`events`).
