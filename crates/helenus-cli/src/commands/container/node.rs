@@ -85,6 +85,7 @@ pub(super) fn serve(start: Start) -> Result<()> {
     let is_set = |key: &str| options.set.iter().any(|(known, _)| *known == key);
     let is_in_memory = options.set.iter().any(|(key, value)| *key == "memory" && value == "true");
     if !is_set("data") && !is_in_memory {
+        place::refuse_foreign(&data)?;
         call.extend(["--data".into(), data.into()]);
     }
     for (key, value) in &options.set {

@@ -3,7 +3,7 @@
 //! The whole of `cassandra.yaml` is read by `helenus_server::config`. The few keys that decide how the server is called
 //! are found here by their line, because they stand at the left margin in every file that Cassandra reads.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,23 @@ pub fn data(yaml: &str, folder: &Path) -> PathBuf {
     let us = rustix::process::geteuid().as_raw();
     let is_others = std::fs::metadata(&named).is_ok_and(|found| found.uid() != us && us != 0);
     if inside.is_dir() || is_others { inside } else { named }
+}
+
+/// Refuses a directory with the files of a Cassandra node that no server of ours has opened yet: the rows that its commit log
+/// alone has would be missing, and the node could not go on with it afterwards.
+///
+/// # Errors
+/// It is one.
+pub fn refuse_foreign(directory: &Path) -> Result<()> {
+    let is_cassandras = directory.join("data/system_schema").is_dir() && !directory.join("host-id").exists();
+    if !is_cassandras {
+        return Ok(());
+    }
+    let shown = directory.display();
+    bail!(
+        "{shown} has the files of a Cassandra node, and nothing of it was changed. Give this container a volume of its own; to move \
+         the data, drain the node, copy the directory, and run helenus serve --adopt COPY"
+    )
 }
 
 fn named_directory(yaml: &str, usual: &str) -> PathBuf {
@@ -86,6 +103,17 @@ mod tests {
         assert_eq!(of("data_file_directories:\n    # one\n    - /mnt/a/data\n"), Path::new("/mnt/a"));
         assert_eq!(of("data_file_directories: ['/mnt/b/data']\n"), Path::new("/mnt/b"));
         assert_eq!(of("data_file_directories:\n"), Path::new("/var/lib/cassandra"));
+    }
+
+    #[test]
+    fn the_directory_of_a_cassandra_node_is_refused_until_a_server_of_ours_has_opened_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        assert!(refuse_foreign(folder.path()).is_ok());
+        std::fs::create_dir_all(folder.path().join("data/system_schema")).unwrap();
+        let refused = refuse_foreign(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("files of a Cassandra node"), "{refused}");
+        std::fs::write(folder.path().join("host-id"), "").unwrap();
+        assert!(refuse_foreign(folder.path()).is_ok());
     }
 
     #[test]
