@@ -16,6 +16,10 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("engine/src/schema/load.rs", "incremental_backups", "a column of system_schema.tables"),
     ("engine/src/schema/diff.rs", "incremental_backups", "a column of system_schema.tables"),
     ("helenus-cli/src/commands/export.rs", "incremental_backups", "a column of system_schema.tables"),
+    ("mover/src/schema.rs", "incremental_backups", "an option of tables"),
+    ("mover/src/plan.rs", "cdc_enabled", "a key of the cluster's nodes"),
+    ("gateway/src/own_tables.rs", "broadcast_address", "a column of system.local"),
+    ("gateway/src/own_tables.rs", "listen_address", "a column of system.local"),
     ("cql/src/virtual_table/local.rs", "broadcast_address", "a column of system.local"),
     ("cql/src/virtual_table/local.rs", "listen_address", "a column of system.local"),
     (
