@@ -8,6 +8,9 @@ use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
 use tokio::runtime::Runtime;
 
+/// WRITETIME and TTL of the elements of a column.
+pub type ElementTimes = (Option<Vec<Option<i64>>>, Option<Vec<Option<i32>>>);
+
 /// A blocking session with one server.
 pub struct Cql {
     runtime: Runtime,
@@ -63,6 +66,19 @@ impl Cql {
         let rows = result.into_rows_result().unwrap_or_else(|error| panic!("{statement}: {error}"));
         let rows = rows.rows::<Row>().unwrap_or_else(|error| panic!("{statement}: {error}"));
         rows.map(|row| row.unwrap_or_else(|error| panic!("{statement}: {error}")).columns).collect()
+    }
+
+    /// Times and TTLs of a column of several cells: WRITETIME and TTL of each row's elements, in the order of the rows. Elements
+    /// without a TTL have null, which `rows` does not take inside a list.
+    ///
+    /// # Panics
+    /// The server refuses it.
+    pub fn times_of_elements(&self, column: &str, table: &str) -> Vec<ElementTimes> {
+        let statement = format!("SELECT WRITETIME({column}), TTL({column}) FROM {table}");
+        let result = self.ask(&statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let rows = result.into_rows_result().unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let rows = rows.rows::<ElementTimes>().unwrap_or_else(|error| panic!("{statement}: {error}"));
+        rows.map(|row| row.unwrap_or_else(|error| panic!("{statement}: {error}"))).collect()
     }
 
     /// As `rows`, but repeated for up to a minute while a required index is being built.

@@ -16,6 +16,8 @@ const TABLES: [(&str, &[&str], &[&str]); 3] = [
     ("mv_ks.wide", &["p", "c"], &["v"]),
     ("mv_ks.\"Keys\"", &["\"P\""], &[]),
 ];
+/// Columns whose elements have times of their own.
+const OF_SEVERAL_CELLS: [&str; 5] = ["sm", "m", "s", "l", "u"];
 /// Rows of the wide partition.
 const WIDE: u32 = 3_000;
 /// How long the tail may take.
@@ -154,16 +156,26 @@ fn cells(cql: &Cql, (table, keys, columns): (&str, &[&str], &[&str])) -> Cells {
         all.insert(format!("{table} {row:?}"), (String::new(), 0));
     }
     for column in columns {
-        let text = format!("SELECT {key}, {column}, WRITETIME({column}), TTL({column}) FROM {table}");
-        for row in cql.rows(&text) {
-            let (of, values) = row.split_at(keys.len());
-            let ttls = format!("{:?}", values[2]);
+        let values = cql.rows(&format!("SELECT {key}, {column} FROM {table}"));
+        // TTLs differ by what has passed, so their shape is compared and the first one.
+        let times: Vec<(String, String)> = match OF_SEVERAL_CELLS.contains(column) {
+            true => {
+                let times = cql.times_of_elements(column, table);
+                times.iter().map(|(times, ttls)| (format!("{times:?}"), format!("{ttls:?}"))).collect()
+            }
+            false => {
+                let times = cql.rows(&format!("SELECT WRITETIME({column}), TTL({column}) FROM {table}"));
+                times.iter().map(|row| (format!("{:?}", row[0]), format!("{:?}", row[1]))).collect()
+            }
+        };
+        assert_eq!(values.len(), times.len(), "{table} {column}");
+        for (row, (times, ttls)) in values.iter().zip(times) {
+            let (of, value) = row.split_at(keys.len());
             let digits = |text: &str| {
                 text.split(|sign: char| !sign.is_ascii_digit()).find_map(|part| part.parse().ok())
             };
-            // The TTLs of a collection's elements differ by what was drawn, so the shape is compared and the first one.
             let shape: String = ttls.chars().filter(|sign| !sign.is_ascii_digit()).collect();
-            let value = format!("{:?} @{:?} {shape}", values[0], values[1]);
+            let value = format!("{value:?} @{times} {shape}");
             all.insert(format!("{table} {of:?} {column}"), (value, digits(&ttls).unwrap_or(0)));
         }
     }
