@@ -101,3 +101,17 @@ pub trait RowsOut {
     /// Discards everything, for a second run.
     fn clear(&mut self);
 }
+
+/// Takes the rows of statements that have none, and keeps nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRows;
+
+impl RowsOut for NoRows {
+    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
+    fn cell(&mut self, _value: Option<&[u8]>) {}
+    fn end_row(&mut self) {}
+    fn bytes(&self) -> usize {
+        0
+    }
+    fn clear(&mut self) {}
+}

@@ -3,7 +3,7 @@
 //! A front end decodes a request, calls a `Backend` and encodes its answer. The local engine is one implementation
 //! (`local`); a gateway to another database can be another.
 
-pub use crate::answer::{Answer, Outcome, ResultColumn, ResultColumns, RowsOut};
+pub use crate::answer::{Answer, NoRows, Outcome, ResultColumn, ResultColumns, RowsOut};
 use crate::audit::Subject;
 use crate::error::CqlError;
 pub use crate::request::{BatchKind, BoundValue, Identity, Request, StatementId, Values};

@@ -10,7 +10,7 @@ use crate::schema;
 use crate::tail;
 use crate::target::TableTarget;
 use helenus_cql::LocalBackend;
-use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_engine::{ChangesError, Error};
 use helenus_model::schema::Table;
 use helenus_wire::native::Consistency;
@@ -151,17 +151,4 @@ pub(crate) fn set_cdc(backend: &LocalBackend, table: &Table, cdc: bool) -> Resul
         }
         _ => Ok(()),
     }
-}
-
-/// Takes rows, and keeps none.
-struct NoRows;
-
-impl RowsOut for NoRows {
-    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
-    fn cell(&mut self, _value: Option<&[u8]>) {}
-    fn end_row(&mut self) {}
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn clear(&mut self) {}
 }

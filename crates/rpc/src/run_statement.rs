@@ -2,8 +2,7 @@
 
 use crate::context::{CallContext, Rpc};
 use crate::error::Result;
-use helenus_cql::backend::{Backend, BoundValue, Outcome, Request, ResultColumns, RowsOut};
-use std::sync::Arc;
+use helenus_cql::backend::{Backend, BoundValue, NoRows, Outcome, Request};
 
 impl Rpc {
     /// Runs a CQL 3 statement without rows, and waits until it is durable in the configured way.
@@ -21,17 +20,4 @@ impl Rpc {
             _ => Ok(()),
         }
     }
-}
-
-/// A sink for statements without rows.
-struct NoRows;
-
-impl RowsOut for NoRows {
-    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
-    fn cell(&mut self, _value: Option<&[u8]>) {}
-    fn end_row(&mut self) {}
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn clear(&mut self) {}
 }

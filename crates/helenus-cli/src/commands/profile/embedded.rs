@@ -14,7 +14,7 @@ use super::subject::Subject;
 use crate::commands::stress::content::{name, wide_value};
 use crate::commands::stress::{WideOrder as Order, create_wide_table};
 use anyhow::{Context, Result, ensure};
-use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowOutcome, RowSink};
 use helenus_engine::{Database, DatabaseOptions, MemoryShares, ReadRequest, SyncMode};
@@ -320,19 +320,6 @@ fn range(table: &Table, slice: &Slice) -> Result<Positions> {
         *(if slice.reversed { &mut all.end } else { &mut all.start }) = bound;
     }
     Ok(all)
-}
-
-/// A sink for statements without rows.
-struct NoRows;
-
-impl RowsOut for NoRows {
-    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
-    fn cell(&mut self, _value: Option<&[u8]>) {}
-    fn end_row(&mut self) {}
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn clear(&mut self) {}
 }
 
 /// A row sink that adds the rows of the table to the answer as columns.
