@@ -2,8 +2,8 @@
 //!
 //! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
 //! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes; `schema` and `plan` prepare a move, `state` is
-//! what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `messages` are what `helenus move` asks and
-//! is answered.
+//! what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `front` is what clients connect
+//! to, which the target serves after a cut. `messages` are what `helenus move` asks and is answered.
 #![cfg_attr(
     test,
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
@@ -14,6 +14,7 @@ mod batches;
 mod changes;
 mod context;
 mod error;
+mod front;
 mod lists;
 mod messages;
 mod mover;
@@ -26,7 +27,10 @@ mod tail;
 mod target;
 
 pub use error::MoveError;
+pub use front::{Front, FrontError, Side};
 pub use messages::{
     MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, StatusReport, TableReport, TlsFiles,
 };
 pub use mover::Mover;
+pub use state::cut_of;
+pub use target::options as cluster_options;

@@ -120,7 +120,13 @@ impl Mover {
             changes: 0,
             stopped: None,
         });
-        let state = MoveState { order: order.clone(), runs: 0, has_schema: false, tables: tables.collect() };
+        let state = MoveState {
+            order: order.clone(),
+            runs: 0,
+            has_schema: false,
+            tables: tables.collect(),
+            cut: None,
+        };
         file.write(&state)?;
         let count = state.tables.len();
         self.go_on(state)?;

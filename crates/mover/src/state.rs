@@ -21,6 +21,28 @@ pub(crate) struct MoveState {
     pub(crate) has_schema: bool,
     /// The tables.
     pub(crate) tables: Vec<TableState>,
+    /// The cut, once clients are served by the target.
+    #[serde(default)]
+    pub(crate) cut: Option<Cut>,
+}
+
+/// A cut: since then the target has the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cut {
+    /// When it was made, microseconds since the epoch.
+    pub(crate) at_us: i64,
+    /// How long after it a rollback is allowed, seconds.
+    pub(crate) rollback_within_s: u64,
+}
+
+/// The order of a move that has been cut over in this data directory; `None` if this server answers itself. The listeners of a
+/// server that starts depend on it.
+///
+/// # Errors
+/// The state cannot be read. Then nobody may be served, because the truth may be at the target.
+pub fn cut_of(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Option<MoveOrder>, MoveError> {
+    let state = StateFile::of(Arc::clone(disk), directory).read()?;
+    Ok(state.filter(|state| state.cut.is_some()).map(|state| state.order))
 }
 
 /// A table of a move.
@@ -166,14 +188,26 @@ mod tests {
             changes: 7,
             stopped: None,
         };
-        let state = MoveState { order, runs: 2, has_schema: true, tables: vec![table] };
+        let state = MoveState { order, runs: 2, has_schema: true, tables: vec![table], cut: None };
         file.write(&state).unwrap();
+        let disk = helenus_host::real::host().disk;
+        assert!(cut_of(&disk, folder.path()).unwrap().is_none());
+        let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
+        file.write(&MoveState { cut, ..state.clone() }).unwrap();
+        assert_eq!(cut_of(&disk, folder.path()).unwrap().as_ref(), Some(&state.order));
+        // A state that was written before there were cuts.
+        let text = std::fs::read_to_string(folder.path().join("move/state.json")).unwrap();
+        let (before, after) = text.split_once(r#","cut":"#).unwrap();
+        let after = after.split_once('}').unwrap().1;
+        std::fs::write(folder.path().join("move/state.json"), format!("{before}{after}")).unwrap();
+        assert_eq!(file.read().unwrap().unwrap().cut, None);
         file.write(&state).unwrap();
         let read = file.read().unwrap().unwrap();
         assert_eq!(read.order, state.order);
         assert_eq!((read.runs, read.tables[0].done.clone()), (2, vec![1, 3]));
         std::fs::write(folder.path().join("move/state.json"), "{").unwrap();
         let error = file.read().unwrap_err().to_string();
+        assert!(cut_of(&disk, folder.path()).is_err());
         assert!(error.contains("state.json") && error.contains("remove the file"), "{error}");
         file.remove().unwrap();
         assert!(file.read().unwrap().is_none());

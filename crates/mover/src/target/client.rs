@@ -56,7 +56,7 @@ impl TableTarget {
 ///
 /// # Errors
 /// A file of TLS cannot be used.
-pub(crate) fn options(order: &MoveOrder) -> Result<ClusterOptions, MoveError> {
+pub fn options(order: &MoveOrder) -> Result<ClusterOptions, MoveError> {
     let mut options = ClusterOptions::new(order.to.clone());
     options.local_dc.clone_from(&order.local_dc);
     let login =

@@ -6,4 +6,5 @@ mod encode;
 mod pace;
 
 pub(crate) use batch::Batch;
-pub(crate) use client::{TableTarget, Target, options};
+pub use client::options;
+pub(crate) use client::{TableTarget, Target};

@@ -1,0 +1,155 @@
+//! What clients connect to, as a move sees it: the server's listeners, which can wait, and which serve either this database or the
+//! target.
+//!
+//! The mover calls it for `cutover` and `rollback`, from a plain thread that may block. Whoever implements it keeps this: between
+//! the return of `pause` and its end no statement of a client is run, neither here nor at the target, and no answer is lost.
+//! A server that starts after a cut asks [`crate::cut_of`] before it opens its listeners, and calls `make_ready` and `to_cluster`
+//! before it admits a client: a write that this database acknowledged then would be lost.
+
+use crate::messages::MoveOrder;
+use std::time::Duration;
+
+/// Who answers the clients' requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// This database.
+    Local,
+    /// The target of the move, through this server.
+    Cluster,
+}
+
+/// Why the front could not do what it was told. Clients go on as before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrontError {
+    /// Requests in flight have not ended in time.
+    #[error("{requests} requests or connections of clients did not come to an end within {} ms", within.as_millis())]
+    Busy {
+        /// Their number.
+        requests: usize,
+        /// The time that they had.
+        within: Duration,
+    },
+    /// Anything else, with what to do.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The listeners of a server.
+///
+/// ```text
+///            make_ready, pause        to_cluster
+///   Local -----------------> paused ------------> Cluster
+///     ^                      |    ^                  |
+///     +-- go_on or to_local -+    +----- pause ------+
+/// ```
+pub trait Front: Send + Sync {
+    /// Who answers now, or did before the pause.
+    fn side(&self) -> Side;
+
+    /// Connects to the target, so that `to_cluster` takes no time. Clients notice nothing. Called again, it uses the new order.
+    ///
+    /// # Errors
+    /// The target cannot be reached.
+    fn make_ready(&self, order: &MoveOrder) -> Result<(), FrontError>;
+
+    /// Completes the requests that were begun, answers included, and begins no other. Clients wait; those that connect meanwhile
+    /// do too.
+    ///
+    /// # Errors
+    /// Requests have not ended within this time; then there is no pause.
+    fn pause(&self, within: Duration) -> Result<(), FrontError>;
+
+    /// Ends a pause; `side` answers as before. Without a pause it does nothing.
+    fn go_on(&self);
+
+    /// From now on the target answers, and a pause ends. `make_ready` was called before.
+    ///
+    /// # Errors
+    /// It cannot be done; a pause goes on.
+    fn to_cluster(&self) -> Result<(), FrontError>;
+
+    /// From now on this database answers, and a pause ends.
+    ///
+    /// # Errors
+    /// It cannot be done; a pause goes on.
+    fn to_local(&self) -> Result<(), FrontError>;
+}
+
+#[cfg(test)]
+pub(crate) mod double {
+    //! A front without clients, which notes what it was told.
+
+    use super::{Front, FrontError, Side};
+    use crate::messages::MoveOrder;
+    use parking_lot::Mutex;
+    use std::time::Duration;
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Told {
+        pub(crate) steps: Vec<&'static str>,
+        pub(crate) is_paused: bool,
+        pub(crate) is_cut: bool,
+        /// The step that fails.
+        pub(crate) fails: Option<&'static str>,
+    }
+
+    #[derive(Debug, Default)]
+    pub(crate) struct FrontDouble(pub(crate) Mutex<Told>);
+
+    impl FrontDouble {
+        fn step(&self, name: &'static str, change: impl FnOnce(&mut Told)) -> Result<(), FrontError> {
+            let mut told = self.0.lock();
+            told.steps.push(name);
+            if told.fails == Some(name) {
+                return Err(FrontError::Failed(format!("{name} failed")));
+            }
+            change(&mut told);
+            Ok(())
+        }
+    }
+
+    impl Front for FrontDouble {
+        fn side(&self) -> Side {
+            if self.0.lock().is_cut { Side::Cluster } else { Side::Local }
+        }
+
+        fn make_ready(&self, _: &MoveOrder) -> Result<(), FrontError> {
+            self.step("make_ready", |_| {})
+        }
+
+        fn pause(&self, _: Duration) -> Result<(), FrontError> {
+            self.step("pause", |told| told.is_paused = true)
+        }
+
+        fn go_on(&self) {
+            let mut told = self.0.lock();
+            if std::mem::take(&mut told.is_paused) {
+                told.steps.push("go_on");
+            }
+        }
+
+        fn to_cluster(&self) -> Result<(), FrontError> {
+            self.step("to_cluster", |told| (told.is_paused, told.is_cut) = (false, true))
+        }
+
+        fn to_local(&self) -> Result<(), FrontError> {
+            self.step("to_local", |told| (told.is_paused, told.is_cut) = (false, false))
+        }
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_side_as_it_was() {
+        let front = FrontDouble::default();
+        front.pause(Duration::ZERO).unwrap();
+        front.0.lock().fails = Some("to_cluster");
+        assert!(front.to_cluster().is_err());
+        front.go_on();
+        front.go_on();
+        assert_eq!(front.side(), Side::Local);
+        front.0.lock().fails = None;
+        front.pause(Duration::ZERO).unwrap();
+        front.to_cluster().unwrap();
+        assert_eq!(front.side(), Side::Cluster);
+        assert_eq!(front.0.lock().steps, ["pause", "to_cluster", "go_on", "pause", "to_cluster"]);
+    }
+}
