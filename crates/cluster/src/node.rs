@@ -28,6 +28,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 pub struct Node {
     /// The address that clients use.
     pub address: SocketAddr,
+    /// The address that it names to clients, which may differ from the one by which it is reached from here.
+    pub named: SocketAddr,
+    /// The address that other nodes use.
+    pub peer: SocketAddr,
     /// Its id, which stays when its address changes.
     pub host_id: Uuid,
     /// Its data center.

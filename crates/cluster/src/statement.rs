@@ -57,6 +57,11 @@ impl Statement {
         self.nodes.lock().get(&node).cloned()
     }
 
+    /// The id at the node that has prepared the statement first.
+    pub fn first_id(&self) -> Option<Vec<u8>> {
+        self.nodes.lock().values().next().map(|node| node.id.clone())
+    }
+
     /// The id of the result's columns at the node that has prepared the statement first; `None` before v5.
     pub fn first_metadata_id(&self) -> Option<Vec<u8>> {
         self.nodes.lock().values().find_map(|node| node.result_metadata_id.clone())

@@ -12,6 +12,9 @@ use crate::node::Node;
 use crate::ring::{Place, Replicas, Ring};
 use crate::{ClusterError, Connection, Extras, OwnedAnswer, Replication};
 
+/// The port of nodes among themselves, unless they name another.
+const STORAGE_PORT: u16 = 7000;
+
 /// A picture of the cluster. A newer one replaces it; this one stays as it is.
 #[derive(Debug)]
 pub struct Topology {
@@ -93,6 +96,8 @@ pub(crate) struct ReadTopology {
 /// A node as the system tables describe it.
 pub(crate) struct ReadNode {
     pub address: SocketAddr,
+    pub named: SocketAddr,
+    pub peer: SocketAddr,
     pub host_id: Uuid,
     pub datacenter: String,
     pub rack: String,
@@ -169,8 +174,21 @@ fn read_node(row: &NamedRow<'_>, address: SocketAddr) -> Result<ReadNode, Cluste
     let missing = |column: &str| invalid(&format!("{address} has no {column}"));
     let host_id = row.get("host_id").and_then(|cell| Uuid::from_slice(cell).ok());
     let tokens = row.get("tokens").and_then(|cell| elements_of(cell, 1)).unwrap_or_default();
+    // Cassandra before 4.0 and ScyllaDB name no ports.
+    let with_port = |ip: Option<IpAddr>, port_column: &str, port: u16| {
+        Some(SocketAddr::new(ip?, row.get(port_column).and_then(|cell| port_of(cell)).unwrap_or(port)))
+    };
+    let ip = |column: &str| row.get(column).and_then(|cell| ip_of(cell)).filter(|ip| !ip.is_unspecified());
+    let named = match row.contains_key("key") {
+        true => with_port(ip("rpc_address"), "rpc_port", address.port()),
+        false => Some(address),
+    };
+    let peer = with_port(ip("peer"), "peer_port", STORAGE_PORT);
+    let peer = peer.or_else(|| with_port(ip("broadcast_address"), "broadcast_port", STORAGE_PORT));
     Ok(ReadNode {
         address,
+        named: named.unwrap_or(address),
+        peer: peer.unwrap_or_else(|| SocketAddr::new(address.ip(), STORAGE_PORT)),
         host_id: host_id.ok_or_else(|| missing("host_id"))?,
         datacenter: text("data_center").ok_or_else(|| missing("data_center"))?,
         rack: text("rack").unwrap_or_default(),
@@ -182,14 +200,16 @@ fn read_node(row: &NamedRow<'_>, address: SocketAddr) -> Result<ReadNode, Cluste
 /// The address for clients of a row of `system.peers_v2` or `system.peers`, whose nodes all have the same port.
 fn address_of(row: &NamedRow<'_>, port: u16) -> Option<SocketAddr> {
     let ip = |column: &str| row.get(column).and_then(|cell| ip_of(cell));
-    let port_of = |cell: &&[u8]| {
-        Some(i32::from_be_bytes((*cell).try_into().ok()?)).and_then(|port| u16::try_from(port).ok())
-    };
-    let port = row.get("native_port").and_then(port_of).filter(|port| *port > 0).unwrap_or(port);
+    let port = row.get("native_port").and_then(|cell| port_of(cell)).unwrap_or(port);
     let own = ip("native_address").or_else(|| ip("rpc_address"))?;
     // A node that listens on all addresses is reached by the one that other nodes use.
     let address = if own.is_unspecified() { ip("peer")? } else { own };
     Some(SocketAddr::new(address, port))
+}
+
+fn port_of(cell: &[u8]) -> Option<u16> {
+    let port = i32::from_be_bytes(cell.try_into().ok()?);
+    u16::try_from(port).ok().filter(|port| *port > 0)
 }
 
 fn text_of(cell: &[u8]) -> Option<String> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use helenus_wire::native::{
-    BodyCodec, Compression, Direction, ErrorMessage, EventType, EventTypes, Flags, Header, Opcode,
+    Agreed, BodyCodec, Compression, Direction, ErrorMessage, EventType, EventTypes, Flags, Header, Opcode,
     OpenEnvelope, Outgoing, Refusal, ResponseHead, SegmentFormat, SegmentWriter, Version,
 };
 use parking_lot::Mutex;
@@ -89,6 +89,25 @@ impl Client {
             });
         }
         self.budget.take((output.bare.len() - before) as u64);
+        drop(output);
+        self.wake.notify_one();
+    }
+
+    /// Goes on where another server of this process has stopped; `unsent` is what the client has still to get from that.
+    pub fn resume(&self, agreed: &Agreed, unsent: &[u8]) {
+        let mut output = self.output.lock();
+        output.version = Some(agreed.version);
+        output.events = agreed.events;
+        if agreed.version < Version::V5 {
+            output.codec = agreed.compression.map(BodyCodec::new);
+        } else {
+            output.segments = Some(match agreed.compression {
+                Some(_) => SegmentFormat::Lz4,
+                None => SegmentFormat::Plain,
+            });
+        }
+        output.bare.extend_from_slice(unsent);
+        self.budget.take(unsent.len() as u64);
         drop(output);
         self.wake.notify_one();
     }

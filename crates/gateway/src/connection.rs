@@ -2,11 +2,12 @@
 //!
 //! While the client has as much in flight as it may, or all clients together have, nothing is read, so that the client waits too.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use helenus_wire::native::{
-    AfterRefusal, ErrorCode, ErrorMessage, Header, Opcode, Outgoing, Request, Startup, Version,
-    decode_request,
+    AfterRefusal, ErrorCode, ErrorDetail, ErrorMessage, HandedOver, Header, Opcode, Outgoing, Request,
+    Startup, Version, decode_request,
 };
 use tokio::io::AsyncRead;
 
@@ -14,12 +15,14 @@ use crate::client::Client;
 use crate::forward::forward;
 use crate::input::{Arrived, Input};
 use crate::job::Job;
-use crate::prepare::{check_keyspace, prepare};
+use crate::prepare::{check_keyspace, prepare, prepare_known};
 use crate::shared::Shared;
 use crate::statement_text::{Effect, StatementText};
 
 /// The CQL version of Cassandra 5.0.
 const CQL_VERSION: &str = "3.4.7";
+/// How long the nodes may take to tell their schema versions, which are part of `system.peers`.
+const SCHEMA_VERSIONS: Duration = Duration::from_secs(2);
 
 /// One client's connection.
 pub(crate) struct Connection {
@@ -39,6 +42,18 @@ impl Connection {
             client: Arc::clone(client),
             version: None,
             keyspace: None,
+        }
+    }
+
+    /// Goes on where another server of this process has stopped.
+    pub fn resume(&mut self, state: HandedOver) {
+        if let Some(agreed) = &state.agreed {
+            self.client.resume(agreed, &state.unsent);
+            self.version = Some(agreed.version);
+            self.keyspace.clone_from(&agreed.keyspace);
+        }
+        if let Some(refusal) = self.input.resume(state.agreed.as_ref(), state.unserved) {
+            self.client.refuse(&refusal);
         }
     }
 
@@ -77,7 +92,9 @@ impl Connection {
     }
 
     async fn take(&mut self, header: Header, body: Vec<u8>) {
-        let Some(version) = self.version else { return self.begin(&header, &body) };
+        let Some(version) = self.version else {
+            return self.begin(&header, &body);
+        };
         match header.opcode {
             Opcode::Query | Opcode::Execute | Opcode::Batch => self.run_statement(&header, body).await,
             Opcode::Prepare => {
@@ -155,17 +172,36 @@ impl Connection {
             keyspace: self.keyspace.clone(),
             text: StatementText { effect: Effect::Other, own_table: None },
             prepared: Vec::new(),
+            schema_versions: OnceLock::new(),
         }
     }
 
     async fn run_statement(&mut self, header: &Header, body: Vec<u8>) {
         let mut job = self.job(header, body);
-        let resolved = job.resolve();
+        let resolved = match job.resolve() {
+            Err(ErrorMessage { detail: ErrorDetail::Unprepared { .. }, .. }) => {
+                prepare_known(&job).await;
+                job.resolve()
+            }
+            resolved => resolved,
+        };
         let job = job.counted();
         if let Err(error) = resolved {
             return job.fail(&error);
         }
-        let Effect::Use(keyspace) = &job.text.effect else { return forward(job) };
+        if job.shows_nodes() {
+            let runtime = self.shared.runtime.clone();
+            runtime.spawn(async move {
+                let versions = job.shared.cluster.schema_versions(SCHEMA_VERSIONS).await;
+                // Set once, here.
+                let _ = job.schema_versions.set(versions);
+                forward(job);
+            });
+            return;
+        }
+        let Effect::Use(keyspace) = &job.text.effect else {
+            return forward(job);
+        };
         match check_keyspace(&self.shared, keyspace).await {
             Ok(()) => {
                 self.keyspace = Some(keyspace.as_str().into());

@@ -1,4 +1,4 @@
-//! Passes schema events of the cluster on to clients. Events of nodes are kept back, because clients see one node.
+//! Passes schema events of the cluster on to clients, and those of nodes if clients see the nodes.
 
 use std::sync::Weak;
 
@@ -24,14 +24,23 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 shared.statements.forget(&change);
                 // Clients read the schema again at once, and from any node.
                 let _ = shared.cluster.wait_for_agreement(AGREEMENT).await;
-                let event = Event::Schema(change);
-                for client in shared.connected() {
-                    client.event(EventType::SchemaChange, &Outgoing::Event(&event));
-                }
+                send(&shared, EventType::SchemaChange, Event::Schema(change));
             }
             // Statements may be of tables that have changed.
             ClusterEvent::Missed => shared.statements.clear(),
+            ClusterEvent::Topology(change, node) if shared.options.shows_nodes => {
+                send(&shared, EventType::TopologyChange, Event::Topology(change, node));
+            }
+            ClusterEvent::Status(change, node) if shared.options.shows_nodes => {
+                send(&shared, EventType::StatusChange, Event::Status(change, node));
+            }
             ClusterEvent::Topology(..) | ClusterEvent::Status(..) => {}
         }
+    }
+}
+
+fn send(shared: &Shared, kind: EventType, event: Event<'_>) {
+    for client in shared.connected() {
+        client.event(kind, &Outgoing::Event(&event));
     }
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 
 use helenus_wire::native::{
-    AfterRefusal, BodyCodec, Compression, Direction, Envelope, EnvelopeReader, Header, Refusal,
-    SegmentFormat, SegmentReader, Step, Version,
+    AfterRefusal, Agreed, BodyCodec, Compression, Direction, Envelope, EnvelopeReader, Header, Refusal,
+    SegmentFormat, SegmentReader, Step, UnservedInput, Version,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -65,6 +65,21 @@ impl Input {
         }
     }
 
+    /// Goes on where another server of this process has stopped reading. Returns the refusal of a frame whose rest is still to come.
+    pub fn resume(&mut self, agreed: Option<&Agreed>, unserved: UnservedInput) -> Option<Refusal> {
+        if let Some(agreed) = agreed {
+            self.start(agreed.version, agreed.compression);
+        }
+        if let Some(segments) = unserved.segments {
+            divide(*segments.envelopes(), &unserved.envelopes, &mut self.queue);
+            self.segments = Some(*segments);
+        }
+        self.bytes = unserved.bytes;
+        let (left, refusal) = unserved.skip?;
+        self.skip = left;
+        Some(refusal)
+    }
+
     /// Reads what the client has sent; 0 at the end.
     pub async fn fill(&mut self, socket: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<usize> {
         if self.used > 0 {
@@ -115,7 +130,9 @@ impl Input {
 
     fn read_bare(&mut self) -> Result<Option<Arrived>, Refusal> {
         let input = self.bytes.get(self.used..).unwrap_or_default();
-        let Some(envelope) = self.envelopes.read(input)? else { return Ok(None) };
+        let Some(envelope) = self.envelopes.read(input)? else {
+            return Ok(None);
+        };
         self.used += envelope.size();
         let header = envelope.header;
         let max = self.envelopes.max_frame;
@@ -127,40 +144,45 @@ impl Input {
 
     /// Reads one segment; its requests go to the queue.
     fn read_segment(&mut self) -> Result<Option<Arrived>, Refusal> {
-        let Some(segments) = &mut self.segments else { return Ok(None) };
+        let Some(segments) = &mut self.segments else {
+            return Ok(None);
+        };
         loop {
             let input = self.bytes.get(self.used..).unwrap_or_default();
             let reader = *segments.envelopes();
             match segments.read(input)? {
                 Step::Incomplete => return Ok(None),
                 Step::Part { used } => self.used += used,
-                Step::Envelopes { used, mut payload, .. } => {
+                Step::Envelopes { used, payload, .. } => {
                     self.used += used;
-                    while !payload.is_empty() {
-                        let size = match reader.read_in_segment(payload) {
-                            Ok(envelope) => {
-                                let request = Arrived::Request(envelope.header, envelope.body.to_vec());
-                                self.queue.push_back(request);
-                                envelope.size() as u64
-                            }
-                            Err(refusal) => {
-                                let size = match refusal.then {
-                                    AfterRefusal::Skip(bytes) => bytes,
-                                    _ => u64::MAX,
-                                };
-                                self.queue.push_back(Arrived::Refused(refusal));
-                                size
-                            }
-                        };
-                        let size = usize::try_from(size).unwrap_or(usize::MAX);
-                        payload = payload.get(size..).unwrap_or_default();
-                    }
+                    divide(reader, payload, &mut self.queue);
                     if !self.queue.is_empty() {
                         return Ok(self.queue.pop_front());
                     }
                 }
             }
         }
+    }
+}
+
+/// Puts the requests of a segment into the queue.
+fn divide(reader: EnvelopeReader, mut payload: &[u8], queue: &mut VecDeque<Arrived>) {
+    while !payload.is_empty() {
+        let size = match reader.read_in_segment(payload) {
+            Ok(envelope) => {
+                queue.push_back(Arrived::Request(envelope.header, envelope.body.to_vec()));
+                envelope.size() as u64
+            }
+            Err(refusal) => {
+                let size = match refusal.then {
+                    AfterRefusal::Skip(bytes) => bytes,
+                    _ => u64::MAX,
+                };
+                queue.push_back(Arrived::Refused(refusal));
+                size
+            }
+        };
+        payload = payload.get(usize::try_from(size).unwrap_or(usize::MAX)..).unwrap_or_default();
     }
 }
 

@@ -1,18 +1,20 @@
 //! One request on its way: what the client has sent, and how it is put for a node.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use helenus_cluster::Extras;
 use helenus_model::token::Token;
 use helenus_wire::WireError;
 use helenus_wire::native::{
     Batch, BatchKind, Consistency, ErrorCode, ErrorDetail, ErrorMessage, Execute, Flags, Opcode, Outgoing,
-    QueryParameters, Request, RequestMessage, StatementRef, Statements, Version, WriteType, decode_request,
+    QueryParameters, Request, RequestMessage, StatementRef, Statements, Values, Version, WriteType,
+    decode_request,
 };
+use uuid::Uuid;
 
 use crate::client::Client;
-use crate::paging;
 use crate::shared::Shared;
 use crate::statement_text::{Effect, OwnTable, StatementText};
 use crate::statements::GatewayStatement;
@@ -33,6 +35,8 @@ pub(crate) struct Job {
     pub text: StatementText,
     /// The prepared statements of an EXECUTE or a BATCH, in order; a statement of a batch that is a text has none here.
     pub prepared: Vec<Arc<GatewayStatement>>,
+    /// The schema version of each node, by its id, if the answer shows the nodes.
+    pub schema_versions: OnceLock<HashMap<Uuid, Uuid>>,
 }
 
 /// Why a request cannot be put for a node yet.
@@ -113,9 +117,12 @@ impl Job {
         if let Some(text) = text {
             self.text = text;
         }
-        match self.text.effect {
-            Effect::Explain => Err(no_explain()),
-            Effect::Use(_) if self.opcode != Opcode::Query => Err(no_prepared_use()),
+        match (&self.text.effect, &self.text.own_table) {
+            (Effect::Explain, _) => Err(no_explain()),
+            (Effect::Use(_), _) if self.opcode != Opcode::Query => Err(no_prepared_use()),
+            (_, Some(OwnTable::Peers(Err(unsupported)))) if self.shared.options.shows_nodes => {
+                Err((*unsupported).into())
+            }
             _ => Ok(()),
         }
     }
@@ -135,7 +142,9 @@ impl Job {
             Request::Batch(batch) => {
                 let mut known = self.prepared.iter();
                 batch.statements.iter().find_map(|statement| {
-                    let StatementRef::Prepared(_) = statement.statement else { return None };
+                    let StatementRef::Prepared(_) = statement.statement else {
+                        return None;
+                    };
                     let prepared = &known.next()?.statement;
                     let values = statement.values;
                     let token = prepared.token(|marker| values.iter().nth(marker).map(|(_, value)| value));
@@ -233,7 +242,7 @@ impl Job {
         parameters: QueryParameters<'a>,
         node: Version,
     ) -> Result<QueryParameters<'a>, Unready> {
-        let state = parameters.paging_state.map(|state| paging::unwrap(&self.shared.cluster_name, state));
+        let state = parameters.paging_state.map(|state| self.shared.paging.for_node(state));
         Ok(QueryParameters {
             paging_state: state.transpose().map_err(Unready::Refused)?,
             keyspace: match node >= Version::V5 {
@@ -245,8 +254,13 @@ impl Job {
     }
 
     /// The table that the gateway answers for itself.
-    pub fn own_table(&self) -> Option<OwnTable> {
-        self.text.own_table
+    pub fn own_table(&self) -> Option<&OwnTable> {
+        self.text.own_table.as_ref()
+    }
+
+    /// Whether the answer tells of the nodes of the cluster.
+    pub fn shows_nodes(&self) -> bool {
+        self.shared.options.shows_nodes && matches!(self.text.own_table, Some(OwnTable::Peers(_)))
     }
 
     /// Sends an error to the client.
@@ -275,9 +289,18 @@ impl Job {
     }
 }
 
+/// The values of a request for one statement.
+pub(crate) fn values<'a>(request: &Request<'a>) -> Values<'a> {
+    match request {
+        Request::Query(query) => query.parameters.values,
+        Request::Execute(execute) => execute.parameters.values,
+        _ => Values::NONE,
+    }
+}
+
 fn check_state(shared: &Shared, parameters: &QueryParameters<'_>) -> Result<(), ErrorMessage> {
     match parameters.paging_state {
-        Some(state) => paging::unwrap(&shared.cluster_name, state).map(|_| ()),
+        Some(state) => shared.paging.for_node(state).map(|_| ()),
         None => Ok(()),
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use helenus_tls::ServerTls;
 use thiserror::Error;
+use uuid::Uuid;
 
 /// The settings of a gateway's side towards clients.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GatewayOptions {
     /// The address to listen on.
     pub listen: SocketAddr,
@@ -26,6 +27,29 @@ pub struct GatewayOptions {
     pub reader_grace: Duration,
     /// TLS towards clients; `None`: in the clear.
     pub tls: Option<Arc<ServerTls>>,
+    /// Whether clients see the nodes of the cluster beside the gateway, and so connect to them.
+    pub shows_nodes: bool,
+    /// The statements that the server had prepared which the gateway continues; they are prepared at the cluster when they are first
+    /// executed. `None`: it continues none.
+    pub known_statements: Option<KnownStatements>,
+    /// What clients see of the gateway itself; `None`: what follows from the cluster and the address.
+    pub own_node: Option<OwnNode>,
+}
+
+/// Finds the keyspace in use and the text of a prepared statement by its id.
+pub type KnownStatements = Arc<dyn Fn(&[u8; 16]) -> Option<(Option<String>, String)> + Send + Sync>;
+
+/// The node as which a gateway appears, where it continues a server that clients know.
+#[derive(Clone, Debug)]
+pub struct OwnNode {
+    /// Its id.
+    pub host_id: Uuid,
+    /// The name of its cluster. Some drivers refuse nodes whose cluster has another name than the first that they have seen.
+    pub cluster_name: String,
+    /// Its data center. Drivers may be told to use nodes of one alone.
+    pub datacenter: String,
+    /// Its rack.
+    pub rack: String,
 }
 
 /// Why a gateway cannot start.

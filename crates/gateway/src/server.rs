@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use helenus_cluster::Cluster;
 use helenus_tls::Policy;
-use helenus_wire::native::{ErrorCode, ErrorMessage, Version};
+use helenus_wire::native::{
+    ErrorCode, ErrorMessage, Event, EventType, HandedOver, Outgoing, TopologyChange, Version,
+};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -31,6 +34,8 @@ pub struct Gateway {
     shared: Arc<Shared>,
     address: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
+    /// The sockets that the tasks listen on, a second time.
+    listeners: Mutex<Vec<std::net::TcpListener>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -47,15 +52,56 @@ impl Gateway {
     pub async fn start(cluster: Cluster, options: GatewayOptions) -> Result<Gateway, GatewayError> {
         let listen = options.listen;
         let bind = |source| GatewayError::Bind { address: listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
+        let listener = TcpListener::bind(listen).await.and_then(TcpListener::into_std).map_err(bind)?;
+        Gateway::start_on(cluster, options, vec![listener])
+    }
+
+    /// Listens for clients on these sockets, of which there is at least one. The address in the options is not used. Called on the
+    /// runtime that serves the clients.
+    ///
+    /// # Errors
+    /// They cannot be listened on.
+    pub fn start_on(
+        cluster: Cluster,
+        options: GatewayOptions,
+        listeners: Vec<std::net::TcpListener>,
+    ) -> Result<Gateway, GatewayError> {
+        let bind = |source| GatewayError::Bind { address: options.listen, source };
+        let mut address = options.listen;
+        let (mut listening, mut kept) = (Vec::new(), Vec::new());
+        for listener in listeners.into_iter().rev() {
+            listener.set_nonblocking(true).map_err(bind)?;
+            address = listener.local_addr().map_err(bind)?;
+            kept.push(listener.try_clone().map_err(bind)?);
+            listening.push(TcpListener::from_std(listener).map_err(bind)?);
+        }
+        kept.reverse();
         let told = cluster.events();
         let shared = Arc::new(Shared::new(cluster, options, address));
-        let tasks = vec![
-            tokio::spawn(events::pass_on(Arc::downgrade(&shared), told)),
-            tokio::spawn(accept(Arc::clone(&shared), listener)),
-        ];
-        Ok(Gateway { shared, address, tasks })
+        let mut tasks = vec![tokio::spawn(events::pass_on(Arc::downgrade(&shared), told))];
+        let open = Arc::new(AtomicU64::new(0));
+        for listener in listening {
+            tasks.push(tokio::spawn(accept(Arc::clone(&shared), listener, Arc::clone(&open))));
+        }
+        Ok(Gateway { shared, address, tasks, listeners: Mutex::new(kept) })
+    }
+
+    /// Goes on with a connection in the clear that another server of this process has served until now. Its client learns of the nodes of
+    /// the cluster, if clients see them.
+    pub fn take(&self, socket: std::net::TcpStream, state: HandedOver) {
+        let shared = Arc::clone(&self.shared);
+        self.shared.runtime.spawn(async move {
+            let Ok(socket) = TcpStream::from_std(socket) else {
+                return;
+            };
+            go_on(&shared, socket, state).await;
+        });
+    }
+
+    /// Stops listening, and gives the sockets away. They stay open, so that no client is refused meanwhile.
+    pub fn give_listeners(&self) -> Vec<std::net::TcpListener> {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        std::mem::take(&mut *self.listeners.lock())
     }
 
     /// The address that is listened on.
@@ -77,6 +123,7 @@ impl Gateway {
 
     /// Stops listening and ends all connections once their answers are sent.
     pub fn stop(&self) {
+        self.listeners.lock().clear();
         self.tasks.iter().for_each(JoinHandle::abort);
         for client in self.shared.connected() {
             client.close_after_answers();
@@ -99,8 +146,7 @@ impl Drop for Counted {
     }
 }
 
-async fn accept(shared: Arc<Shared>, listener: TcpListener) {
-    let open = Arc::new(AtomicU64::new(0));
+async fn accept(shared: Arc<Shared>, listener: TcpListener, open: Arc<AtomicU64>) {
     loop {
         let Ok((socket, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -118,7 +164,9 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
 }
 
 async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
-    let Ok(local) = socket.local_addr() else { return };
+    let Ok(local) = socket.local_addr() else {
+        return;
+    };
     let _ = socket.set_nodelay(true);
     let within = shared.options.handshake_timeout;
     let Ok(Some((input, output))) = tokio::time::timeout(within, secure(shared, socket)).await else {
@@ -140,6 +188,27 @@ async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
     let _ = writer.await;
 }
 
+async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
+    let Ok(local) = socket.local_addr() else {
+        return;
+    };
+    let client = Arc::new(Client::new(local, &shared.budget));
+    let mut connection = Connection::new(shared, &client);
+    connection.resume(state);
+    shared.add_client(&client);
+    if shared.options.shows_nodes {
+        for node in &shared.cluster.topology().nodes {
+            let came = Event::Topology(TopologyChange::NewNode, node.named);
+            client.event(EventType::TopologyChange, &Outgoing::Event(&came));
+        }
+    }
+    let (input, output) = socket.into_split();
+    let (writes, grace) = (Arc::clone(&client), shared.options.reader_grace);
+    let writer = tokio::spawn(async move { writes.write(Box::new(output), grace).await });
+    connection.run(Box::new(input)).await;
+    let _ = writer.await;
+}
+
 type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// Makes the handshake of TLS, if the client or the settings ask for it.
@@ -148,7 +217,9 @@ async fn secure(shared: &Shared, socket: TcpStream) -> Option<Halves> {
         let (input, output) = socket.into_split();
         (Box::new(input), Box::new(output))
     };
-    let Some(tls) = &shared.options.tls else { return Some(clear(socket)) };
+    let Some(tls) = &shared.options.tls else {
+        return Some(clear(socket));
+    };
     if tls.policy() == Policy::Optional {
         let mut first = [0];
         if socket.peek(&mut first).await.ok()? == 0 || first != [TLS_HANDSHAKE] {

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::budget::Budget;
 use crate::client::Client;
 use crate::options::GatewayOptions;
+use crate::paging::PagingStates;
 use crate::statements::Statements;
 
 /// The state of a gateway.
@@ -25,20 +26,20 @@ pub(crate) struct Shared {
     pub runtime: Handle,
     /// The id of the one node that clients see.
     pub host_id: Uuid,
-    /// The cluster's name, which marks paging states.
-    pub cluster_name: String,
+    pub paging: PagingStates,
 }
 
 impl Shared {
     pub fn new(cluster: Cluster, options: GatewayOptions, address: SocketAddr) -> Shared {
         let cluster_name = cluster.topology().cluster_name.clone();
+        let own_id = options.own_node.as_ref().map(|own| own.host_id);
         Shared {
             statements: Statements::new(),
             budget: Arc::new(Budget::new(options.bytes_max)),
             clients: Mutex::new(Vec::new()),
             runtime: Handle::current(),
-            host_id: host_id(&cluster_name, address),
-            cluster_name,
+            host_id: own_id.unwrap_or_else(|| host_id(&cluster_name, address)),
+            paging: PagingStates { cluster: cluster_name, are_bare: options.shows_nodes },
             cluster,
             options,
         }

@@ -4,6 +4,9 @@
 
 use helenus_wire::native::WriteType;
 
+use crate::peers_select::{PeersSelect, Unsupported};
+use crate::tokens::{Token, Tokens};
+
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -20,12 +23,12 @@ pub(crate) enum Effect {
 }
 
 /// The tables that the gateway answers for, since it stands for one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnTable {
     /// `system.local`.
     Local,
-    /// `system.peers` and `system.peers_v2`.
-    Peers,
+    /// `system.peers` and `system.peers_v2`, and the rows that are asked for.
+    Peers(Result<PeersSelect, Unsupported>),
 }
 
 /// What is known of a text.
@@ -35,33 +38,10 @@ pub(crate) struct StatementText {
     pub own_table: Option<OwnTable>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    /// A word in lower case, or the text of a quoted name.
-    Word(String),
-    Quoted(String),
-    Sign(char),
-    /// A string or a number.
-    Value,
-}
-
-impl Token {
-    fn is(&self, keyword: &str) -> bool {
-        matches!(self, Token::Word(word) if word == keyword)
-    }
-
-    fn name(&self) -> Option<&str> {
-        match self {
-            Token::Word(name) | Token::Quoted(name) => Some(name),
-            Token::Sign(_) | Token::Value => None,
-        }
-    }
-}
-
 impl StatementText {
     /// Looks at a text. `keyspace`: the one in use.
     pub fn of(text: &str, keyspace: Option<&str>) -> StatementText {
-        let mut tokens = Tokens(text);
+        let mut tokens = Tokens::of(text);
         let effect = match tokens.next() {
             Some(Token::Word(word)) => match word.as_str() {
                 "select" => {
@@ -92,6 +72,7 @@ impl StatementText {
 
 /// The table behind FROM, if it is one of those.
 fn own_table(mut tokens: Tokens<'_>, keyspace: Option<&str>) -> Option<OwnTable> {
+    let all = tokens;
     tokens.find(|token| token.is("from"))?;
     let first = tokens.next()?;
     let (keyspace, table) = match tokens.next() {
@@ -103,65 +84,8 @@ fn own_table(mut tokens: Tokens<'_>, keyspace: Option<&str>) -> Option<OwnTable>
     }
     match table?.name()? {
         "local" => Some(OwnTable::Local),
-        "peers" | "peers_v2" => Some(OwnTable::Peers),
+        "peers" | "peers_v2" => Some(OwnTable::Peers(PeersSelect::of(all))),
         _ => None,
-    }
-}
-
-struct Tokens<'a>(&'a str);
-
-impl Iterator for Tokens<'_> {
-    type Item = Token;
-
-    fn next(&mut self) -> Option<Token> {
-        loop {
-            let text = self.0.trim_start();
-            let skipped = if text.starts_with("--") || text.starts_with("//") {
-                text.split_once('\n').map_or("", |(_, rest)| rest)
-            } else if let Some(rest) = text.strip_prefix("/*") {
-                rest.split_once("*/").map_or("", |(_, rest)| rest)
-            } else {
-                self.0 = text;
-                break;
-            };
-            self.0 = skipped;
-        }
-        let first = self.0.chars().next()?;
-        let (token, rest) = match first {
-            '\'' | '"' => {
-                let (inner, rest) = quoted(self.0, first);
-                (if first == '"' { Token::Quoted(inner) } else { Token::Value }, rest)
-            }
-            '$' if self.0.starts_with("$$") => {
-                let inner = self.0.get(2..).unwrap_or_default();
-                (Token::Value, inner.split_once("$$").map_or("", |(_, rest)| rest))
-            }
-            c if c.is_alphanumeric() || c == '_' => {
-                let end = self.0.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(self.0.len());
-                let (word, rest) = self.0.split_at(end);
-                (Token::Word(word.to_lowercase()), rest)
-            }
-            other => (Token::Sign(other), self.0.get(other.len_utf8()..).unwrap_or_default()),
-        };
-        self.0 = rest;
-        Some(token)
-    }
-}
-
-/// The text between quotes, which stand twice inside it, and what follows.
-fn quoted(text: &str, quote: char) -> (String, &str) {
-    let mut inner = String::new();
-    let mut rest = text.get(1..).unwrap_or_default();
-    loop {
-        let Some((part, after)) = rest.split_once(quote) else { return (inner, "") };
-        inner.push_str(part);
-        match after.strip_prefix(quote) {
-            Some(more) => {
-                inner.push(quote);
-                rest = more;
-            }
-            None => return (inner, after),
-        }
     }
 }
 
@@ -193,8 +117,9 @@ mod tests {
     fn selects_from_the_tables_of_the_node_itself_are_seen() {
         let table = |text: &str, keyspace: Option<&str>| StatementText::of(text, keyspace).own_table;
         assert_eq!(table("SELECT * FROM system.local WHERE key='local'", None), Some(OwnTable::Local));
-        assert_eq!(table("select host_id from \"system\" . peers_v2", None), Some(OwnTable::Peers));
-        assert_eq!(table("SELECT * FROM peers", Some("system")), Some(OwnTable::Peers));
+        let peers = Some(OwnTable::Peers(Ok(PeersSelect::default())));
+        assert_eq!(table("select host_id from \"system\" . peers_v2", None), peers);
+        assert_eq!(table("SELECT * FROM peers", Some("system")), peers);
         assert_eq!(table("SELECT * FROM peers", Some("app")), None);
         assert_eq!(table("SELECT * FROM app.local", None), None);
         assert_eq!(table("SELECT 'from system.local' FROM t", None), None);

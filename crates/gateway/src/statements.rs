@@ -50,8 +50,9 @@ impl Statements {
         self.0.get(&StatementId::try_from(id).ok()?)
     }
 
-    pub fn add(&self, statement: Arc<GatewayStatement>) {
-        self.0.insert(statement.id, statement);
+    /// Keeps a statement under an id: its own, or another by which clients know it.
+    pub fn add(&self, id: StatementId, statement: &Arc<GatewayStatement>) {
+        self.0.insert(id, Arc::clone(statement));
     }
 
     /// Forgets the statements that a schema change concerns; their clients are told to prepare them again, as by Cassandra.

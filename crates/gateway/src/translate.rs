@@ -13,8 +13,8 @@ use helenus_wire::native::{
 };
 
 use crate::job::Job;
+use crate::own_tables;
 use crate::statements::metadata_id;
-use crate::{own_tables, paging};
 
 const ROWS: i32 = 2;
 const SCHEMA_CHANGE: i32 = 5;
@@ -133,7 +133,7 @@ fn rows<'a>(job: &Job, from: Version, message: &'a [u8]) -> Result<Cow<'a, [u8]>
     reader.int()?;
     let before = message.len() - reader.rest().len();
     let state = reader.bytes()?.unwrap_or_default();
-    let wrapped = paging::wrap(&job.shared.cluster_name, state);
+    let wrapped = job.shared.paging.for_client(state);
     let mut copied = Vec::with_capacity(message.len() + 16);
     copied.extend_from_slice(message.get(..before).unwrap_or_default());
     copied.put_bytes(&wrapped);
@@ -143,7 +143,9 @@ fn rows<'a>(job: &Job, from: Version, message: &'a [u8]) -> Result<Cow<'a, [u8]>
 
 fn rows_with_columns(job: &Job, from: Version, message: &[u8]) -> Result<Vec<u8>, WireError> {
     let decoded = decode_response(from, Opcode::Result, Flags(0), message)?;
-    let Response::Result(ResultMessage::Rows(rows)) = decoded.response else { return Ok(message.to_vec()) };
+    let Response::Result(ResultMessage::Rows(rows)) = decoded.response else {
+        return Ok(message.to_vec());
+    };
     let columns = rows.metadata.columns.to_vec()?;
     let own_id;
     let (mut skip, mut changed_id) = (false, rows.metadata.changed_id);
@@ -155,7 +157,7 @@ fn rows_with_columns(job: &Job, from: Version, message: &[u8]) -> Result<Vec<u8>
         (skip, changed_id) = if known == own_id { (skips, None) } else { (false, Some(own_id.as_slice())) };
     }
     let (count, cells) = cells(job, &rows, &columns)?;
-    let state = rows.metadata.paging_state.map(|state| paging::wrap(&job.shared.cluster_name, state));
+    let state = rows.metadata.paging_state.map(|state| job.shared.paging.for_client(state));
     let metadata = RowsMetadata { columns: ColumnSource::Specs(&columns), skip, changed_id };
     let mut bytes = Vec::with_capacity(message.len() + 64);
     let head = ResponseHead::new(job.version, 0);
@@ -175,7 +177,7 @@ fn cells<'a>(
     match job.own_table() {
         None => Ok((rows.row_count, Cow::Borrowed(rows.cells()))),
         Some(table) => {
-            let (count, cells) = own_tables::rows(&job.shared, job.client.local, table, (rows, columns))?;
+            let (count, cells) = own_tables::rows(job, table, (rows, columns))?;
             Ok((count, Cow::Owned(cells)))
         }
     }

@@ -12,6 +12,7 @@ use helenus_wire::native::{SchemaChange, SchemaTarget, StatusChange, TopologyCha
 use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::control;
 use crate::node::{Node, Pool};
@@ -210,6 +211,20 @@ impl Cluster {
         }
     }
 
+    /// The schema version of each connected node that answers within this time.
+    pub async fn schema_versions(&self, within: Duration) -> HashMap<Uuid, Uuid> {
+        let until = tokio::time::Instant::now() + within;
+        let mut versions = HashMap::new();
+        for node in &self.topology().nodes {
+            let Some(connection) = node.connection() else { continue };
+            let asked = tokio::time::timeout_at(until, topology::schema_version(&connection)).await;
+            if let Ok(Ok(Some(version))) = asked {
+                versions.insert(node.host_id, version);
+            }
+        }
+        versions
+    }
+
     pub(crate) fn no_node(&self) -> ClusterError {
         let topology = self.topology();
         let local = topology.nodes.iter().filter(|node| node.datacenter == topology.local_dc);
@@ -253,6 +268,8 @@ pub(super) fn nodes(
         };
         Arc::new(Node {
             address,
+            named: read.named,
+            peer: read.peer,
             host_id: read.host_id,
             datacenter: read.datacenter.clone(),
             rack: read.rack.clone(),

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use helenus_wire::native::{Event, EventType, EventTypes, Request, Response, SchemaTarget, StatusChange};
+use helenus_wire::native::{
+    Event, EventType, EventTypes, Request, Response, SchemaTarget, StatusChange, TopologyChange,
+};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -13,7 +15,7 @@ use super::cluster_handle::{ClusterEvent, Inner, nodes, owned_change};
 use crate::connection::{EventBody, read_event};
 use crate::options::{ClusterOptions, HostPort};
 use crate::topology::{self, ReadTopology, Topology};
-use crate::{ClusterError, Connection, Extras};
+use crate::{ClusterError, Connection, Extras, Node};
 
 /// Events between two looks of the task.
 const EVENTS_MAX: usize = 1024;
@@ -113,7 +115,7 @@ pub(super) async fn keep(
         if reads && let Ok(read) = topology::read(&connection).await {
             inner.take_over(read);
         }
-        for event in told {
+        for event in told.into_iter().filter(|event| !is_told_by_tables(event)) {
             if let ClusterEvent::Status(StatusChange::Up, address) = event {
                 inner.nudge(address);
             }
@@ -138,11 +140,27 @@ fn changes_topology(event: &ClusterEvent) -> bool {
     }
 }
 
+/// Whether subscribers learn of it when the node is in the system tables, or is there no more. The event itself comes earlier, and
+/// who then asks for the nodes does not find it.
+fn is_told_by_tables(event: &ClusterEvent) -> bool {
+    matches!(event, ClusterEvent::Topology(TopologyChange::NewNode | TopologyChange::RemovedNode, _))
+}
+
 impl Inner {
     fn take_over(&self, read: ReadTopology) {
         let before = self.topology.load_full();
         let nodes = nodes(&read, &before.nodes, (&self.options, &self.changed), &self.names);
-        self.topology.store(Arc::new(Topology::new(read, before.local_dc.clone(), nodes)));
+        let after = Arc::new(Topology::new(read, before.local_dc.clone(), nodes));
+        self.topology.store(Arc::clone(&after));
+        let differences =
+            [(&after, &before, TopologyChange::NewNode), (&before, &after, TopologyChange::RemovedNode)];
+        for (having, lacking, change) in differences {
+            let lacks = |node: &&Arc<Node>| lacking.nodes.iter().all(|other| other.host_id != node.host_id);
+            for node in having.nodes.iter().filter(lacks) {
+                // Without subscribers nobody misses it.
+                let _ = self.events.send(ClusterEvent::Topology(change, node.named));
+            }
+        }
     }
 
     /// A control connection to another node: first to those that are connected, then to all others, then to the contact points.

@@ -10,6 +10,7 @@ mod compress;
 mod consistency;
 mod error;
 mod frame;
+mod handed_over;
 mod primitives;
 mod request;
 mod response;
@@ -24,6 +25,7 @@ pub use error::{ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, P
 pub use frame::{
     AfterRefusal, DEFAULT_MAX_FRAME, Envelope, EnvelopeReader, HEADER_LENGTH, Header, OpenEnvelope, Refusal,
 };
+pub use handed_over::{Agreed, HandedOver, UnservedInput};
 pub use primitives::{BytesMap, Put, Reader, StringList, StringMap, StringMultimap, Value};
 pub use request::*;
 pub use response::*;

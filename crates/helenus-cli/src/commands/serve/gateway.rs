@@ -27,6 +27,9 @@ pub(super) struct GatewayFlags {
     /// Data center of the cluster whose nodes are asked first [default: that of the first node that answers]
     #[arg(long, value_name = "NAME", requires = "gateway")]
     local_dc: Option<String>,
+    /// Show the nodes of the cluster to clients, which then connect to them where they can
+    #[arg(long, requires = "gateway")]
+    show_nodes: bool,
     /// Log in to the cluster as this role
     #[arg(long, value_name = "NAME", requires = "gateway")]
     cluster_username: Option<String>,
@@ -112,6 +115,9 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
             handshake_timeout: limits.handshake_timeout,
             reader_grace: limits.reader_grace,
             tls,
+            shows_nodes: flags.show_nodes,
+            known_statements: None,
+            own_node: None,
         };
         anyhow::Ok(Gateway::start(cluster, options).await?)
     })?;
