@@ -20,6 +20,8 @@ pub enum Client {
     Java,
     /// The Rust driver.
     Rust,
+    /// The Rust driver with TLS, which is a program of its own.
+    RustTls,
     /// thriftpy2, over Thrift RPC.
     Thrift,
     /// The client that Thrift generated for Cassandra 2.1, and Hector, over Thrift RPC.
@@ -81,6 +83,7 @@ impl Client {
             }
             Self::Go => Command::new(installed("go/driver")),
             Self::Java => java("java", "Driver"),
+            Self::RustTls => Command::new(installed("rust-tls/driver")),
             Self::Thrift => python(drivers.join("thrift/driver.py")),
             Self::ThriftJava => java("thrift-java", "ThriftDriver"),
             Self::Astyanax => java("astyanax", "AstyanaxDriver"),

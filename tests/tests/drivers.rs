@@ -99,6 +99,11 @@ fn the_java_driver_passes_by_tls() {
     passes_by_tls(Client::Java);
 }
 
+#[test]
+fn the_rust_driver_passes_by_tls() {
+    passes_by_tls(Client::RustTls);
+}
+
 /// Validates the programs: Cassandra must pass them too.
 #[test]
 #[ignore = "for changes of the programs: takes two minutes and says nothing about the binary"]

@@ -20,6 +20,7 @@ pub fn run() -> Result<(), String> {
     python()?;
     node()?;
     go()?;
+    rust_with_tls()?;
     java()?;
     cassandra()
 }
@@ -75,6 +76,24 @@ fn go() -> Result<(), String> {
             Command::new("go").arg("-C").arg(&folder).args(build).arg(home.join("driver")).arg("."),
         )?;
         Ok(())
+    })
+}
+
+/// The Rust program with TLS, built. It shares its cases with the program without, which is built with the tests.
+fn rust_with_tls() -> Result<(), String> {
+    let folder = drivers().join("rust-tls");
+    let own = ["Cargo.toml", "Cargo.lock", "main.rs"].map(|name| folder.join(name));
+    let shared = ["cases.rs", "run.rs", "types.rs"].map(|name| drivers().join("rust").join(name));
+    let sources: Vec<&Path> = own.iter().chain(&shared).map(PathBuf::as_path).collect();
+    once(&clients().join("rust-tls"), &sources, |home| {
+        let built = home.join("target");
+        let build = ["build", "--quiet", "--locked", "--manifest-path"];
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(build).arg(folder.join("Cargo.toml")).arg("--target-dir").arg(&built);
+        step("rust: program with TLS (needs libssl-dev and pkg-config)", &mut cargo)?;
+        let placed = fs::copy(built.join("debug/driver"), home.join("driver"));
+        placed.map_err(|error| format!("{}: {error}", home.display()))?;
+        fs::remove_dir_all(&built).map_err(|error| format!("{}: {error}", built.display()))
     })
 }
 

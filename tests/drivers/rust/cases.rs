@@ -8,8 +8,8 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::unprepared::Statement;
 use scylla::value::{MaybeUnset, Unset};
 
+use crate::run::{KEYSPACE, Outcome, all, connect, equal, table};
 use crate::types::types;
-use crate::{KEYSPACE, Outcome, all, connect, equal, table};
 
 /// The names of all cases, in order.
 pub const NAMES: &[&str] = &[

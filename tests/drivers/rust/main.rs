@@ -1,96 +1,19 @@
-//! The Rust driver (`scylla`) against a CQL server: see ../README.md for arguments and cases.
+//! The Rust driver (`scylla`) against a CQL server: see ../README.md for arguments and cases. `../rust-tls` is the same by TLS.
 
 mod cases;
+mod run;
 mod types;
 
-use std::error::Error;
 use std::process::ExitCode;
 
-use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::statement::Consistency;
-
-/// What a case ends with: any error is its reason.
-type Outcome = Result<(), Box<dyn Error>>;
-
-const KEYSPACE: &str = "rust_driver";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some((address, wanted)) = args.split_first() else {
-        eprintln!("usage: rust-driver HOST:PORT [CASE ...]");
-        return ExitCode::from(2);
-    };
-    match run(address, wanted).await {
-        Ok(0) => {
-            println!("ok");
-            ExitCode::SUCCESS
-        }
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("FAILED: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run::main().await
 }
 
-/// Runs the wanted cases, or all; how many failed.
-async fn run(address: &str, wanted: &[String]) -> Result<usize, Box<dyn Error>> {
-    let session = connect(address).build().await?;
-    all(
-        &session,
-        &[&format!(
-            "CREATE KEYSPACE IF NOT EXISTS {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
-        )],
-    )
-    .await?;
-    let mut failed = 0;
-    for name in
-        cases::NAMES.iter().filter(|name| wanted.is_empty() || wanted.iter().any(|other| other == *name))
-    {
-        match cases::run(name, address, &session).await {
-            Ok(()) => println!("ok {name}"),
-            Err(error) => {
-                failed += 1;
-                println!("FAILED {name}: {error}");
-            }
-        }
-    }
-    all(&session, &[&format!("DROP KEYSPACE {KEYSPACE}")]).await?;
-    Ok(failed)
-}
-
-/// A session builder for `address`.
-fn connect(address: &str) -> SessionBuilder {
-    let profile = scylla::client::execution_profile::ExecutionProfile::builder()
-        .consistency(Consistency::One)
-        .request_timeout(Some(std::time::Duration::from_secs(30)))
-        .build();
-    SessionBuilder::new().known_node(address).default_execution_profile_handle(profile.into_handle())
-}
-
-/// Runs statements in order, without values.
-async fn all(session: &Session, statements: &[&str]) -> Outcome {
-    for statement in statements {
-        session.query_unpaged(*statement, ()).await.map_err(|error| format!("{statement}: {error}"))?;
-    }
-    Ok(())
-}
-
-/// Makes an empty table and names it.
-async fn table(session: &Session, name: &str, columns: &str) -> Result<String, Box<dyn Error>> {
-    let full = format!("{KEYSPACE}.{name}");
-    let drop = format!("DROP TABLE IF EXISTS {full}");
-    all(session, &[&drop, &format!("CREATE TABLE {full} ({columns})")]).await?;
-    Ok(full)
-}
-
-/// Fails unless both are equal.
-fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!("{what}: found {found:?}, expected {expected:?}").into())
-    }
+/// What every connection of this program has.
+fn reach(builder: SessionBuilder) -> SessionBuilder {
+    builder
 }

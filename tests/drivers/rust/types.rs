@@ -10,7 +10,7 @@ use scylla::serialize::value::SerializeValue;
 use scylla::value::{CqlDate, CqlDecimal, CqlDuration, CqlTime, CqlTimestamp, CqlTimeuuid};
 use uuid::Uuid;
 
-use crate::{Outcome, all, equal, table};
+use crate::run::{Outcome, all, equal, table};
 
 /// Every scalar type, at its ends.
 pub async fn types(session: &Session) -> Outcome {
