@@ -63,6 +63,7 @@ async fn range(
     while let Some(parcel) = parcels.recv().await {
         let (parcel_rows, parcel_bytes) = match &parcel {
             Parcel::Batch(batch) => (batch.rows, batch.bytes as u64),
+            Parcel::Counters(..) => (1, 0),
             Parcel::List(_, _, state) => (0, state.elements.iter().map(|of| of.value.len() as u64).sum()),
         };
         (rows, bytes) = (rows + parcel_rows, bytes + parcel_bytes);

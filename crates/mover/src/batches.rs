@@ -24,6 +24,7 @@ pub(crate) struct ListName {
 pub(crate) enum Parcel {
     Batch(Batch),
     List(Arc<TableTarget>, ListName, ListState),
+    Counters(Arc<TableTarget>, RowName),
 }
 
 /// Reads a range and gives its parcels to a channel, until the channel is closed.
@@ -97,6 +98,13 @@ impl Reader<'_> {
         self.send(Parcel::Batch(full))
     }
 
+    /// Counters are not sent as they are read: see `counters`.
+    fn counters(&mut self, row: RowView<'_>, is_static: bool) -> Result<(), Error> {
+        let name = RowName::of(self.target.table(), &self.key, row, is_static);
+        let name = name.map_err(|error| self.row_failed(error))?;
+        self.send(Parcel::Counters(Arc::clone(self.target), name))
+    }
+
     fn lists(&mut self, row: RowView<'_>, is_static: bool) -> Result<(), Error> {
         let table = self.target.table().clone();
         if list_columns(&table, is_static).next().is_none() {
@@ -140,6 +148,9 @@ impl UnfilteredSink for Reader<'_> {
         self.key.extend_from_slice(key);
         self.open.clear();
         self.batch = Batch::new(self.target, key);
+        if self.target.table().is_counter() {
+            return static_row.map_or(Ok(()), |row| self.counters(row, true));
+        }
         if !deletion.is_live() {
             self.rows.partition_deletion(key, deletion, &mut self.batch.writes);
             self.appended(0)?;
@@ -155,6 +166,12 @@ impl UnfilteredSink for Reader<'_> {
     }
 
     fn element(&mut self, element: Unfiltered<'_>) -> helenus_engine::Result<()> {
+        if self.target.table().is_counter() {
+            return match element {
+                Unfiltered::Row(row) => self.counters(row, false),
+                Unfiltered::Marker(_) => Ok(()),
+            };
+        }
         let from = self.batch.writes.len();
         match element {
             Unfiltered::Row(row) => {

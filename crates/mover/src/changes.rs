@@ -2,12 +2,13 @@
 
 use crate::batches::{ListName, lists_of};
 use crate::error::MoveError;
-use crate::source::{OpenRange, RowWrites};
+use crate::source::{OpenRange, RowName, RowWrites, SourceError, Write};
 use crate::target::{Batch, TableTarget};
 use helenus_engine::changes::{ChangeKind, ChangePosition, SchemaEvent};
 use helenus_engine::{Database, Error};
 use helenus_model::row::RowView;
-use std::collections::BTreeMap;
+use helenus_model::schema::Table;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub(crate) struct Page {
     pub(crate) batches: Vec<Batch>,
     /// Lists that were changed, with the greatest timestamp of the changes.
     pub(crate) lists: BTreeMap<ListName, i64>,
+    /// Rows of counters that were changed.
+    pub(crate) counters: BTreeSet<RowName>,
     pub(crate) changes: u64,
     /// The timestamp of the first change, microseconds.
     pub(crate) first_us: Option<i64>,
@@ -38,6 +41,8 @@ pub(crate) enum Then {
     End,
     /// The table is truncated.
     Truncate,
+    /// Counters of a range or partition are deleted, at the time of the target.
+    DeleteCounters(Vec<Write>),
     /// Rows came in that are no changes: the table is to be read anew.
     ReadAnew,
     /// The table cannot be followed further.
@@ -60,6 +65,7 @@ pub(crate) fn read_page(
     let mut page = Page {
         batches: Vec::new(),
         lists: BTreeMap::new(),
+        counters: BTreeSet::new(),
         changes: 0,
         first_us: None,
         then: Then::End,
@@ -93,6 +99,23 @@ pub(crate) fn read_page(
             ChangeKind::Schema(SchemaEvent::Unwatched) => return end(Then::Stop(UNWATCHED.to_owned())),
             ChangeKind::Schema(SchemaEvent::Dropped) => return end(Then::Stop(DROPPED.to_owned())),
         };
+        if table.is_counter() {
+            page.changes += 1;
+            page.first_us.get_or_insert(newest_us);
+            return match counter_change(table, &change.kind) {
+                Ok(CounterChange::Nothing) => Ok(ControlFlow::Continue(())),
+                Ok(CounterChange::Row(name)) => {
+                    page.counters.insert(name);
+                    if page.changes >= PAGE.0 { end(Then::More) } else { Ok(ControlFlow::Continue(())) }
+                }
+                Ok(CounterChange::Delete(writes)) => end(Then::DeleteCounters(writes)),
+                Err(error) => {
+                    let table = format!("{}.{}", table.keyspace, table.name);
+                    failed = Some(MoveError::Row { table, error });
+                    Err(Error::Cancelled)
+                }
+            };
+        }
         let place = *by_key.entry(key.to_vec()).or_insert(page.batches.len());
         // A full batch is left as it is, and the next one takes its place.
         let place = match page.batches.get(place) {
@@ -153,6 +176,33 @@ pub(crate) fn read_page(
             Ok(page)
         }
     }
+}
+
+/// What a change of counters asks for.
+enum CounterChange {
+    Nothing,
+    /// The row is to be made equal.
+    Row(RowName),
+    /// Rows are deleted. What is counted in them afterwards has changes of its own, which follow.
+    Delete(Vec<Write>),
+}
+
+fn counter_change(table: &Arc<Table>, kind: &ChangeKind<'_>) -> Result<CounterChange, SourceError> {
+    let mut writes = Vec::new();
+    match kind {
+        ChangeKind::Row { key, row } => return Ok(CounterChange::Row(RowName::of(table, key, *row, false)?)),
+        ChangeKind::StaticRow { key, row } => {
+            return Ok(CounterChange::Row(RowName::of(table, key, *row, true)?));
+        }
+        ChangeKind::RangeDeletion { key, start, end, deletion } => {
+            OpenRange::deletion((table, key), (start, end), *deletion, &mut writes)?;
+        }
+        ChangeKind::PartitionDeletion { key, deletion } => {
+            RowWrites::new(table).partition_deletion(key, *deletion, &mut writes);
+        }
+        _ => {}
+    }
+    Ok(if writes.is_empty() { CounterChange::Nothing } else { CounterChange::Delete(writes) })
 }
 
 const ALTERED: &str =

@@ -1,6 +1,8 @@
 //! What all tasks of a run share, and the steps by which they change the state of a table.
 
 use crate::batches::Parcel;
+use crate::counters::{self, CounterRow};
+use crate::drain::Drain;
 use crate::error::MoveError;
 use crate::lists::{self, SentList};
 use crate::state::{MoveState, StateFile, TableState};
@@ -31,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) ranges: Semaphore,
     /// Seconds by which each table is behind, by its place.
     pub(crate) lags: Arc<Mutex<Vec<Option<f64>>>>,
+    /// Asks the tails whether everything is sent.
+    pub(crate) drain: Drain,
     /// When the state was last written.
     pub(crate) saved: Mutex<Instant>,
 }
@@ -82,6 +86,10 @@ impl Context {
     pub(crate) async fn send(&self, parcel: Parcel, may_be_there: bool) -> Result<(), MoveError> {
         match parcel {
             Parcel::Batch(batch) => self.target.send(&batch).await,
+            Parcel::Counters(table, name) => {
+                let row = CounterRow { table: &table, name: &name, in_doubt: may_be_there };
+                counters::make_equal(self, &row).await
+            }
             Parcel::List(table, name, state) => {
                 let now_s = self.database().now_s();
                 let (table, name, state) = (&table, &name, &state);
@@ -97,6 +105,7 @@ impl Context {
 pub(crate) fn begin_anew(context: &Context, at: usize) {
     context.with_table(at, |table| {
         table.position = None;
+        table.is_anew = true;
         table.done.clear();
         (table.rows, table.bytes) = (0, 0);
     });

@@ -1,5 +1,6 @@
 //! Why a move cannot begin, or a table of it has stopped.
 
+use crate::front::FrontError;
 use crate::source::SourceError;
 use helenus_cluster::ClusterError;
 
@@ -32,6 +33,34 @@ pub enum MoveError {
     /// The order is wrong, or the target cannot take the tables; one text for each reason.
     #[error("nothing was started:\n  {}", .0.join("\n  "))]
     Refused(Vec<String>),
+    /// A cut cannot be made now; one text for each reason.
+    #[error("not done, and clients go on as before:\n  {}", .0.join("\n  "))]
+    NotCut(Vec<String>),
+    /// The move has been cut over, and the request needs that it has not.
+    #[error(
+        "the move has been cut over: clients are served by {to}, which has the truth; helenus move status shows it"
+    )]
+    IsCut {
+        /// The target.
+        to: String,
+    },
+    /// Another request changes the move.
+    #[error(
+        "another request starts, ends or cuts over the move at this moment; helenus move status shows it"
+    )]
+    Busy,
+    /// The listeners could not do what they were told; clients go on as before.
+    #[error("not done, and clients go on as before: {0}")]
+    Front(#[from] FrontError),
+    /// The target does not take a counter any more.
+    #[error(
+        "{table}: the target does not change a counter although it says so; one that was deleted there cannot be counted again in \
+         Cassandra. helenus move resume truncates the table there and sends it anew"
+    )]
+    Counter {
+        /// The table.
+        table: String,
+    },
     /// A table cannot go on.
     #[error("{0}")]
     Table(String),

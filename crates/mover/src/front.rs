@@ -75,6 +75,26 @@ pub trait Front: Send + Sync {
     fn to_local(&self) -> Result<(), FrontError>;
 }
 
+/// A pause that ends when it is dropped, so that no failure leaves clients waiting.
+pub(crate) struct Pause<'f>(&'f dyn Front);
+
+impl<'f> Pause<'f> {
+    /// Begins a pause.
+    ///
+    /// # Errors
+    /// As `Front::pause`.
+    pub(crate) fn begin(front: &'f dyn Front, within: Duration) -> Result<Pause<'f>, FrontError> {
+        front.pause(within)?;
+        Ok(Pause(front))
+    }
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.go_on();
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod double {
     //! A front without clients, which notes what it was told.
@@ -138,18 +158,18 @@ pub(crate) mod double {
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_side_as_it_was() {
+    fn a_pause_ends_when_it_is_dropped_but_not_twice() {
         let front = FrontDouble::default();
-        front.pause(Duration::ZERO).unwrap();
-        front.0.lock().fails = Some("to_cluster");
-        assert!(front.to_cluster().is_err());
-        front.go_on();
-        front.go_on();
-        assert_eq!(front.side(), Side::Local);
-        front.0.lock().fails = None;
-        front.pause(Duration::ZERO).unwrap();
-        front.to_cluster().unwrap();
-        assert_eq!(front.side(), Side::Cluster);
-        assert_eq!(front.0.lock().steps, ["pause", "to_cluster", "go_on", "pause", "to_cluster"]);
+        {
+            let _pause = super::Pause::begin(&front, Duration::ZERO).unwrap();
+            assert!(front.0.lock().is_paused);
+        }
+        {
+            let _pause = super::Pause::begin(&front, Duration::ZERO).unwrap();
+            front.to_cluster().unwrap();
+        }
+        assert_eq!(front.0.lock().steps, ["pause", "go_on", "pause", "to_cluster"]);
+        front.0.lock().fails = Some("pause");
+        assert!(super::Pause::begin(&front, Duration::ZERO).is_err());
     }
 }

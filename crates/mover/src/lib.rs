@@ -1,9 +1,10 @@
 //! Moves tables to a cluster of Apache Cassandra while the server goes on, with the timestamp and the TTL of every cell.
 //!
 //! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
-//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes; `schema` and `plan` prepare a move, `state` is
-//! what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `front` is what clients connect
-//! to, which the target serves after a cut. `messages` are what `helenus move` asks and is answered.
+//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes; `counters` are added up; `schema` and `plan` prepare a move, `state` is
+//! what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `drain` and `cut` make the target the truth; `front` is what
+//! clients connect to, which serves the target after the cut. `messages` are what `helenus move` asks and
+//! is answered.
 #![cfg_attr(
     test,
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
@@ -12,13 +13,18 @@
 mod back_fill;
 mod batches;
 mod changes;
+mod clocks;
 mod context;
+mod counters;
+mod cut;
+mod drain;
 mod error;
 mod front;
 mod lists;
 mod messages;
 mod mover;
 mod plan;
+mod present_row;
 mod run;
 mod schema;
 pub mod source;
@@ -29,7 +35,8 @@ mod target;
 pub use error::MoveError;
 pub use front::{Front, FrontError, Side};
 pub use messages::{
-    MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, StatusReport, TableReport, TlsFiles,
+    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, StatusReport, TableReport,
+    TlsFiles,
 };
 pub use mover::Mover;
 pub use state::cut_of;

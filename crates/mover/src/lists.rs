@@ -6,15 +6,12 @@
 
 use crate::batches::ListName;
 use crate::error::MoveError;
-use crate::source::{ListPlace, ListState, RowName, Values, list_writes};
+use crate::present_row::read_row;
+use crate::source::{ListPlace, ListState, RowName, Values, list_of_row, list_writes};
 use crate::target::{Batch, TableTarget, Target};
 use helenus_cluster::ClusterError;
-use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
-use helenus_engine::{Database, ReadRequest};
-use helenus_model::byte_comparable::clustering_key;
+use helenus_engine::Database;
 use helenus_model::deletion::DeletionTime;
-use helenus_model::filter::{ClusteringFilter, Limits};
-use helenus_model::row::RowView;
 use helenus_model::types::{Elements, quote_identifier};
 use helenus_wire::native::{Consistency, QueryParameters, Value};
 use std::sync::Arc;
@@ -28,66 +25,12 @@ pub(crate) fn present(
     table: &Arc<TableTarget>,
     name: &ListName,
 ) -> Result<ListState, MoveError> {
-    let table = table.table();
-    let mut clustering = Vec::new();
-    if let Some(values) = &name.row.clustering {
-        // A name whose values have no order cannot have come from a row.
-        let _ =
-            clustering_key(values.iter().map(|value| Some(&value[..])), &table.clustering, &mut clustering);
-    }
-    let is_static = name.row.clustering.is_none();
-    let names = if is_static { Vec::new() } else { vec![clustering] };
     let now_s = database.now_s();
-    let command = ReadCommand {
-        table: table.clone(),
-        partitions: Partitions::Keys(vec![PartitionKey::new(name.row.key.clone())]),
-        filter: Arc::new(ClusteringFilter::Names(names)),
-        reversed: false,
-        statics: is_static,
-        columns: None,
-        limits: Limits::NONE,
-        now_s,
-        resume: None,
-        page_rows: None,
-    };
-    let mut sink = OneList { name, now_s, found: None };
-    let request = ReadRequest { may_block: true, ..ReadRequest::default() };
-    database.read(&command, &*database.view(table)?, request, &mut sink, None)?;
-    Ok(sink.found.unwrap_or(ListState {
-        deletion: DeletionTime::LIVE,
-        elements: Vec::new(),
-        newest_us: i64::MIN,
-    }))
-}
-
-struct OneList<'l> {
-    name: &'l ListName,
-    now_s: i64,
-    found: Option<ListState>,
-}
-
-impl OneList<'_> {
-    fn take(&mut self, row: RowView<'_>) {
-        self.found = crate::source::list_of_row(row, self.name.column, self.now_s);
-    }
-}
-
-impl RowSink for OneList<'_> {
-    fn partition(&mut self, _key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
-        if let Some(row) = static_row.filter(|_| self.name.row.clustering.is_none()) {
-            self.take(row);
-        }
-        Ok(())
-    }
-
-    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
-        self.take(row);
-        Ok(RowOutcome::Counted)
-    }
-
-    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
-        Ok(RowOutcome::Skipped)
-    }
+    let mut found = None;
+    read_row(database, table.table(), &name.row, &mut |row| {
+        found = list_of_row(row, name.column, now_s);
+    })?;
+    Ok(found.unwrap_or(ListState { deletion: DeletionTime::LIVE, elements: Vec::new(), newest_us: i64::MIN }))
 }
 
 /// A list at the target: its values, and their timestamps if the target tells.
@@ -205,7 +148,7 @@ async fn read(target: &Target, table: &TableTarget, name: &ListName) -> Result<F
     Ok(read)
 }
 
-fn values_of(values: &Values) -> Vec<Value<'_>> {
+pub(crate) fn values_of(values: &Values) -> Vec<Value<'_>> {
     values
         .iter()
         .map(|value| match value {

@@ -16,6 +16,8 @@ pub enum MoveRequest {
     Status,
     /// Goes on after a stop, with the tables that have stopped too.
     Resume,
+    /// From now on the target has the truth, and clients are served by it.
+    Cutover(CutOrder),
     /// Ends the move and forgets it. Both sides keep what they have.
     Abort,
 }
@@ -60,6 +62,15 @@ impl fmt::Debug for MoveOrder {
         let user = self.login.as_ref().map(|(user, _)| user);
         f.debug_struct("MoveOrder").field("to", &self.to).field("user", &user).finish_non_exhaustive()
     }
+}
+
+/// How a move is cut over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutOrder {
+    /// How long clients may wait, milliseconds.
+    pub pause_ms: u64,
+    /// Whether only the conditions are checked.
+    pub is_dry_run: bool,
 }
 
 /// Files of a TLS client.
@@ -128,6 +139,9 @@ pub struct StatusReport {
     pub target_p99_ms: f64,
     /// Requests in flight at most, at present.
     pub in_flight_max: usize,
+    /// When the move was cut over, milliseconds since the epoch: since then the target serves the clients. `None` before.
+    #[serde(default)]
+    pub cut_at_ms: Option<i64>,
     /// Requests that were sent again.
     pub repeated: u64,
     /// The last error of the target.

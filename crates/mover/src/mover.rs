@@ -4,9 +4,12 @@
 //! move by itself.
 
 use crate::context::{CONSUMER, Context};
+use crate::cut;
+use crate::drain::Drain;
 use crate::error::MoveError;
-use crate::messages::{MoveAnswer, MoveOrder, MoveRequest, StatusReport, TableReport};
-use crate::plan::{self, movable};
+use crate::front::Front;
+use crate::messages::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, StatusReport, TableReport};
+use crate::plan;
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::Target;
@@ -34,7 +37,11 @@ pub struct Mover {
     backend: Arc<LocalBackend>,
     /// `None` in memory.
     file: Option<StateFile>,
+    /// What clients connect to.
+    front: Arc<dyn Front>,
     running: Mutex<Option<Running>>,
+    /// Held while the move is started, ended, cut over or taken back.
+    changing: Mutex<()>,
 }
 
 struct Running {
@@ -50,13 +57,17 @@ struct Running {
 }
 
 impl Mover {
-    /// The mover of a server with this data directory; `None` in memory. A move that was under way goes on.
-    pub fn open(backend: &Arc<LocalBackend>, directory: Option<&Path>) -> Arc<Mover> {
+    /// The mover of a server with this data directory; `None` in memory. A move that was under way goes on; after a cut there is
+    /// nothing to go on with, and the front serves by the target already (`cut_of`).
+    pub fn open(backend: &Arc<LocalBackend>, directory: Option<&Path>, front: Arc<dyn Front>) -> Arc<Mover> {
         let disk = || Arc::clone(&backend.database().host().disk);
         let file = directory.map(|directory| StateFile::of(disk(), directory));
-        let mover = Arc::new(Mover { backend: Arc::clone(backend), file, running: Mutex::default() });
+        let (running, changing) = (Mutex::default(), Mutex::default());
+        let mover = Arc::new(Mover { backend: Arc::clone(backend), file, front, running, changing });
         // A file that cannot be read is reported to whoever asks for the status.
-        if let Ok(Some(state)) = mover.read_state() {
+        if let Ok(Some(state)) = mover.read_state()
+            && state.cut.is_none()
+        {
             let _shown_by_status = mover.go_on(state);
         }
         mover
@@ -67,6 +78,10 @@ impl Mover {
     /// # Errors
     /// The order cannot be carried out; there is no move, or another one.
     pub fn answer(&self, request: &MoveRequest) -> Result<MoveAnswer, MoveError> {
+        let _turn = match request {
+            MoveRequest::Plan(_) | MoveRequest::Status => None,
+            _ => Some(self.changing.try_lock().ok_or(MoveError::Busy)?),
+        };
         match request {
             MoveRequest::Plan(order) => {
                 let report = runtime()?.block_on(plan::plan(self.backend.database(), order))?;
@@ -75,6 +90,7 @@ impl Mover {
             MoveRequest::Start(order) => self.start(order),
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
             MoveRequest::Resume => self.resume(),
+            MoveRequest::Cutover(order) => self.cut_over(order),
             MoveRequest::Abort => self.abort(),
         }
     }
@@ -92,6 +108,15 @@ impl Mover {
         })
     }
 
+    /// The state of a move that has not been cut over.
+    fn uncut_state(&self) -> Result<MoveState, MoveError> {
+        let state = self.read_state()?.ok_or(MoveError::NoMove)?;
+        match state.cut {
+            Some(_) => Err(MoveError::IsCut { to: state.order.to.join(", ") }),
+            None => Ok(state),
+        }
+    }
+
     fn read_state(&self) -> Result<Option<MoveState>, MoveError> {
         self.file.as_ref().map_or(Ok(None), StateFile::read)
     }
@@ -99,6 +124,7 @@ impl Mover {
     fn start(&self, order: &MoveOrder) -> Result<MoveAnswer, MoveError> {
         let file = self.file()?;
         if let Some(state) = self.read_state()? {
+            self.uncut_state()?;
             return Err(MoveError::UnderWay { to: state.order.to.join(", ") });
         }
         let database = self.backend.database();
@@ -106,7 +132,7 @@ impl Mover {
         if !report.problems.is_empty() {
             return Err(MoveError::Refused(report.problems));
         }
-        let (tables, left_out) = movable(plan::tables(database, order)?);
+        let tables = plan::tables(database, order)?;
         let tables = tables.iter().map(|table| TableState {
             keyspace: table.keyspace.to_string(),
             table: table.name.to_string(),
@@ -118,6 +144,7 @@ impl Mover {
             rows: 0,
             bytes: 0,
             changes: 0,
+            is_anew: false,
             stopped: None,
         });
         let state = MoveState {
@@ -130,11 +157,7 @@ impl Mover {
         file.write(&state)?;
         let count = state.tables.len();
         self.go_on(state)?;
-        let mut done = format!("the move of {count} tables has begun; helenus move status shows it");
-        for text in left_out {
-            done.push_str(&format!("\nleft out: {text}"));
-        }
-        Ok(MoveAnswer::Done(done))
+        Ok(MoveAnswer::Done(format!("the move of {count} tables has begun; helenus move status shows it")))
     }
 
     /// Starts the tasks.
@@ -145,7 +168,8 @@ impl Mover {
         file.write(&state)?;
         self.backend.database().compactions().keep_tombstones(true);
         let order = state.order.clone();
-        let lags = Arc::new(Mutex::new(vec![None; state.tables.len()]));
+        let tables = state.tables.len();
+        let lags = Arc::new(Mutex::new(vec![None; tables]));
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = watch::channel(false);
         let context = Arc::new(Mutex::new(None));
@@ -162,6 +186,7 @@ impl Mover {
                     state,
                     file,
                     ranges: Semaphore::new(order.ranges_at_once.max(1)),
+                    drain: Drain::new(tables),
                     lags,
                     saved: Mutex::new(tokio::time::Instant::now()),
                 });
@@ -185,7 +210,40 @@ impl Mover {
         runtime.shutdown_timeout(PATIENCE);
     }
 
+    fn cut_over(&self, order: &CutOrder) -> Result<MoveAnswer, MoveError> {
+        let state = self.uncut_state()?;
+        let parts = self.running.lock().as_ref().map(|running| {
+            (running.context.lock().clone(), running.reason.lock().clone(), running.runtime.handle().clone())
+        });
+        let (context, runtime) = match parts {
+            Some((Some(context), _, runtime)) => (context, runtime),
+            Some((None, reason, _)) => {
+                let reason = reason.unwrap_or_else(|| "the target is not connected yet".to_owned());
+                return Err(MoveError::NotCut(vec![reason]));
+            }
+            None => {
+                let reason = "the move was stopped; helenus move resume goes on".to_owned();
+                return Err(MoveError::NotCut(vec![reason]));
+            }
+        };
+        let done = cut::cut(&context, &*self.front, order, &runtime)?;
+        let (to, tables) = (state.order.to.join(", "), done.tables);
+        if order.is_dry_run {
+            return Ok(MoveAnswer::Done(format!(
+                "{tables} tables could be cut over to {to} now; nothing was done"
+            )));
+        }
+        // There is nothing to follow any more.
+        drop(context);
+        self.halt();
+        let waited_ms = done.waited.as_millis();
+        Ok(MoveAnswer::Done(format!(
+            "clients are served by {to} now, through this server; they waited {waited_ms} ms. {tables} tables were complete there"
+        )))
+    }
+
     fn resume(&self) -> Result<MoveAnswer, MoveError> {
+        self.uncut_state()?;
         self.halt();
         let mut state = self.read_state()?.ok_or(MoveError::NoMove)?;
         let schema = self.backend.database().schema();
@@ -203,6 +261,7 @@ impl Mover {
     }
 
     fn abort(&self) -> Result<MoveAnswer, MoveError> {
+        self.uncut_state()?;
         self.halt();
         let state = self.read_state()?.ok_or(MoveError::NoMove)?;
         let database = self.backend.database();
@@ -227,6 +286,9 @@ impl Mover {
         let running = self.running.lock();
         let Some(running) = &*running else {
             let state = self.read_state()?.ok_or(MoveError::NoMove)?;
+            if state.cut.is_some() {
+                return Ok(StatusReport { is_running: true, ..report(&state, &[]) });
+            }
             let reason = Some("it was stopped; helenus move resume goes on".to_owned());
             return Ok(StatusReport { reason, ..report(&state, &[]) });
         };
@@ -285,6 +347,7 @@ fn report(state: &MoveState, lags: &[Option<f64>]) -> StatusReport {
         table: of.full_name(),
         phase: match of {
             TableState { stopped: Some(_), .. } => "stopped",
+            _ if state.cut.is_some() => "cut over",
             of if of.is_filled() => "tail",
             TableState { position: Some(_), .. } => "back-fill",
             _ => "waits",
@@ -301,6 +364,7 @@ fn report(state: &MoveState, lags: &[Option<f64>]) -> StatusReport {
     StatusReport {
         to: state.order.to.clone(),
         runs: state.runs,
+        cut_at_ms: state.cut.map(|cut| cut.at_us / 1000),
         tables: state.tables.iter().enumerate().map(table).collect(),
         ..StatusReport::default()
     }

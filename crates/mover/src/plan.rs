@@ -67,31 +67,17 @@ pub(crate) fn tables(database: &Database, order: &MoveOrder) -> Result<Vec<Arc<T
     Ok(found)
 }
 
-/// The tables of an order that can be moved, and texts about the others.
-pub(crate) fn movable(tables: Vec<Arc<Table>>) -> (Vec<Arc<Table>>, Vec<String>) {
-    let (counters, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.is_counter());
-    let text = |table: &Arc<Table>| {
-        format!(
-            "{}.{} has counters, which are not moved yet: their cells cannot be set by CQL. Stop their writes and add up \
-             each value at the target with UPDATE .. SET c = c + ..",
-            table.keyspace, table.name
-        )
-    };
-    (others, counters.iter().map(text).collect())
-}
-
 /// Makes the plan of an order.
 ///
 /// # Errors
 /// The target cannot be reached; the order names what is not there.
 pub(crate) async fn plan(database: &Arc<Database>, order: &MoveOrder) -> Result<PlanReport, MoveError> {
-    let (tables, left_out) = movable(tables(database, order)?);
+    let tables = tables(database, order)?;
     let cluster = Cluster::connect(options(order)?).await?;
     let topology = cluster.topology();
     let mut report = PlanReport {
         cluster: topology.cluster_name.clone(),
         version: topology.oldest_release(),
-        notes: left_out,
         ..PlanReport::default()
     };
     for node in &topology.nodes {
@@ -144,6 +130,12 @@ fn table_words(table: &Table, version: (u32, u32), notes: &mut Vec<String>) {
             "{name}: elements of the lists {} keep value, order, timestamp and TTL but get new ids, because no statement can \
              write them; a list that had to be sent again has timestamps a microsecond later{before_5}",
             lists.join(", ")
+        ));
+    }
+    if table.is_counter() {
+        notes.push(format!(
+            "{name}: counters are made equal by adding what is missing, a row at a time; until the cut nobody else may write them at \
+             the target. A request without an answer delays its row until all its replicas answer"
         ));
     }
     if !table.options.cdc {

@@ -5,6 +5,7 @@
 use crate::back_fill;
 use crate::changes::has_same_columns;
 use crate::context::{Context, begin_anew, keep_from};
+use crate::counters;
 use crate::error::MoveError;
 use crate::schema;
 use crate::tail;
@@ -77,6 +78,9 @@ async fn table(context: Arc<Context>, at: usize) {
                 begin_anew(&context, at);
             }
             Err(error) => {
+                if matches!(error, MoveError::Counter { .. }) {
+                    begin_anew(&context, at);
+                }
                 context.with_table(at, |table| table.stopped = Some(error.to_string()));
                 let _ = context.save();
                 return;
@@ -102,6 +106,9 @@ async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
     }
     let table = watch(context, at, table)?;
     let target = TableTarget::new(&table);
+    if table.is_counter() && context.is_repeated() {
+        counters_again(context, at, &target).await?;
+    }
     if context.with_table(at, |state| state.position.is_none()).unwrap_or(false) {
         let database = context.database();
         let now = database.changes().now()?;
@@ -111,6 +118,18 @@ async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
     }
     back_fill::run(context, at, &target).await?;
     tail::run(context, at, &target).await?;
+    Ok(())
+}
+
+/// Before counters are sent once more: additions of the former run that are under way are waited for. If changes were missed,
+/// rows that are not here any more cannot be told, so all of them go.
+async fn counters_again(context: &Context, at: usize, target: &TableTarget) -> Result<(), MoveError> {
+    counters::pause(context, counters::SETTLE).await?;
+    if context.with_table(at, |state| state.is_anew).unwrap_or(false) {
+        tail::truncate(context, target).await?;
+        context.with_table(at, |state| state.is_anew = false);
+        context.save()?;
+    }
     Ok(())
 }
 

@@ -31,8 +31,6 @@ pub(crate) struct MoveState {
 pub(crate) struct Cut {
     /// When it was made, microseconds since the epoch.
     pub(crate) at_us: i64,
-    /// How long after it a rollback is allowed, seconds.
-    pub(crate) rollback_within_s: u64,
 }
 
 /// The order of a move that has been cut over in this data directory; `None` if this server answers itself. The listeners of a
@@ -63,6 +61,9 @@ pub(crate) struct TableState {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) changes: u64,
+    /// Whether the rows are sent once more, because changes were missed.
+    #[serde(default)]
+    pub(crate) is_anew: bool,
     /// Why it has stopped.
     pub(crate) stopped: Option<String>,
 }
@@ -186,13 +187,14 @@ mod tests {
             rows: 5,
             bytes: 6,
             changes: 7,
+            is_anew: false,
             stopped: None,
         };
         let state = MoveState { order, runs: 2, has_schema: true, tables: vec![table], cut: None };
         file.write(&state).unwrap();
         let disk = helenus_host::real::host().disk;
         assert!(cut_of(&disk, folder.path()).unwrap().is_none());
-        let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
+        let cut = Some(Cut { at_us: 1 });
         file.write(&MoveState { cut, ..state.clone() }).unwrap();
         assert_eq!(cut_of(&disk, folder.path()).unwrap().as_ref(), Some(&state.order));
         // A state that was written before there were cuts.

@@ -5,6 +5,7 @@
 
 use crate::changes::{Page, Then, read_page};
 use crate::context::{Context, begin_anew, keep_from};
+use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
 use crate::lists::{self, SentList};
 use crate::target::TableTarget;
@@ -13,6 +14,7 @@ use helenus_model::types::quote_identifier;
 use helenus_wire::native::Consistency;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The pause after the end of the changes was reached.
@@ -35,26 +37,37 @@ pub(crate) async fn run(
     let host_id = context.database().host_id();
     let mut position = ChangePosition::parse(&text, host_id).map_err(helenus_engine::Error::from)?;
     let mut saved = (position, tokio::time::Instant::now());
+    // An earlier run may have sent any change up to here.
+    let sent_up_to = if context.is_repeated() { Some(context.database().changes().now()?) } else { None };
+    let mut questions = context.drain.questions();
     loop {
         if context.target.is_stopped() {
             save(context, (at, target), position)?;
             return Err(MoveError::Stopped);
         }
+        let question = *questions.borrow_and_update();
+        let in_doubt = sent_up_to.is_some_and(|up_to| position <= up_to);
         let (database, table) = (Arc::clone(context.database()), Arc::clone(target));
         let read = tokio::task::spawn_blocking(move || read_page(&database, &table, position));
         let page = read.await.map_err(|error| MoveError::Internal(error.to_string()))??;
         note_lag(context, at, &page);
         let (then, next, changes) = (page.then.clone(), page.next, page.changes);
-        send(context, target, page).await?;
+        send(context, target, page, in_doubt).await?;
         position = next;
         context.with_table(at, |table| table.changes += changes);
         match then {
             Then::More => {}
             Then::End => {
                 note(context, at, 0.0);
-                wait(context).await;
+                context.drain.answer(at, question);
+                wait(context, &mut questions).await;
             }
             Then::Truncate => truncate(context, target).await?,
+            Then::DeleteCounters(writes) => {
+                for write in &writes {
+                    counters::delete(context, target, write).await?;
+                }
+            }
             Then::ReadAnew => {
                 begin_anew(context, at);
                 return context.save();
@@ -86,9 +99,10 @@ fn note_lag(context: &Context, at: usize, page: &Page) {
     }
 }
 
-async fn wait(context: &Context) {
+async fn wait(context: &Context, questions: &mut watch::Receiver<u64>) {
     let mut stop = context.target.stop.clone();
     tokio::select! {
+        _ = questions.changed() => {}
         () = tokio::time::sleep(LOOK) => {}
         _ = stop.wait_for(|stop| *stop) => {}
     }
@@ -106,8 +120,23 @@ fn save(
 }
 
 /// Sends a page, and waits until the target has acknowledged all of it.
-async fn send(context: &Arc<Context>, target: &Arc<TableTarget>, page: Page) -> Result<(), MoveError> {
+async fn send(
+    context: &Arc<Context>,
+    target: &Arc<TableTarget>,
+    page: Page,
+    in_doubt: bool,
+) -> Result<(), MoveError> {
     let mut requests = JoinSet::new();
+    for name in page.counters {
+        let (context, target) = (Arc::clone(context), Arc::clone(target));
+        requests.spawn(async move {
+            let turn = context.target.pace.turn(1).await;
+            let row = CounterRow { table: &target, name: &name, in_doubt };
+            let done = counters::make_equal(&context, &row).await;
+            drop(turn);
+            done
+        });
+    }
     for batch in page.batches {
         let context = Arc::clone(context);
         requests.spawn(async move {
@@ -144,7 +173,11 @@ async fn finish(requests: &mut JoinSet<Result<(), MoveError>>) -> Result<(), Mov
     Ok(())
 }
 
-async fn truncate(context: &Context, target: &TableTarget) -> Result<(), MoveError> {
+/// Truncates the table there.
+///
+/// # Errors
+/// As `Target::run`.
+pub(crate) async fn truncate(context: &Context, target: &TableTarget) -> Result<(), MoveError> {
     let table = target.table();
     let text = format!("TRUNCATE {}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
     context.target.run(&text, Consistency::All).await

@@ -7,6 +7,8 @@
 //!     HELENUS_RING=/tmp/ring cargo test -p end-to-end --test cluster
 
 mod gateway;
+mod move_counters;
+mod move_cut;
 mod move_data;
 mod ring;
 
@@ -16,5 +18,7 @@ use ring::Ring;
 fn a_cluster_takes_tables_and_is_served_by_a_gateway() {
     let ring = Ring::start();
     move_data::passes(&ring);
+    move_counters::passes(&ring);
+    move_cut::passes(&ring);
     gateway::passes(&ring);
 }

@@ -17,8 +17,8 @@ pub enum SourceError {
          partition instead"
     )]
     WholeRange,
-    /// Counters, whose cells a statement cannot set.
-    #[error("counters are not moved yet")]
+    /// Counters, whose cells a statement cannot set; a bug.
+    #[error("counters cannot be sent as cells")]
     Counter,
     /// A damaged row.
     #[error(transparent)]

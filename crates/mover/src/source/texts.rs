@@ -109,6 +109,15 @@ impl TableTexts {
         }
     }
 
+    /// The condition of a DELETE of a range or partition; its values are those of the statement without the timestamp.
+    pub fn condition(&self, kind: StatementKind) -> String {
+        match kind {
+            StatementKind::DeleteRange(shape) => self.range(shape),
+            StatementKind::DeletePartition => self.of_partition(),
+            _ => equal(keys(&self.table)),
+        }
+    }
+
     /// Whether a statement is one of those that write a list, which must be run in order.
     pub fn is_of_list(&self, kind: StatementKind) -> bool {
         match kind {

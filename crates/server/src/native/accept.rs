@@ -179,7 +179,9 @@ pub(super) struct Acceptor {
 
 impl Acceptor {
     pub async fn run(mut self, listeners: Listeners) {
-        let mut listening = Listening::of(listeners);
+        // Closed by the drop, if the server starts paused.
+        let listeners = Some(listeners).filter(|_| !self.shared.limits.starts_paused);
+        let mut listening = listeners.and_then(Listening::of);
         let mut tick = tokio::time::interval(TICK);
         let mut paused_until = None;
         loop {

@@ -225,7 +225,7 @@ impl NativeServer {
             trace_probability: AtomicU64::new(0),
             connections: Mutex::default(),
             stopping: AtomicBool::new(false),
-            paused: AtomicBool::new(false),
+            paused: AtomicBool::new(limits.starts_paused),
             handshakes_count: AtomicUsize::new(0),
             history: History::default(),
             host: host.clone(),

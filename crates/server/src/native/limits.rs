@@ -66,6 +66,8 @@ pub struct Limits {
     pub shard_aware_address: Option<SocketAddr>,
     /// The only clients, for a server inside a tool; `None`: everybody.
     pub own_clients: Option<Arc<OwnClients>>,
+    /// Whether the server takes its addresses but listens on none until `NativeServer::resume`.
+    pub starts_paused: bool,
 }
 
 /// Memory for each disk thread. A thread keeps freed memory of every size that its requests used: sixteen threads kept
@@ -104,6 +106,7 @@ impl Limits {
             encrypted_address: None,
             shard_aware_address: None,
             own_clients: None,
+            starts_paused: false,
         }
     }
 }

@@ -8,19 +8,30 @@ use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helenus_host::Host;
-use helenus_mover::{MoveAnswer, MoveOrder, MoveRequest, TlsFiles};
+use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, TlsFiles};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
+use helenus_server::quantity::parse_seconds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXAMPLES: &str = "Examples:
   helenus move plan --to 10.0.0.1,10.0.0.2                what a move would do, and what it cannot
   helenus move start --to 10.0.0.1 --replication shop=\"{'class': 'NetworkTopologyStrategy', 'dc1': 3}\"
   helenus move status                                     back-fill, then the lag of each table
+  helenus move cutover --dry-run                          whether the target could take over now
+  helenus move cutover                                    it does; clients wait up to a second and notice nothing else
   helenus move abort                                      both sides stay usable
 
 The server does the work, and goes on with it after a restart: it makes the schema, sends the rows by ranges of tokens, then the
 changes as they come, each cell with its timestamp and TTL. The book's page 'Moving to a cluster' says what is not moved.";
+
+const CUTOVER_EXAMPLES: &str = "Examples:
+  helenus move cutover --dry-run
+  helenus move cutover --pause 500ms
+
+Everything must be at the target but the last changes. After the cut this server stays where it is and passes requests on to the
+target, also after a restart. helenus move status shows it.";
 
 /// Moves tables to a cluster.
 #[derive(Args, Debug, Clone)]
@@ -48,6 +59,9 @@ enum Verb {
     /// Go on with tables that have stopped, once their reason is gone
     #[command(after_help = "Example:\n  helenus move resume")]
     Resume(TargetOptions),
+    /// Make the target the truth: clients wait a moment, then this server passes their requests on to it
+    #[command(after_help = CUTOVER_EXAMPLES)]
+    Cutover(CutOptions),
     /// End the move: this server goes on as before, and the target keeps what it was sent
     #[command(after_help = "Example:\n  helenus move abort")]
     Abort(TargetOptions),
@@ -58,6 +72,18 @@ struct StatusOptions {
     /// As one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    at: TargetOptions,
+}
+
+#[derive(Args, Debug, Clone)]
+struct CutOptions {
+    /// How long clients may wait; if the target is not complete by then, everything goes on as before
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_seconds)]
+    pause: Duration,
+    /// Only check whether a cut could be made now
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -107,6 +133,10 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
         Verb::Start(options) => (MoveRequest::Start(order(options)?), &options.at, options.json),
         Verb::Status(options) => (MoveRequest::Status, &options.at, options.json),
         Verb::Resume(at) => (MoveRequest::Resume, at, false),
+        Verb::Cutover(options) => {
+            let order = CutOrder { pause_ms: milliseconds(options.pause), is_dry_run: options.dry_run };
+            (MoveRequest::Cutover(order), &options.at, false)
+        }
         Verb::Abort(at) => (MoveRequest::Abort, at, false),
     };
     let socket = match at.find_existing(host)? {
@@ -182,6 +212,10 @@ fn order(options: &OrderOptions) -> Result<MoveOrder> {
         target_p99_ms: options.target_p99,
         ranges_at_once: usize::from(options.ranges),
     })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The server may have another working directory.

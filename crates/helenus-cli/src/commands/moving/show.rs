@@ -1,5 +1,6 @@
 //! Prints the answers of a move for people.
 
+use crate::commands::numbers::utc;
 use anyhow::Result;
 use helenus_mover::{MoveAnswer, PlanReport, StatusReport, TableReport};
 use std::io::Write;
@@ -47,8 +48,13 @@ fn plan(report: &PlanReport) -> String {
 }
 
 fn status(report: &StatusReport) -> String {
+    let moment = |ms: i64| utc(u64::try_from(ms / 1000).unwrap_or_default());
     let state = match (&report.reason, report.is_running) {
         (Some(reason), _) => reason.clone(),
+        (None, _) if report.cut_at_ms.is_some() => format!(
+            "cut over {}; clients are served by the target",
+            moment(report.cut_at_ms.unwrap_or_default())
+        ),
         (None, true) => format!(
             "{} rows/s, target p99 {:.1} ms, at most {} requests in flight",
             report.rows_per_second, report.target_p99_ms, report.in_flight_max

@@ -1,5 +1,6 @@
 //! The running server, as the admin socket controls it: listeners, settings, log.
 
+use super::front::ServerFront;
 use super::run::{local_options, read_timeouts, settings};
 use clap::ArgMatches;
 use helenus_cql::LocalBackend;
@@ -37,6 +38,8 @@ pub struct RunningServer {
     pub native: Arc<NativeServer>,
     /// The server of the Thrift-era RPC protocol, if it is enabled.
     pub rpc: Option<Arc<RpcServer>>,
+    /// What a move switches between database and cluster.
+    pub front: Arc<ServerFront>,
     /// The storage engine.
     pub database: Arc<Database>,
     /// Runs CQL statements.
@@ -85,18 +88,21 @@ impl ServerControl for RunningServer {
     }
 
     fn close(&self) {
-        self.native.stop();
+        self.front.stop();
         if let Some(rpc) = &self.rpc {
             rpc.stop();
         }
     }
 
     fn are_open(&self) -> bool {
-        self.native.is_running()
+        self.front.is_open()
     }
 
     fn resume(&self) -> Result<(), String> {
-        self.native.resume().map_err(|error| error.to_string())
+        match self.front.keeps_closed() {
+            Some(reason) => Err(reason),
+            None => self.native.resume().map_err(|error| error.to_string()),
+        }
     }
 
     fn pause(&self) {

@@ -14,6 +14,8 @@ use helenus_host::Host;
 use helenus_server::config::ServerConfig;
 use helenus_server::log::{Entry, Log};
 use helenus_server::policy::FailurePolicies;
+use helenus_tls::ServerTls;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,20 +107,7 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
         announce(log, "connecting", cluster.contact_points.join(", "));
         let cluster = Cluster::connect(cluster).await?;
         announce(log, "gateway", description(&cluster.topology()));
-        let limits = &config.limits;
-        let options = GatewayOptions {
-            listen: config.listen,
-            frame_bytes_max: limits.frame_bytes_max,
-            message_bytes_max: limits.message_bytes_max,
-            connections_max: limits.connections_max,
-            bytes_max: limits.in_flight_bytes_max.max(BYTES_MIN),
-            handshake_timeout: limits.handshake_timeout,
-            reader_grace: limits.reader_grace,
-            tls,
-            shows_nodes: flags.show_nodes,
-            known_statements: None,
-            own_node: None,
-        };
+        let options = GatewayOptions { shows_nodes: flags.show_nodes, ..options(config, config.listen, tls) };
         anyhow::Ok(Gateway::start(cluster, options).await?)
     })?;
     let address = gateway.address();
@@ -131,6 +120,28 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
     runtime.shutdown_background();
     announce(log, "stopped", "nothing was kept here".to_owned());
     Ok(())
+}
+
+/// The options of a gateway on this address.
+pub(super) fn options(
+    config: &ServerConfig,
+    listen: SocketAddr,
+    tls: Option<Arc<ServerTls>>,
+) -> GatewayOptions {
+    let limits = &config.limits;
+    GatewayOptions {
+        listen,
+        frame_bytes_max: limits.frame_bytes_max,
+        message_bytes_max: limits.message_bytes_max,
+        connections_max: limits.connections_max,
+        bytes_max: limits.in_flight_bytes_max.max(BYTES_MIN),
+        handshake_timeout: limits.handshake_timeout,
+        reader_grace: limits.reader_grace,
+        tls,
+        shows_nodes: false,
+        known_statements: None,
+        own_node: None,
+    }
 }
 
 /// Bytes in flight that a gateway has at least.
@@ -151,6 +162,18 @@ fn description(topology: &Topology) -> String {
 
 /// What a server has and a gateway has not, said before anything starts.
 fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
+    let mut reasons = unsupported(config);
+    if config.http.is_some() {
+        reasons.push("the HTTP port: leave --http out");
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    bail!("not started: a gateway does not support\n  {}", reasons.join("\n  "))
+}
+
+/// Settings that a gateway cannot have, whether or not a database stands beside it.
+pub(super) fn unsupported(config: &ServerConfig) -> Vec<&'static str> {
     let mut reasons = Vec::new();
     if config.access.authenticator != Authenticator::AllowAll {
         reasons.push(
@@ -161,17 +184,11 @@ fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
     if config.rpc.is_some() {
         reasons.push("the old RPC interface: leave --rpc and start_rpc out");
     }
-    if config.http.is_some() {
-        reasons.push("the HTTP port: leave --http out");
-    }
     if config.listen_encrypted.is_some() {
         reasons.push("native_transport_port_ssl: one port takes TLS, and with optional: true also clients in the clear");
     }
     if config.encryption.require_endpoint_verification {
         reasons.push("require_endpoint_verification: leave it out");
     }
-    if reasons.is_empty() {
-        return Ok(());
-    }
-    bail!("not started: a gateway does not support\n  {}", reasons.join("\n  "))
+    reasons
 }

@@ -7,6 +7,7 @@ use crate::commands::running::RunningServer;
 use anyhow::{Context, Result, bail};
 use helenus_cql::LocalBackend;
 use helenus_engine::{Database, JournalSlot, OpenProgress};
+use helenus_mover::cut_of;
 use helenus_server::admin::socket_for_data;
 use helenus_server::config::{LogForm, ServerConfig, Settings, settings_table};
 use helenus_server::engine_journal::EngineJournal;
@@ -37,7 +38,15 @@ impl InProcess {
             Some(directory) => {
                 refuse_served(directory)?;
                 settings.set_flag("data", &directory.display().to_string())?;
-                helenus_host::real::host()
+                let host = helenus_host::real::host();
+                if let Some(order) = cut_of(&host.disk, directory)? {
+                    eprintln!(
+                        "Warning: a move was cut over to {}: this directory has the data of that moment, and what is written here is not \
+                         seen by clients",
+                        order.to.join(", ")
+                    );
+                }
+                host
             }
             None => {
                 settings.set_flag("memory", "true")?;

@@ -1,10 +1,12 @@
 //! `helenus serve`: runs the server.
 //!
-//! `run` opens the database and then the listeners, `in_process` does so for a tool, `control` gives the admin socket control of them, `gateway` serves a cluster instead of a database, `init` prepares an
+//! `run` opens the database and then the listeners, `in_process` does so for a tool, `control` gives the admin socket control of them, `front` is what a move switches
+//! between database and cluster, `gateway` serves a cluster instead of a database, `init` prepares an
 //! empty database, `messages` writes messages and the log, `shutdown` waits for the end, `tls` reads keys and
 //! certificates.
 
 mod control;
+mod front;
 mod gateway;
 mod in_process;
 mod init;

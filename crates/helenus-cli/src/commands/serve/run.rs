@@ -4,6 +4,7 @@
 use super::super::moving;
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
+use super::front::ServerFront;
 use super::gateway::{self, GatewayFlags};
 use super::init;
 use super::messages::{
@@ -26,7 +27,7 @@ use helenus_engine::{
 };
 use helenus_host::Host;
 use helenus_host::account::{self, split};
-use helenus_mover::Mover;
+use helenus_mover::{Mover, Side, cut_of};
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
 use helenus_server::audit::{Audit, AuditNode, SERVER};
@@ -176,6 +177,11 @@ fn serve(
     let audit = start_audit(real, config, log)?;
     let login = begin_logins(real, &local, config, (log, &audit))?;
     let backend: Arc<dyn Backend> = local.clone();
+    // After a cut the truth is at the target: no client is admitted here.
+    let cut = match directory_of(config) {
+        Some(directory) => cut_of(&host.disk, directory)?,
+        None => None,
+    };
     report_foreign_addresses(&local, config, log);
     let mut limits = config.limits.clone();
     limits.audit = Some(Arc::clone(&audit));
@@ -186,6 +192,7 @@ fn serve(
     limits.tls.clone_from(&tls);
     limits.encrypted_address = config.listen_encrypted;
     limits.shard_aware_address = config.listen_shard_aware;
+    limits.starts_paused = cut.is_some();
     let native = NativeServer::start_watched(&host, backend, config.listen, limits, Some(Arc::clone(&slow)))?;
     let native = Arc::new(native);
     local.virtual_tables().register(native.clients_table());
@@ -195,12 +202,18 @@ fn serve(
     local.virtual_tables().register(settings_table(settings, config));
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
-    let rpc = start_rpc(&host, &local, (config, tls.clone(), &audit), &slow)?.map(Arc::new);
+    let side = if cut.is_some() { Side::Cluster } else { Side::Local };
+    let front = ServerFront::new(&native, config, tls.as_ref(), log, side)?;
+    let rpc = match &cut {
+        None => start_rpc(&host, &local, (config, tls.clone(), &audit), &slow)?.map(Arc::new),
+        Some(_) => None,
+    };
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
     let http_address = http.as_ref().map(HttpServer::address);
     let doors = RunningServer {
         native: Arc::clone(&native),
         rpc: rpc.clone(),
+        front: Arc::clone(&front),
         database: Arc::clone(&database),
         local: Arc::clone(&local),
         log: Arc::clone(log),
@@ -214,7 +227,11 @@ fn serve(
     };
     let open_to_all =
         open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
-    let mover = Mover::open(&local, directory_of(config));
+    if let Some(order) = cut {
+        announce(log, "move", format!("was cut over: clients are served by {}", order.to.join(", ")));
+        front.begin_at(order);
+    }
+    let mover = Mover::open(&local, directory_of(config), front.clone());
     let admin = start_admin(&host, &local, (doors, &mover), (config, &open_to_all))?;
     state.opened(Watched {
         database: Arc::clone(&database),
@@ -244,7 +261,7 @@ fn serve(
     report_open_to_all(log, &open_to_all);
     announce_addresses(log, &native, &admin, config);
     let stop_doors = || {
-        native.stop();
+        front.stop();
         if let Some(rpc) = &rpc {
             rpc.stop();
         }

@@ -1,0 +1,153 @@
+//! The cut: from one moment on the target has the truth, and clients are served by it.
+//!
+//! 1. Nothing hinders: every table of users is in its tail and close behind, and the front is connected to the target.
+//! 2. The front pauses. Every request that was begun is answered, so every acknowledged write is in the log.
+//! 3. All tails send what is left (`drain`). If that takes longer than the pause may last, clients go on here as before.
+//! 4. The cut is written to the state, durably. This is the moment: a crash before it leaves the truth here, a crash after it leaves it
+//!    at the target, and a server that starts does what the state says (`cut_of`).
+//! 5. The front serves by the target, and the pause ends.
+//!
+//! The target stamps later writes by its own clocks. If one of them is behind, a later write would lose against an earlier one, so
+//! the pause lasts until that clock has passed the moment of the pause.
+
+use crate::clocks::Clocks;
+use crate::context::Context;
+use crate::error::MoveError;
+use crate::front::{Front, Pause};
+use crate::messages::CutOrder;
+use crate::plan;
+use crate::state::{Cut, StateFile, TableState};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+/// The lag of a table above which a cut is not tried, seconds.
+const LAG_S: f64 = 3.0;
+
+/// A cut that was made, or could be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CutDone {
+    /// How long clients waited.
+    pub(crate) waited: Duration,
+    /// The number of tables.
+    pub(crate) tables: usize,
+}
+
+/// Cuts a move over. It is called from a plain thread; `runtime` is that of the move.
+///
+/// # Errors
+/// The cut cannot be made now; nothing has changed.
+pub(crate) fn cut(
+    context: &Arc<Context>,
+    front: &dyn Front,
+    order: &CutOrder,
+    runtime: &Handle,
+) -> Result<CutDone, MoveError> {
+    let check = || match hindrances(context) {
+        reasons if reasons.is_empty() => Ok(()),
+        reasons => Err(MoveError::NotCut(reasons)),
+    };
+    check()?;
+    let target_order = context.state.lock().order.clone();
+    front.make_ready(&target_order)?;
+    let behind = runtime.block_on(Clocks::of(&context.target.cluster, context.database()))?.behind;
+    let within = Duration::from_millis(order.pause_ms);
+    if behind > within {
+        return Err(MoveError::NotCut(vec![format!(
+            "a node's clock is {} ms behind this server's, and clients would have to wait as long: its later writes would lose against \
+             earlier ones. Set the clocks by NTP, or give --pause more",
+            behind.as_millis()
+        )]));
+    }
+    let tables = context.state.lock().tables.len();
+    if order.is_dry_run {
+        return Ok(CutDone { waited: Duration::ZERO, tables });
+    }
+    let begun = Instant::now();
+    let pause = Pause::begin(front, within)?;
+    // Once more: a table may have been made since.
+    check()?;
+    drain(context, within.saturating_sub(begun.elapsed()), runtime)?;
+    runtime.block_on(tokio::time::sleep(behind.saturating_sub(begun.elapsed())));
+    let cut = Cut { at_us: context.database().wall_us() };
+    write(context, Some(cut))?;
+    if let Err(error) = front.to_cluster() {
+        // Nobody was served by the target yet, so the cut can be taken back.
+        write(context, None)?;
+        return Err(error.into());
+    }
+    let waited = begun.elapsed();
+    drop(pause);
+    Ok(CutDone { waited, tables })
+}
+
+/// Waits until everything is at the target.
+fn drain(context: &Context, within: Duration, runtime: &Handle) -> Result<(), MoveError> {
+    let question = context.drain.ask();
+    let all = async { tokio::time::timeout(within, context.drain.all(question)).await };
+    if runtime.block_on(all).is_ok() {
+        return Ok(());
+    }
+    let state = context.state.lock();
+    let tables: Vec<String> = context
+        .drain
+        .missing(question)
+        .into_iter()
+        .filter_map(|at| state.tables.get(at))
+        .map(|table| format!("{} was not at the end of its changes in time", table.full_name()))
+        .collect();
+    Err(MoveError::NotCut(tables))
+}
+
+/// Writes the cut to the state, or takes it back. If that fails, the file decides what is true.
+fn write(context: &Context, cut: Option<Cut>) -> Result<(), MoveError> {
+    let mut state = context.state.lock();
+    let before = std::mem::replace(&mut state.cut, cut);
+    let Err(error) = context.file.write(&state) else { return Ok(()) };
+    state.cut = before;
+    // It may be on the disk in spite of the error.
+    let restored = context.file.write(&state);
+    if restored.is_err() && is_cut(&context.file) == Some(cut.is_some()) {
+        state.cut = cut;
+        return Ok(());
+    }
+    Err(error)
+}
+
+fn is_cut(file: &StateFile) -> Option<bool> {
+    Some(file.read().ok()??.cut.is_some())
+}
+
+/// Why a move cannot be cut over now, a text each.
+fn hindrances(context: &Context) -> Vec<String> {
+    let state = context.state.lock();
+    let lags = context.lags.lock();
+    let of_table = |(at, table): (usize, &TableState)| {
+        let name = table.full_name();
+        if let Some(reason) = &table.stopped {
+            return Some(format!("{name} has stopped: {reason}"));
+        }
+        if !table.is_filled() {
+            return Some(format!("{name} is not in its tail yet"));
+        }
+        match lags.get(at).copied().flatten() {
+            None => Some(format!("{name} is not in its tail yet")),
+            Some(lag) if lag > LAG_S => Some(format!("{name} is {lag:.1} s behind")),
+            Some(_) => None,
+        }
+    };
+    let mut reasons: Vec<String> = state.tables.iter().enumerate().filter_map(of_table).collect();
+    let everything = crate::messages::MoveOrder { what: Vec::new(), ..state.order.clone() };
+    // An error means that there is no table at all.
+    for table in plan::tables(context.database(), &everything).unwrap_or_default() {
+        let id = table.id.0.to_string();
+        if !state.tables.iter().any(|of| of.id == id) {
+            reasons.push(format!(
+                "{}.{} is no part of the move, and clients would not see it any more: drop it, or abort and start a move of all tables",
+                table.keyspace, table.name
+            ));
+        }
+    }
+    reasons
+}

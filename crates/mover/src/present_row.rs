@@ -1,0 +1,70 @@
+//! Reads one row here by its name.
+
+use crate::error::MoveError;
+use crate::source::RowName;
+use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
+use helenus_engine::{Database, ReadRequest};
+use helenus_model::byte_comparable::clustering_key;
+use helenus_model::filter::{ClusteringFilter, Limits};
+use helenus_model::row::RowView;
+use helenus_model::schema::Table;
+use std::sync::Arc;
+
+/// Gives the present row to `take`, once, if there is one. What it shows cannot be lost any more.
+///
+/// # Errors
+/// Failures of reading.
+pub(crate) fn read_row(
+    database: &Database,
+    table: &Arc<Table>,
+    name: &RowName,
+    take: &mut dyn FnMut(RowView<'_>),
+) -> Result<(), MoveError> {
+    let mut clustering = Vec::new();
+    if let Some(values) = &name.clustering {
+        // A name whose values have no order cannot have come from a row.
+        let _ =
+            clustering_key(values.iter().map(|value| Some(&value[..])), &table.clustering, &mut clustering);
+    }
+    let is_static = name.clustering.is_none();
+    let names = if is_static { Vec::new() } else { vec![clustering] };
+    let command = ReadCommand {
+        table: table.clone(),
+        partitions: Partitions::Keys(vec![PartitionKey::new(name.key.clone())]),
+        filter: Arc::new(ClusteringFilter::Names(names)),
+        reversed: false,
+        statics: is_static,
+        columns: None,
+        limits: Limits::NONE,
+        now_s: database.now_s(),
+        resume: None,
+        page_rows: None,
+    };
+    let mut sink = OneRow { is_static, take };
+    let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+    database.read(&command, &*database.view(table)?, request, &mut sink, None)?;
+    Ok(())
+}
+
+struct OneRow<'t> {
+    is_static: bool,
+    take: &'t mut dyn FnMut(RowView<'_>),
+}
+
+impl RowSink for OneRow<'_> {
+    fn partition(&mut self, _key: &[u8], static_row: Option<RowView<'_>>) -> helenus_engine::Result<()> {
+        if let Some(row) = static_row.filter(|_| self.is_static) {
+            (self.take)(row);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: RowView<'_>) -> helenus_engine::Result<RowOutcome> {
+        (self.take)(row);
+        Ok(RowOutcome::Counted)
+    }
+
+    fn partition_end(&mut self, _rows: u64) -> helenus_engine::Result<RowOutcome> {
+        Ok(RowOutcome::Skipped)
+    }
+}
