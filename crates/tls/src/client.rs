@@ -77,6 +77,7 @@ pub fn client_config(options: &ClientOptions, read: &ReadFile) -> Result<Arc<Cli
     if chain.is_empty() {
         return Err(TlsError::unusable(&place, "it has no certificate"));
     }
+    let chain_place = place.clone();
     let (place, key) = match &options.key {
         None => (place, certificate),
         Some(file) => {
@@ -88,7 +89,7 @@ pub fn client_config(options: &ClientOptions, read: &ReadFile) -> Result<Arc<Cli
     let key = pem::private_key(&key, None).map_err(|reason| TlsError::unusable(&place, reason))?;
     let key =
         key.ok_or_else(|| TlsError::unusable(&place, "it has no private key; name its file with --key"))?;
-    let certified = certified(KeyMaterial { place, key, chain }, &provider)?;
+    let certified = certified(KeyMaterial { place, key, chain_place, chain }, &provider)?;
     Ok(Arc::new(builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)))))
 }
 

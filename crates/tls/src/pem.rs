@@ -24,10 +24,12 @@ fn blocks(text: &str) -> impl Iterator<Item = Block<'_>> {
     std::iter::from_fn(move || {
         loop {
             let (_, after) = rest.split_once(BEGIN)?;
-            let (label, after) = after.split_once(DASHES)?;
-            let (base64, after) = after.split_once(END)?;
+            let (inside, after) = after.split_once(END)?;
             let (end, after) = after.split_once(DASHES)?;
             rest = after;
+            // A block without an end hides none of those behind it.
+            let inside = inside.rsplit_once(BEGIN).map_or(inside, |(_, last)| last);
+            let Some((label, base64)) = inside.split_once(DASHES) else { continue };
             if end == label {
                 return Some(Block { label: label.trim(), base64 });
             }
@@ -169,6 +171,8 @@ mod tests {
         assert_eq!(certificates(text).unwrap().len(), 1);
         assert_eq!(private_key(text, None).unwrap().unwrap().secret_der(), b"Ma");
         assert!(private_key("-----BEGIN PRIVATE KEY-----", None).unwrap().is_none());
+        let cut = "-----BEGIN PRIVATE KEY-----\nTWE=\n-----BEGIN CERTIFICATE-----\nTWFu\n-----END CERTIFICATE-----\n";
+        assert!(certificates(cut).unwrap().len() == 1 && private_key(cut, None).unwrap().is_none());
         for text in ["", "-----BEGIN ", "-----BEGIN -----", "-----BEGIN CERTIFICATE----------END "] {
             assert!(certificates(text).is_err() || certificates(text).unwrap().is_empty(), "{text}");
         }

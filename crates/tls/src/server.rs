@@ -2,6 +2,7 @@
 //!
 //! Connections keep the settings that they began with; a new connection gets the current ones.
 
+use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -136,7 +137,10 @@ impl ServerTls {
 fn policy(options: &EncryptionOptions, read: &ReadFile) -> Option<Policy> {
     let has_key = || match &options.factory {
         Factory::Pem(parameters) if parameters.private_key.is_some() => true,
-        _ => options.keystore.as_deref().is_some_and(|file| read(file.as_ref()).is_ok()),
+        // A file that is there and cannot be read is an error, which `build` finds.
+        _ => options.keystore.as_deref().is_some_and(|file| {
+            read(file.as_ref()).map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
+        }),
     };
     let is_optional = options.optional.unwrap_or_else(|| !options.enabled && has_key());
     match (is_optional, options.enabled) {
@@ -175,7 +179,7 @@ fn build(options: &EncryptionOptions, read: &ReadFile, now_s: i64) -> Result<Cur
 
 /// Refuses a certificate that is not valid now: every client would refuse it. Returns when it ends.
 fn check_validity(material: &KeyMaterial, now_s: i64) -> Result<i64, TlsError> {
-    let damaged = || TlsError::unusable(&material.place, "its certificate is damaged");
+    let damaged = || TlsError::unusable(&material.chain_place, "its certificate is damaged");
     let own = material.chain.first().ok_or_else(damaged)?;
     let (from, until) = validity(own).ok_or_else(damaged)?;
     let reason = if now_s > until {
@@ -185,12 +189,12 @@ fn check_validity(material: &KeyMaterial, now_s: i64) -> Result<i64, TlsError> {
     } else {
         return Ok(until);
     };
-    Err(TlsError::unusable(&material.place, reason))
+    Err(TlsError::unusable(&material.chain_place, reason))
 }
 
 /// Joins the key and its certificates.
 pub fn certified(material: KeyMaterial, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
-    let KeyMaterial { place, key, chain } = material;
+    let KeyMaterial { place, key, chain_place, chain } = material;
     let loaded = provider.key_provider.load_private_key(key);
     let key = loaded.map_err(|error| {
         let reason = format!("its private key cannot be used ({error}); RSA of 2048 bits and more, ECDSA and Ed25519 are supported");
@@ -203,6 +207,6 @@ pub fn certified(material: KeyMaterial, provider: &CryptoProvider) -> Result<Cer
             &place,
             "the private key is not that of the first certificate; put the server's own certificate first, then its issuers'",
         )),
-        Err(error) => Err(TlsError::unusable(&place, format!("its certificate is damaged: {error}"))),
+        Err(error) => Err(TlsError::unusable(&chain_place, format!("its certificate is damaged: {error}"))),
     }
 }

@@ -16,9 +16,11 @@ pub type ReadFile = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
 
 /// A private key, and the certificates that prove it, its own first.
 pub struct KeyMaterial {
-    /// The option, and the file that it names.
+    /// The option, and the file that it names: of the key.
     pub place: String,
     pub key: PrivateKeyDer<'static>,
+    /// The same of the certificates.
+    pub chain_place: String,
     pub chain: Vec<CertificateDer<'static>>,
 }
 
@@ -112,7 +114,12 @@ fn stored_key(options: &EncryptionOptions, files: &mut Files<'_>) -> Result<KeyM
     if key.chain.is_empty() {
         return Err(TlsError::unusable(&store.place(), "its private key has no certificate"));
     }
-    Ok(KeyMaterial { place: store.place(), key: key.private_key(), chain: key.certificates() })
+    Ok(KeyMaterial {
+        place: store.place(),
+        key: key.private_key(),
+        chain_place: store.place(),
+        chain: key.certificates(),
+    })
 }
 
 /// All certificates count, those of a key too.
@@ -152,16 +159,17 @@ fn pem_key(
         ));
     }
     if let Some(file) = &parameters.key_file {
+        let chain_place = place;
         let place = format!("private key {file}");
         let text = files.text(&place, file)?;
         let unusable = |reason: String| TlsError::unusable(&place, reason);
         let key = pem::private_key(&text, password).map_err(unusable)?;
         let key = key.ok_or_else(|| unusable("it has no private key".to_owned()))?;
-        return Ok(KeyMaterial { place, key, chain });
+        return Ok(KeyMaterial { place, key, chain_place, chain });
     }
     let key = pem::private_key(&text, password).map_err(unusable)?;
     let key = key.ok_or_else(|| {
         unusable("it has no private key: put the key and its certificates into one text".to_owned())
     })?;
-    Ok(KeyMaterial { place, key, chain })
+    Ok(KeyMaterial { chain_place: place.clone(), place, key, chain })
 }
