@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::file::Yaml;
 use super::settings::ConfigError;
+use super::sub_options::{SubOption, class_and_parameters};
 use super::value::{Kind, Value};
 use crate::audit::{
     ARCHIVE_REFUSED, AuditFormat, AuditLogger, AuditOptions, FileParameters, ROLL_CYCLES, RollCycle,
@@ -44,19 +45,9 @@ pub fn audit_options(map: &BTreeMap<String, Yaml>) -> Result<AuditOptions, Confi
 }
 
 fn read(options: &mut AuditOptions, key: &str, value: &Yaml) -> Result<(), ConfigError> {
-    let wrong = |allowed: &str| ConfigError::WrongValue {
-        name: format!("{KEY}.{key}"),
-        value: value.text(),
-        allowed: allowed.to_owned(),
-    };
-    let text = || match value {
-        Yaml::Scalar(text) => Ok(text.clone()),
-        _ => Err(wrong("a text")),
-    };
-    let boolean = || match Kind::Boolean.parse(&value.text()) {
-        Some(Value::Boolean(yes)) => Ok(yes),
-        _ => Err(wrong("true or false")),
-    };
+    let option = SubOption { map: KEY, key, value };
+    let (wrong, text, boolean) =
+        (|allowed: &str| option.wrong(allowed), || option.scalar(), || option.boolean());
     let number = |min: u64| match value.text().parse::<u64>() {
         Ok(number) if number >= min => Ok(number),
         _ => Err(wrong("a whole number of bytes")),
@@ -96,38 +87,13 @@ fn read(options: &mut AuditOptions, key: &str, value: &Yaml) -> Result<(), Confi
         "max_archive_retries" => {
             options.archive_retries_max = value.text().parse().map_err(|_| wrong("a whole number"))?;
         }
-        _ => {
-            return Err(ConfigError::WrongValue {
-                name: KEY.to_owned(),
-                value: key.to_owned(),
-                allowed: format!("the keys {KEYS}"),
-            });
-        }
+        _ => return Err(option.unknown(KEYS)),
     }
     Ok(())
 }
 
-/// A class, or `class_name` and `parameters`, which may each be in a list of one (`ParameterizedClass`).
 fn logger(value: &Yaml) -> Option<AuditLogger> {
-    let (class, parameters) = match value {
-        Yaml::Scalar(class) => (class.clone(), None),
-        Yaml::Map(map) => (map.get("class_name")?.text(), map.get("parameters")),
-        Yaml::List(items) => match items.as_slice() {
-            [one] => return logger(one),
-            _ => return None,
-        },
-        Yaml::Null => return None,
-    };
-    let parameters = match parameters {
-        Some(Yaml::Map(map)) => Some(map),
-        Some(Yaml::List(items)) => match items.as_slice() {
-            [Yaml::Map(map)] => Some(map),
-            [] => None,
-            _ => return None,
-        },
-        Some(Yaml::Scalar(_)) => return None,
-        Some(Yaml::Null) | None => None,
-    };
+    let (class, parameters) = class_and_parameters(value)?;
     let mut file = FileParameters::default();
     for (key, value) in parameters.into_iter().flatten() {
         let text = value.text();

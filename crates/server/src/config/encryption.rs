@@ -8,7 +8,7 @@ use helenus_tls::{ClientCertificates, EncryptionOptions, Factory, PemParameters}
 
 use super::file::Yaml;
 use super::settings::ConfigError;
-use super::value::{Kind, Value};
+use super::sub_options::{SubOption, class_and_parameters};
 
 const KEY: &str = "client_encryption_options";
 /// The keys, for the error of an unknown one.
@@ -28,20 +28,9 @@ pub fn encryption_options(map: &BTreeMap<String, Yaml>) -> Result<EncryptionOpti
         if *value == Yaml::Null {
             continue;
         }
-        let name = || format!("{KEY}.{key}");
-        let wrong = |allowed: &str| ConfigError::WrongValue {
-            name: name(),
-            value: shown(key, value),
-            allowed: allowed.to_owned(),
-        };
-        let text = || match value {
-            Yaml::Scalar(text) => Ok(text.clone()),
-            _ => Err(wrong("a text")),
-        };
-        let boolean = || match Kind::Boolean.parse(&value.text()) {
-            Some(Value::Boolean(yes)) => Ok(yes),
-            _ => Err(wrong("true or false")),
-        };
+        let option = SubOption { map: KEY, key, value };
+        let (wrong, text, boolean) =
+            (|allowed: &str| option.wrong(allowed), || option.scalar(), || option.boolean());
         let words = || match value {
             Yaml::List(items) => Ok(items.iter().map(Yaml::text).collect()),
             Yaml::Scalar(text) => Ok(text.split(',').map(|word| word.trim().to_owned()).collect()),
@@ -78,13 +67,7 @@ pub fn encryption_options(map: &BTreeMap<String, Yaml>) -> Result<EncryptionOpti
             "keyfile" => keyfile = Some(text()?),
             // The name of an algorithm of Java's key managers.
             "algorithm" => {}
-            _ => {
-                return Err(ConfigError::WrongValue {
-                    name: KEY.to_owned(),
-                    value: key.clone(),
-                    allowed: format!("the keys {KEYS}"),
-                });
-            }
+            _ => return Err(option.unknown(KEYS)),
         }
     }
     if certificate.is_some() {
@@ -98,23 +81,8 @@ pub fn encryption_options(map: &BTreeMap<String, Yaml>) -> Result<EncryptionOpti
 const FACTORIES: &str = "DefaultSslContextFactory, or PEMBasedSslContextFactory with the parameters private_key, \
                          private_key_password and trusted_certificates";
 
-/// `class_name` and `parameters`, which may be a map or a list of one.
 fn factory(value: &Yaml) -> Option<Factory> {
-    let (class, parameters) = match value {
-        Yaml::Scalar(class) => (class.clone(), None),
-        Yaml::Map(map) => (map.get("class_name")?.text(), map.get("parameters")),
-        _ => return None,
-    };
-    let parameters = match parameters {
-        Some(Yaml::Map(map)) => Some(map),
-        Some(Yaml::List(items)) => match items.as_slice() {
-            [Yaml::Map(map)] => Some(map),
-            [] => None,
-            _ => return None,
-        },
-        Some(Yaml::Scalar(_)) => return None,
-        Some(Yaml::Null) | None => None,
-    };
+    let (class, parameters) = class_and_parameters(value)?;
     match class.rsplit('.').next()? {
         "DefaultSslContextFactory" => Some(Factory::Stores),
         "PEMBasedSslContextFactory" => {
@@ -133,15 +101,6 @@ fn factory(value: &Yaml) -> Option<Factory> {
             Some(Factory::Pem(pem))
         }
         _ => None,
-    }
-}
-
-/// A value as an error shows it: no key, and no password.
-fn shown(key: &str, value: &Yaml) -> String {
-    if key.contains("password") || key == "ssl_context_factory" {
-        "its value".to_owned()
-    } else {
-        value.text()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Configuration: one table of options feeds the command line, the YAML file, help and docs.
 //!
 //! `options` is the table and `value` the kinds of values; `cassandra_keys` decides what happens to Cassandra's other
-//! keys. `encryption` reads those of TLS, `audit` those of the audit log. `file` reads YAML, `settings` merges the file and the command line,
+//! keys. `encryption` reads those of TLS, `audit` those of the audit log, both with `sub_options`. `file` reads YAML, `settings` merges the file and the command line,
 //! `server_config` is the result, of which `guardrails` is a part, and `settings_table` shows it to clients. `page` writes
 //! the book's page of options.
 
@@ -15,6 +15,7 @@ mod page;
 mod server_config;
 mod settings;
 mod settings_table;
+mod sub_options;
 mod value;
 
 pub use cassandra_keys::{Guarded, NoEffect, REFUSED_KEYS, names_without_effect};
