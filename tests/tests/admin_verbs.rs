@@ -206,9 +206,7 @@ fn folders_of_tables_are_shown_and_verbs_that_do_not_exist_say_why() {
     assert!(
         refused_verb(&server, &["datapaths", "verbs_p.nope"]).contains("no keyspace or table verbs_p.nope")
     );
-    for verb in
-        ["autorepairstatus", "getautorepairconfig", "setautorepairconfig", "reloadssl", "rangekeysample"]
-    {
+    for verb in ["autorepairstatus", "getautorepairconfig", "setautorepairconfig", "rangekeysample"] {
         let told = refused_verb(&server, &[verb, "-t", "FULL"]);
         assert!(told.contains(&format!("{verb}: ")) && !told.contains("unrecognized"), "{told}");
     }

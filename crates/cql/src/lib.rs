@@ -10,6 +10,7 @@ mod error;
 pub mod functions;
 pub mod guardrails;
 mod json;
+mod key_text;
 mod local;
 pub(crate) mod plan;
 mod request;
@@ -20,6 +21,7 @@ mod time_uuid;
 pub mod virtual_table;
 
 pub use error::{CqlError, Result};
+pub use key_text::partition_key_text;
 pub use local::{
     AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
     ImportReport, ImportRequest, LocalBackend, LocalOptions, NetworkAuthorizer, OwnLogin, Renames,

@@ -8,12 +8,19 @@ use crate::clock_watch::ClockJump;
 use crate::error::Error;
 use crate::schema::SchemaChange;
 use helenus_model::schema::Table;
+use helenus_sstable::component::Component;
+use helenus_sstable::writer::{LargePartition, PartitionLimits, Written};
 use std::sync::Arc;
 
 /// Receives the events of a database.
 pub trait Journal: Send + Sync {
     /// An event happened.
     fn note(&self, event: &Event<'_>);
+
+    /// The limits beyond which partitions of new SSTables are events. Asked once for each SSTable.
+    fn partition_limits(&self) -> PartitionLimits {
+        PartitionLimits::NONE
+    }
 }
 
 /// An event.
@@ -27,6 +34,15 @@ pub enum Event<'a> {
         bytes: u64,
         /// Its duration, nanoseconds.
         took_ns: u64,
+    },
+    /// A flush or a compaction wrote partitions beyond the journal's limits.
+    LargePartitions {
+        /// The table.
+        table: &'a Table,
+        /// The name of its Data.db.
+        file: &'a str,
+        /// The partitions, at most a hundred.
+        partitions: &'a [LargePartition],
     },
     /// A flush failed. The memtable stays in memory, and the flush is tried again.
     FlushFailed {
@@ -99,6 +115,20 @@ impl JournalSlot {
     /// Uses this journal.
     pub fn of(journal: Arc<dyn Journal>) -> JournalSlot {
         JournalSlot(Some(journal))
+    }
+
+    /// The journal's limits of partitions.
+    pub(crate) fn partition_limits(&self) -> PartitionLimits {
+        self.0.as_ref().map_or(PartitionLimits::NONE, |journal| journal.partition_limits())
+    }
+
+    /// Notes the partitions of a new SSTable that are beyond the limits.
+    pub(crate) fn note_written(&self, table: &Table, written: &Written) {
+        let partitions = &written.large_partitions;
+        if !partitions.is_empty() {
+            let file = written.descriptor.file_name(Component::Data);
+            self.note(&Event::LargePartitions { table, file: &file, partitions });
+        }
     }
 
     /// Passes an event to the journal, if there is one.

@@ -57,6 +57,7 @@ pub use distribution::Distribution;
 pub use error::{DiskTrouble, Error, Result, UnappliableRecord};
 pub use export::{Exported, Exports};
 pub use helenus_host::{account, contain};
+pub use helenus_sstable::writer::{LargePartition, PartitionLimits};
 pub use index_search::read_indexed;
 pub use journal::{Event, Journal, JournalSlot};
 pub use memtable::{Concurrent, ConcurrentMap};

@@ -64,6 +64,11 @@ fn permissions(method: Method) -> &'static [Permission] {
     }
 }
 
+/// Whether a call needs room on the disk. Statements see for themselves.
+fn adds_data(method: Method) -> bool {
+    permissions(method).contains(&Permission::Modify) && method != Method::Truncate
+}
+
 impl Rpc {
     /// Whether clients have to log in.
     pub fn has_logins(&self) -> bool {
@@ -77,7 +82,11 @@ impl Rpc {
         if method == Method::Login {
             return Ok(());
         }
-        Ok(self.backend().check_permissions(&work.session.identity, &[], ("", ""), may_block)?)
+        self.backend().check_permissions(&work.session.identity, &[], ("", ""), may_block)?;
+        if adds_data(method) {
+            self.backend().check_disk_state()?;
+        }
+        Ok(())
     }
 
     /// Checks that a session has what its call needs on a table.

@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use helenus_engine::{ClockJump, Error, Event, Journal, SchemaChange, SchemaChangeKind};
+use helenus_cql::guardrails::Guardrails;
+use helenus_cql::partition_key_text;
+use helenus_engine::{
+    ClockJump, Error, Event, Journal, LargePartition, PartitionLimits, SchemaChange, SchemaChangeKind,
+};
 use helenus_model::schema::Table;
+use parking_lot::Mutex;
 
 use crate::log::{Entry, Level, Log, duration_text, time_text};
 use crate::policy::FailurePolicies;
@@ -12,12 +17,35 @@ use crate::policy::FailurePolicies;
 pub struct EngineJournal {
     log: Arc<Log>,
     policies: Arc<FailurePolicies>,
+    guardrails: Mutex<Guardrails>,
 }
 
 impl EngineJournal {
     /// A journal for one database.
     pub fn new(log: &Arc<Log>, policies: &Arc<FailurePolicies>) -> EngineJournal {
-        EngineJournal { log: Arc::clone(log), policies: Arc::clone(policies) }
+        let guardrails = Mutex::default();
+        EngineJournal { log: Arc::clone(log), policies: Arc::clone(policies), guardrails }
+    }
+
+    /// Sets the guardrails on partitions.
+    pub fn set_guardrails(&self, guardrails: &Guardrails) {
+        self.guardrails.lock().clone_from(guardrails);
+    }
+
+    fn large(&self, table: &Table, file: &str, partitions: &[LargePartition]) {
+        let guardrails = self.guardrails.lock().clone();
+        for partition in partitions {
+            let key = partition_key_text(table, &partition.key);
+            let name = format!("{}:{key} on sstable {file}", name_of(table));
+            for passed in guardrails.partition(&name, partition) {
+                let entry = Entry::new("guardrail", passed.text)
+                    .with("file", file)
+                    .with("bytes", partition.bytes)
+                    .with("tombstones", partition.tombstones);
+                let level = if passed.is_failure { Level::Error } else { Level::Warn };
+                self.log.write(level, &of_table(entry, table));
+            }
+        }
     }
 
     fn failed(&self, table: Option<&Table>, (event, what): (&'static str, &str), error: &Error) {
@@ -32,8 +60,13 @@ impl EngineJournal {
 }
 
 impl Journal for EngineJournal {
+    fn partition_limits(&self) -> PartitionLimits {
+        self.guardrails.lock().partition_limits()
+    }
+
     fn note(&self, event: &Event<'_>) {
         match event {
+            Event::LargePartitions { table, file, partitions } => self.large(table, file, partitions),
             Event::Flushed { table, bytes, took_ns } => {
                 let text = format!("{}: {} in {}", name_of(table), size(*bytes), duration_text(*took_ns));
                 let entry =

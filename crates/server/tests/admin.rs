@@ -47,6 +47,10 @@ impl ServerControl for Closed {
         Err("there is no audit log".to_owned())
     }
     fn disable_audit(&self) {}
+    fn reload_tls(&self) -> Result<(), String> {
+        Err("no TLS".to_owned())
+    }
+
     fn audit_change(&self, _: helenus_cql::audit::EventType, _: &str) {}
     fn audit(&self) -> AuditState {
         AuditState::default()

@@ -10,6 +10,7 @@
 mod as_written;
 mod files;
 mod index;
+mod large;
 mod times;
 
 use crate::component::Component;
@@ -35,12 +36,14 @@ use helenus_model::token::KeyHash;
 use helenus_model::types::composite_class_name;
 use helenus_model::unfiltered::Unfiltered;
 use index::{BlockEnd, Ended, IndexWriter};
+use large::Noted;
 use std::path::Path;
 use std::sync::Arc;
 use times::{Times, TooLate};
 use uuid::Uuid;
 
 pub use files::Unsynced;
+pub use large::{LargePartition, PartitionLimits};
 pub use times::Beyond2038;
 
 /// Options for writing an SSTable.
@@ -69,6 +72,8 @@ pub struct WriterOptions {
     pub past_page_cache: bool,
     /// Whether our page checksums are written. Tables for other programs do not need them.
     pub page_checksums: bool,
+    /// Partitions beyond these limits are named in `Written::large_partitions`.
+    pub partition_limits: PartitionLimits,
 }
 
 /// Bytes of rows in an index block, unless the table's extension sets it. It is an eighth of Cassandra's default;
@@ -96,6 +101,7 @@ impl WriterOptions {
             beyond_2038: Beyond2038::Refuse,
             past_page_cache: false,
             page_checksums: true,
+            partition_limits: PartitionLimits::NONE,
         }
     }
 
@@ -131,6 +137,8 @@ pub struct Written {
     pub size_on_disk: u64,
     /// Number of times after 2038 that were capped, because the version cannot store them.
     pub times_capped: u64,
+    /// Partitions beyond the limits of the options; at most a hundred.
+    pub large_partitions: Vec<LargePartition>,
 }
 
 /// The largest encoding buffer that is kept for the next row.
@@ -146,6 +154,7 @@ pub struct SsTableWriter {
     times: Times,
     filter: FilterBuilder,
     statistics: StatisticsCollector,
+    large: Noted,
     /// Whether the table is a counter table.
     counts: bool,
     encoder: Encoder,
@@ -215,6 +224,7 @@ impl SsTableWriter {
             times: Times::new(version, options.beyond_2038),
             filter: FilterBuilder::new(Filter::with_capacity(options.estimated_keys.max(1), fp_chance)),
             statistics: StatisticsCollector::default(),
+            large: Noted::new(options.partition_limits),
             counts: options.table.is_counter(),
             encoder: Encoder::new(layout),
             partition: Partition::default(),
@@ -397,7 +407,9 @@ impl SsTableWriter {
             deletion: partition.deletion.unwrap_or(DeletionTime::LIVE),
             end_offset,
         })?;
-        self.statistics.end_partition(self.data.position() - partition.start);
+        let bytes = self.data.position() - partition.start;
+        self.statistics.end_partition(bytes);
+        self.large.ended(&partition.key, bytes, self.statistics.tombstones());
         Ok(())
     }
 
@@ -443,7 +455,10 @@ impl SsTableWriter {
         files.small(Component::Statistics, &statistics.to_bytes(descriptor.version))?;
         let (components, size_on_disk, unsynced) = files.finish()?;
         let times_capped = self.times.capped;
-        Ok((Written { descriptor, components, statistics, size_on_disk, times_capped }, unsynced))
+        let large_partitions = self.large.into_found();
+        let written =
+            Written { descriptor, components, statistics, size_on_disk, times_capped, large_partitions };
+        Ok((written, unsynced))
     }
 
     /// Removes the files.

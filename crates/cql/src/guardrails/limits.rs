@@ -51,6 +51,14 @@ pub struct Guardrails {
     pub collection_size: Threshold,
     /// Bytes of a value.
     pub column_value_size: Threshold,
+    /// Bytes of a partition in an SSTable.
+    pub partition_size: Threshold,
+    /// Tombstones of a partition in an SSTable.
+    pub partition_tombstones: Threshold,
+    /// Percent of the data's disk that are used.
+    pub data_disk_usage: Threshold,
+    /// The size of the disk for this percentage, if it counts as smaller than it is.
+    pub data_disk_usage_max_bytes: Option<u64>,
     /// How far in the past a timestamp may be, microseconds.
     pub minimum_timestamp_us: Threshold,
     /// How far in the future a timestamp may be, microseconds.

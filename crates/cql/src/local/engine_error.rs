@@ -1,11 +1,10 @@
 //! Maps the engine's errors to those that clients see. No other code does this.
 
 use crate::error::CqlError;
+use crate::key_text::partition_key_text;
 use helenus_engine::Error;
 use helenus_engine::account::Refusal;
 use helenus_model::mutation::PartitionUpdate;
-use helenus_model::schema::Table;
-use helenus_model::types::{CqlType, to_cql_literal};
 
 /// Consistency reported in errors that have no request: `ONE`.
 const CONSISTENCY_ONE: u16 = 1;
@@ -98,7 +97,7 @@ fn top_keys(updates: &[PartitionUpdate]) -> String {
     sorted.sort_by_key(|update| std::cmp::Reverse(update.changes.as_bytes().len()));
     let mut text = String::new();
     for (index, update) in sorted.iter().enumerate() {
-        let key = format!("{}.{}", update.table.name, key_text(&update.table, &update.key));
+        let key = format!("{}.{}", update.table.name, partition_key_text(&update.table, &update.key));
         if index > 0 && text.len() + key.len() + 2 > LENGTH_MAX {
             text.push_str(&format!(" and {} more.", sorted.len() - index));
             break;
@@ -107,24 +106,4 @@ fn top_keys(updates: &[PartitionUpdate]) -> String {
         text.push_str(&key);
     }
     text
-}
-
-fn key_text(table: &Table, key: &[u8]) -> String {
-    let value = |ty: &CqlType, bytes: &[u8]| match ty {
-        CqlType::Text | CqlType::Ascii => String::from_utf8_lossy(bytes).into_owned(),
-        ty => to_cql_literal(ty, Some(bytes)),
-    };
-    if let [only] = &table.partition_key[..] {
-        return value(&only.ty, key);
-    }
-    let mut rest = key;
-    let mut parts = Vec::new();
-    for column in &table.partition_key {
-        let Some((length, after)) = rest.split_first_chunk::<2>() else { break };
-        let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
-        let (bytes, after) = after.split_at(length);
-        parts.push(value(&column.ty, bytes));
-        rest = after.get(1..).unwrap_or_default();
-    }
-    parts.join(":")
 }

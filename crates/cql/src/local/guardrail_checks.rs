@@ -43,6 +43,9 @@ impl LocalBackend {
         }
         let Some(guardrails) = self.tuning.guarded.get() else { return Ok(Vec::new()) };
         let mut warnings: Vec<String> = guardrails.write_level(request)?.into_iter().collect();
+        if mutation.updates.iter().any(|update| !is_system_keyspace(&update.table.keyspace)) {
+            warnings.extend(self.check_disk_state()?);
+        }
         // After the clock was set back, the server's own timestamps are ahead of it.
         let now_us = self.database().wall_us()..=self.database().latest_us();
         warnings.extend(guardrails.mutation(mutation, &now_us)?);

@@ -4,7 +4,8 @@
 
 use super::backend::LocalBackend;
 use super::options::LocalOptions;
-use crate::guardrails::Guarded;
+use crate::error::Result;
+use crate::guardrails::{DiskGauge, DiskState, Guarded, Guardrails};
 use crate::plan::batch::BatchLimits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +21,8 @@ pub(super) struct LiveOptions {
     warns_of_zero_ttl: AtomicBool,
     /// Shared with schema changes.
     pub guarded: Arc<Guarded>,
+    /// Whether the disk has room for writes.
+    pub disk: DiskGauge,
 }
 
 impl LiveOptions {
@@ -68,6 +71,24 @@ impl LiveOptions {
 }
 
 impl LocalBackend {
+    /// The guardrails; `None` if there are none.
+    pub fn guardrails(&self) -> Option<Arc<Guardrails>> {
+        self.tuning.guarded.get()
+    }
+
+    /// Notes how full the disk of the data is, for the writes from now on.
+    pub fn set_disk_state(&self, state: DiskState) {
+        self.tuning.disk.set(state);
+    }
+
+    /// Checks that the disk has room for a write of a client; returns the warning for the client.
+    ///
+    /// # Errors
+    /// It is above the threshold for refusals.
+    pub fn check_disk_state(&self) -> Result<Option<String>> {
+        self.tuning.disk.check(self.database().wall_us())
+    }
+
     /// Applies the changeable options: `tombstones_warn`, `tombstones_fail`, `batches`, `warns_of_zero_ttl` and
     /// `guardrails`.
     pub fn set_live_options(&self, options: &LocalOptions) {

@@ -126,6 +126,7 @@ impl Outputs {
         options.host_id = Some(place.env.host_id);
         options.level = self.level as i32;
         options.past_page_cache = !self.was_asked_for;
+        options.partition_limits = place.env.journal.partition_limits();
         let disk = place.env.host.disk.clone();
         Ok(SsTableWriter::create(disk, place.store.folder(), descriptor, options)?)
     }
@@ -133,8 +134,9 @@ impl Outputs {
     /// Finishes the current SSTable and opens it.
     pub(super) fn finish_current(&mut self, place: Place<'_>) -> Result<()> {
         if let Some(writer) = self.current.take() {
-            let descriptor = writer.finish()?.descriptor;
-            self.written.push(place.store.open_written(place.env, place.table, descriptor)?);
+            let written = writer.finish()?;
+            place.env.journal.note_written(place.table, &written);
+            self.written.push(place.store.open_written(place.env, place.table, written.descriptor)?);
         }
         Ok(())
     }

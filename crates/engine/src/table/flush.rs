@@ -36,6 +36,7 @@ pub(super) fn write_memtable(
     let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);
     options.host_id = Some(env.host_id);
     options.past_page_cache = past_page_cache;
+    options.partition_limits = env.journal.partition_limits();
     let mut writer = SsTableWriter::create(env.host.disk.clone(), folder, descriptor, options)?;
     match write_partitions(&mut writer, table, memtable) {
         Ok(0) => {
@@ -43,7 +44,8 @@ pub(super) fn write_memtable(
             Ok(None)
         }
         Ok(_) => {
-            let (_, unsynced) = writer.write_out()?;
+            let (written, unsynced) = writer.write_out()?;
+            env.journal.note_written(table, &written);
             Ok(Some(unsynced))
         }
         Err(error) => {

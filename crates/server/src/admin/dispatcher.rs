@@ -207,6 +207,7 @@ impl Dispatcher {
                 Ok(AdminAnswer::Done)
             }
             AdminRequest::ReloadSettings => self.facts.control.reload().map(AdminAnswer::Reloaded),
+            AdminRequest::ReloadTls => self.facts.control.reload_tls().map(|()| AdminAnswer::Done),
             AdminRequest::EnableAuditLog(overrides) => {
                 self.facts.control.enable_audit(overrides).map(|()| AdminAnswer::Done)
             }

@@ -203,6 +203,8 @@ pub enum AdminRequest {
     },
     /// Read the configuration again, and apply what can change at run time.
     ReloadSettings,
+    /// Read keys and certificates again.
+    ReloadTls,
     /// Switch the audit log on.
     EnableAuditLog(Box<AuditOverrides>),
     /// Switch the audit log off.

@@ -103,6 +103,11 @@ pub trait ServerControl: Send + Sync {
     fn enable_audit(&self, overrides: &AuditOverrides) -> Result<(), String>;
     /// Switches the audit log off.
     fn disable_audit(&self);
+    /// Reads keys and certificates again, for new connections.
+    ///
+    /// # Errors
+    /// There is no TLS, or a file cannot be used; then the former ones stay in use.
+    fn reload_tls(&self) -> Result<(), String>;
     /// Writes a change of roles or rights to the audit log. `operation` has no password.
     fn audit_change(&self, event: EventType, operation: &str);
     /// The audit log's options: those in force, or those of the configuration while it is off.

@@ -93,10 +93,10 @@ const NOT_BUILT: &str = "\
     user_function_timeout_policy automatic_sstable_upgrade max_concurrent_automatic_sstable_upgrades \
     corrupted_tombstone_strategy diagnostic_events_enabled sai_options autocompaction_on_startup_enabled \
     materialized_views_per_table_warn_threshold materialized_views_per_table_fail_threshold \
-    default_secondary_index default_secondary_index_enabled partition_size_warn_threshold \
-    partition_size_fail_threshold partition_tombstones_warn_threshold partition_tombstones_fail_threshold \
-    data_disk_usage_percentage_warn_threshold \
-    data_disk_usage_max_disk_size sai_sstable_indexes_per_query_warn_threshold \
+    default_secondary_index default_secondary_index_enabled \
+    \
+    \
+    sai_sstable_indexes_per_query_warn_threshold \
     sai_sstable_indexes_per_query_fail_threshold sai_string_term_size_warn_threshold \
     sai_string_term_size_fail_threshold sai_frozen_term_size_warn_threshold \
     sai_frozen_term_size_fail_threshold sai_vector_term_size_warn_threshold \
@@ -185,11 +185,6 @@ pub const REFUSED_KEYS: &[Guarded] = &[
     guarded("alternator_https_port", &["0"], "DynamoDB's interface is not there"),
     guarded("partitioner", &["murmur3partitioner"], "tables are kept in the order of Murmur3Partitioner"),
     guarded("partition_denylist_enabled", &["false"], "no partition would be denied"),
-    guarded(
-        "data_disk_usage_percentage_fail_threshold",
-        &["-1", "null"],
-        "writes would not be refused before the disk is full; helenus_disk_free_bytes at --http shows what is left",
-    ),
 ];
 
 /// Why a key has no effect.

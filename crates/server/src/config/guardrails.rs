@@ -8,6 +8,9 @@ use super::options::OPTIONS;
 use super::settings::Settings;
 use super::value::Value;
 
+/// The size that the disk counts as for `data_disk_usage_percentage`.
+const DISK_SIZE: &str = "data_disk_usage_max_disk_size";
+
 /// Collects the guardrails from the settings. A guardrail that is not set is off.
 pub(super) fn guardrails(settings: &Settings) -> Guardrails {
     let threshold = |name: &str| Threshold {
@@ -34,6 +37,10 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
         items_per_collection: threshold("items_per_collection"),
         collection_size: threshold("collection_size"),
         column_value_size: threshold("column_value_size"),
+        partition_size: threshold("partition_size"),
+        partition_tombstones: threshold("partition_tombstones"),
+        data_disk_usage: threshold("data_disk_usage_percentage"),
+        data_disk_usage_max_bytes: number(settings, DISK_SIZE),
         minimum_timestamp_us: threshold("minimum_timestamp"),
         maximum_timestamp_us: threshold("maximum_timestamp"),
         minimum_replication_factor: threshold("minimum_replication_factor"),
@@ -51,7 +58,7 @@ pub(super) fn guardrails(settings: &Settings) -> Guardrails {
 /// Whether a key is a guardrail or a similar limit on statements. Such keys may change at run time.
 pub fn judges_statements(key: &str) -> bool {
     const ENDS: [&str; 5] = ["_warn_threshold", "_fail_threshold", "_warned", "_ignored", "_disallowed"];
-    ENDS.iter().any(|end| key.ends_with(end)) || Feature::of_key(key).is_some()
+    ENDS.iter().any(|end| key.ends_with(end)) || key == DISK_SIZE || Feature::of_key(key).is_some()
 }
 
 /// A limit in bytes, microseconds or a count; 0 and less mean none.

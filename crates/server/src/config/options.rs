@@ -30,6 +30,8 @@ const GIB: u64 = 1 << 30;
 const ANY_SIZE: Kind = Kind::Size { min: 0, max: u64::MAX };
 /// Limit of a guardrail; -1 and 0 for none.
 const COUNT: Kind = Kind::Integer { min: -1, max: i64::MAX };
+/// A guardrail's limit in percent; -1 and 0 for none.
+const PERCENT: Kind = Kind::Integer { min: -1, max: 100 };
 const TIMEOUT: Kind = Kind::Duration { min_ms: 10 };
 
 macro_rules! options {
@@ -314,6 +316,20 @@ options! {
         "A write of a larger value is warned of.";
     "column_value_size_fail_threshold", None, ANY_SIZE, "none", [],
         "A write of a larger value is refused.";
+    "partition_size_warn_threshold", None, ANY_SIZE, "none", [],
+        "A flush or compaction that writes a larger partition says so in the log.";
+    "partition_size_fail_threshold", None, ANY_SIZE, "none", [],
+        "The same as an error in the log. Nothing is refused.";
+    "partition_tombstones_warn_threshold", None, COUNT, "-1", [],
+        "A flush or compaction that writes a partition with more tombstones says so in the log; -1 for none.";
+    "partition_tombstones_fail_threshold", None, COUNT, "-1", [],
+        "The same as an error in the log. Nothing is refused.";
+    "data_disk_usage_percentage_warn_threshold", None, PERCENT, "-1", [],
+        "Writes are warned of while the data takes more of the room that it has and that is free; -1 for none.";
+    "data_disk_usage_percentage_fail_threshold", None, PERCENT, "-1", [],
+        "Writes are refused while the data takes more of this room; -1 for none. TRUNCATE and DROP make room.";
+    "data_disk_usage_max_disk_size", None, ANY_SIZE, "none", [],
+        "The room for these percentages, where it is less than the disk has.";
     "maximum_timestamp_warn_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],
         "A write whose timestamp lies further behind now is warned of.";
     "maximum_timestamp_fail_threshold", None, Kind::Duration { min_ms: 0 }, "none", [],

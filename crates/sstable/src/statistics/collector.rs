@@ -20,6 +20,8 @@ pub struct StatisticsCollector {
     partition_sizes: EstimatedHistogram,
     partition_cells: EstimatedHistogram,
     cells: u64,
+    /// Deletions in the partition.
+    tombstones: u64,
     timestamps_us: Option<(i64, i64)>,
     local_deletions_s: Option<(i64, i64)>,
     ttls_s: Option<(i32, i32)>,
@@ -47,6 +49,7 @@ impl Default for StatisticsCollector {
             partition_sizes: EstimatedHistogram::new(PARTITION_SIZE_BUCKETS),
             partition_cells: EstimatedHistogram::new(CELL_COUNT_BUCKETS),
             cells: 0,
+            tombstones: 0,
             timestamps_us: None,
             local_deletions_s: None,
             ttls_s: None,
@@ -66,6 +69,7 @@ impl StatisticsCollector {
     pub fn start_partition(&mut self, key: &[u8], deletion: DeletionTime) {
         self.partitions.add(key);
         self.cells = 0;
+        self.tombstones = 0;
         self.has_partition_deletions |= !deletion.is_live();
         self.deletion(deletion);
     }
@@ -95,6 +99,11 @@ impl StatisticsCollector {
     pub fn end_partition(&mut self, bytes: u64) {
         self.partition_sizes.add(bytes);
         self.partition_cells.add(self.cells);
+    }
+
+    /// Deletions in the partition so far: its own, and those of rows, ranges, collections and cells.
+    pub fn tombstones(&self) -> u64 {
+        self.tombstones
     }
 
     /// Records that a counter has shards from before Cassandra 2.1.
@@ -162,6 +171,7 @@ impl StatisticsCollector {
         let liveness = row.row.liveness;
         let mut seen_us = (!liveness.is_none() && liveness.ttl_s == 0).then_some(liveness.timestamp_us);
         for cell in &row.row.cells {
+            self.tombstones += u64::from(cell.is_tombstone());
             let is_value = cell.ttl_s == 0 && cell.local_deletion_s == NO_EXPIRY;
             if !is_value || seen_us != Some(cell.timestamp_us) {
                 self.cell(cell);
@@ -193,6 +203,7 @@ impl StatisticsCollector {
 
     fn deletion(&mut self, deletion: DeletionTime) {
         if !deletion.is_live() {
+            self.tombstones += 1;
             widen(&mut self.timestamps_us, deletion.timestamp_us);
             self.local_deletion(deletion.local_s);
         }

@@ -143,10 +143,6 @@ const ABSENT: &[Absent] = &[
               after roles_validity, permissions_validity or credentials_validity",
     },
     Absent {
-        verbs: &["reloadssl"],
-        why: "the files of keys and certificates are looked at every half minute, and new connections use what has changed",
-    },
-    Absent {
         verbs: &["enablefullquerylog", "disablefullquerylog", "getfullquerylog", "resetfullquerylog"],
         why: "there is no full query log; slow_query_log_timeout writes slow statements to the log",
     },

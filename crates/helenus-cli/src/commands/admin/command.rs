@@ -178,6 +178,11 @@ fn of_node() -> Vec<Command> {
             "Read the configuration again, and take over what can change at run time",
             "reloadsettings",
         ),
+        verb(
+            "reloadssl",
+            "Read the keys and certificates of TLS again, for new connections; changes are noticed within half a minute anyway",
+            "reloadssl",
+        ),
         verb("resetclock", "Set timestamps of writes back to the machine's clock, after it was wrong", "resetclock").after_help(
             "Timestamps never go back by themselves: after a clock that was ahead they go on from where it was, so that\n\
              each write is later than all before it; what expires goes by the machine's clock all the while. After this\n\

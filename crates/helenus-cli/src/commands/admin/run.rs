@@ -107,6 +107,7 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "gettraceprobability" => maintenance::gettraceprobability(server),
         "settraceprobability" => maintenance::settraceprobability(server, given.0.get_one("value").copied()),
         "reloadsettings" => maintenance::reloadsettings(server),
+        "reloadssl" => maintenance::done(server, &AdminRequest::ReloadTls),
         "resetclock" => clocks::resetclock(server),
         "listcidrgroups" => networks::listcidrgroups(server, given.text("group")),
         "updatecidrgroup" => networks::updatecidrgroup(server, given.needed("group"), &given.many("cidrs")),

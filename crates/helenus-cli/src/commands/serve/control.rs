@@ -1,7 +1,9 @@
 //! The running server, as the admin socket controls it: listeners, settings, log.
 
+use super::disk::DiskWatch;
 use super::front::ServerFront;
 use super::run::{local_options, read_timeouts, settings};
+use super::tls::reload_tls;
 use clap::ArgMatches;
 use helenus_cql::LocalBackend;
 use helenus_cql::audit::EventType;
@@ -9,10 +11,12 @@ use helenus_engine::Database;
 use helenus_server::admin::{AuditState, ClientsSeen, Pool, Reloaded, ServerControl};
 use helenus_server::audit::{ADMIN_SOCKET, Audit, AuditOverrides};
 use helenus_server::config::{ServerConfig, Settings, judges_statements, setting_text, settings_table};
+use helenus_server::engine_journal::EngineJournal;
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::RpcServer;
+use helenus_tls::ServerTls;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -60,6 +64,12 @@ pub struct RunningServer {
     pub settings: Mutex<Settings>,
     /// The command line.
     pub matches: ArgMatches,
+    /// The engine's way to the log.
+    pub journal: Arc<EngineJournal>,
+    /// Measures the usage of the disk; `None` without one.
+    pub disk: Option<Arc<DiskWatch>>,
+    /// The keys and certificates; `None` without TLS.
+    pub tls: Option<Arc<ServerTls>>,
 }
 
 impl ServerControl for RunningServer {
@@ -126,6 +136,12 @@ impl ServerControl for RunningServer {
     fn disable_audit(&self) {
         self.audit.disable();
         self.log.write(Level::Warn, &Entry::new("audit", "the audit log is off"));
+    }
+
+    fn reload_tls(&self) -> Result<(), String> {
+        let none = "there is no TLS here: client_encryption_options of --config, or --tls-cert, sets it at the start";
+        let tls = self.tls.as_ref().ok_or(none)?;
+        reload_tls(&helenus_host::real::host(), tls, &self.log, true).map_or(Ok(()), Err)
     }
 
     fn audit_change(&self, event: EventType, operation: &str) {
@@ -208,6 +224,10 @@ impl RunningServer {
     fn take_over(&self, config: &ServerConfig) {
         self.database.set_read_timeouts(read_timeouts(config));
         self.local.set_live_options(&local_options(config));
+        self.journal.set_guardrails(&config.guardrails);
+        if let Some(disk) = &self.disk {
+            disk.measure();
+        }
         self.log.set_level(config.log.level);
         self.slow.set(config.log.slow, config.log.shows_values);
         self.policies.choose(config.disk_failure, config.commit_failure);

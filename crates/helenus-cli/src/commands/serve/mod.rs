@@ -1,11 +1,12 @@
 //! `helenus serve`: runs the server.
 //!
-//! `run` opens the database and then the listeners, `in_process` does so for a tool, `control` gives the admin socket control of them, `front` is what a move switches
+//! `run` opens the database and then the listeners, `in_process` does so for a tool, `control` gives the admin socket control of them, `disk` measures the usage of the disk, `front` is what a move switches
 //! between database and cluster, `gateway` serves a cluster instead of a database, `init` prepares an
 //! empty database, `messages` writes messages and the log, `shutdown` waits for the end, `tls` reads keys and
 //! certificates.
 
 mod control;
+mod disk;
 mod front;
 mod gateway;
 mod in_process;

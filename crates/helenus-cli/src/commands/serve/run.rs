@@ -4,6 +4,7 @@
 use super::super::moving;
 use super::super::progress_watch::run_with_progress;
 use super::control::RunningServer;
+use super::disk::DiskWatch;
 use super::front::ServerFront;
 use super::gateway::{self, GatewayFlags};
 use super::init;
@@ -165,8 +166,9 @@ fn serve(
     let progress = Arc::new(OpenProgress::default());
     let state = HttpState::new(log, &slow, &policies, &progress);
     let http = start_http(&host, (config, tls.as_ref()), &state)?;
-    let journal = JournalSlot::of(Arc::new(EngineJournal::new(log, &policies)));
-    let database = open(&host, config, (log, progress, journal))?;
+    let journal = Arc::new(EngineJournal::new(log, &policies));
+    journal.set_guardrails(&config.guardrails);
+    let database = open(&host, config, (log, progress, JournalSlot::of(journal.clone())))?;
     let ending = ShutdownSignals::new()?;
     if let Some(adoption) = &adoption {
         Imports::of(&database).finish_adoption(adoption)?;
@@ -174,6 +176,12 @@ fn serve(
     }
     let local = LocalBackend::new(Arc::clone(&database), local_options(config));
     describe_node(&local, config, config.listen);
+    let disk = match &config.storage {
+        Storage::Memory => None,
+        Storage::Directory(directory) => {
+            Some(Arc::new(DiskWatch::start(real, &local, directory.join("data"), log)))
+        }
+    };
     let audit = start_audit(real, config, log)?;
     let login = begin_logins(real, &local, config, (log, &audit))?;
     let backend: Arc<dyn Backend> = local.clone();
@@ -224,6 +232,9 @@ fn serve(
         settings_started: settings.clone(),
         settings: Mutex::new(settings.clone()),
         matches: matches.clone(),
+        journal,
+        disk,
+        tls: tls.clone(),
     };
     let open_to_all =
         open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);

@@ -72,6 +72,9 @@ impl Rpc {
             Statement::Modify(_) | Statement::Batch(..) => &[Permission::Modify],
             _ => &[],
         });
+        if matches!(statement, Statement::Modify(_) | Statement::Batch(..)) {
+            self.backend().check_disk_state()?;
+        }
         match statement {
             Statement::Select(select) => return self.cql2_select(select, variables, work),
             Statement::Modify(modify) => {
