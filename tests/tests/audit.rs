@@ -493,3 +493,37 @@ fn drawn_names_and_statements_forge_nothing() {
         assert!(begins && is_whole, "{line}");
     }
 }
+
+/// A request for which there is no memory is refused to its thread, which waits for memory and serves it again from its start.
+/// However often that happens, the request has one line.
+#[test]
+fn a_request_that_waits_for_memory_has_one_line() {
+    const CLIENTS: usize = 10;
+    const REQUESTS: usize = 2;
+    let folder = TempDir::with_prefix("helenus-audit-").expect("a temporary directory");
+    let config = folder.path().join("audit.yaml");
+    let settings = "memory_limit: 256MiB\naudit_logging_options: {enabled: true, logger: [{class_name: FileAuditLogger}]}\n";
+    fs::write(&config, settings).expect("written");
+    let mut server = Server::start_in(folder, &["--config", config.to_str().expect("UTF-8")]);
+    let mut raw = Raw::ready(server.address(), 4);
+    raw.run("CREATE KEYSPACE large WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    raw.run("CREATE TABLE large.t (k int PRIMARY KEY, v text)");
+    let value = "v".repeat(1 << 20);
+    (0..24).for_each(|k| raw.run(&format!("INSERT INTO large.t (k, v) VALUES ({k}, '{value}')")));
+    // Answers of 24 MiB without pages, more of them at a time than there is memory for.
+    let select = "SELECT * FROM large.t";
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let mut raw = Raw::ready(server.address(), 4);
+                (0..REQUESTS).for_each(|_| drop(raw.query(select)));
+            });
+        }
+    });
+    server.stop();
+    let text = log_text(&server);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(select)).collect();
+    let refused = lines.iter().filter(|line| line.contains("REQUEST_FAILURE")).count();
+    println!("{refused} lines of refusals");
+    assert_eq!(lines.len(), CLIENTS * REQUESTS, "{lines:?}");
+}

@@ -74,7 +74,7 @@ impl AuditBuffer {
     }
 
     /// Forgets the lines. A buffer that a long line made grow is not kept.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.lines.shrink_to(2 * HANDED_OVER_BYTES);
         self.count = 0;

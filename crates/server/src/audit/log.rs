@@ -175,7 +175,9 @@ impl Audit {
             self.put(buffer, true);
         } else {
             buffer.append(entry, tail);
-            if buffer.lines.len() >= HANDED_OVER_BYTES {
+            // The request of a failure may be served again, which drops its line.
+            let may_be_dropped = entry.event == EventType::RequestFailure;
+            if buffer.lines.len() >= HANDED_OVER_BYTES && !may_be_dropped {
                 self.hand_over(buffer);
             }
         }

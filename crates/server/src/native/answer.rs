@@ -99,6 +99,11 @@ impl Tools {
         }
     }
 
+    /// Drops the lines of a request that was refused and is served again from its start.
+    pub fn drop_lines(&mut self) {
+        self.lines.clear();
+    }
+
     /// Frees buffers that a large body made grow.
     pub fn trim(&mut self) {
         [&mut self.lz4, &mut self.snappy].into_iter().flatten().for_each(BodyCodec::trim);

@@ -339,6 +339,7 @@ fn run(shared: &Shared, job: Job, tools: &mut Tools) -> Finished {
             break done;
         }
         envelope = Vec::new();
+        tools.drop_lines();
     };
     tools.hand_over_lines(shared.reports.audit.as_deref());
     let Job { body, reservation, .. } = job;
