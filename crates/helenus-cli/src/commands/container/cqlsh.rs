@@ -9,11 +9,9 @@ use std::ffi::OsString;
 const VERSION: &str = "6.2.0";
 
 /// Flags of cqlsh about its Python, its driver and its browser: accepted, and without effect here.
-const WITHOUT_EFFECT: [&str; 5] =
-    ["debug", "coverage", "no_compact", "insecure-password-without-warning", "no-file-io"];
+const WITHOUT_EFFECT: [&str; 4] = ["debug", "coverage", "no_compact", "no-file-io"];
 /// The same with a value.
-const WITHOUT_EFFECT_VALUES: [&str; 5] =
-    ["browser", "encoding", "cqlversion", "connect-timeout", "credentials"];
+const WITHOUT_EFFECT_VALUES: [&str; 4] = ["browser", "encoding", "cqlversion", "connect-timeout"];
 
 /// Runs the shell.
 ///

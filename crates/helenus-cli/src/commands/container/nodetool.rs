@@ -64,7 +64,7 @@ fn without_connection(words: Vec<String>) -> Vec<String> {
                 kept.push(word);
                 kept.extend(words.next());
             }
-            "-pp" | "--print-port" => {}
+            "-pp" | "--print-port" | "--ssl" => {}
             jvm if jvm.starts_with("-D") || is_value_inside => {}
             _ => kept.push(word),
         }
@@ -79,8 +79,9 @@ mod tests {
     #[test]
     fn options_of_the_connection_are_dropped_before_the_verb_and_kept_after_it() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let kept =
-            without_connection(words("-Dcom.sun.x=y -h localhost -p 7199 -u me -pw secret -pp status -r"));
+        let kept = without_connection(words(
+            "-Dcom.sun.x=y --ssl -h localhost -p 7199 -u me -pw secret -pp status -r",
+        ));
         assert_eq!(kept, words("-h localhost -p 7199 status -r"));
         assert_eq!(without_connection(words("--password=x compact -u a")), words("compact -u a"));
     }

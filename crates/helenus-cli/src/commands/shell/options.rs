@@ -61,6 +61,12 @@ pub struct ShellOptions {
     /// File whose first line is the password
     #[arg(long, value_name = "FILE", requires = "username", conflicts_with = "password")]
     pub password_file: Option<PathBuf>,
+    /// File with user and password, as cqlsh's [default: ~/.cassandra/credentials, if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub credentials: Option<PathBuf>,
+    /// No warning of a password on the command line
+    #[arg(long, hide = true)]
+    pub insecure_password_without_warning: bool,
     /// How results are shown: json is one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,

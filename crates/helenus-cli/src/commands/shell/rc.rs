@@ -36,7 +36,8 @@ impl Rc {
                         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
                     }) =>
             {
-                Ok(Rc::default())
+                // The file beside it may be there.
+                Ok(Rc { file: path.to_owned(), ..Rc::default() })
             }
             other => other,
         };
@@ -143,7 +144,8 @@ impl Rc {
     fn log_in(&self, options: &mut ShellOptions, notes: &mut Vec<String>) -> Result<()> {
         let named = self.get("authentication", "credentials").map(super::interpreter::expand_home);
         let beside = self.file.parent().map(|folder| folder.join("credentials"));
-        let path = named.or(beside).filter(|path| path.is_file());
+        let usual = || named.or(beside).filter(|path| path.is_file());
+        let path = options.credentials.clone().or_else(usual);
         let of_file = path.map(|path| Rc::read(&path)).transpose()?;
         let places = [(of_file.as_ref(), "plain_text_auth"), (Some(self), "authentication")];
         for (rc, section) in places.into_iter().filter_map(|(rc, section)| Some((rc?, section))) {

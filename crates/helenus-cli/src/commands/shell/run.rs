@@ -23,13 +23,15 @@ use std::sync::Arc;
 /// # Errors
 /// No connection; a statement that failed, unless the shell was interactive.
 pub fn run(options: &ShellOptions) -> Result<()> {
-    if options.password.is_some() {
+    if options.password.is_some() && !options.insecure_password_without_warning {
         warn_of_command_line();
     }
     let (mut options, mut notes) = (options.clone(), Vec::new());
     options.read_environment(&|name| std::env::var(name).ok())?;
     let rc = Rc::find(options.cqlshrc.as_deref())?;
     rc.apply(&mut options, &mut notes)?;
+    // Before anything can fail for the reasons that they give.
+    notes.iter().for_each(|note| eprintln!("Warning: {note}"));
     if options.memory || options.data.is_some() {
         let database = InProcess::open(options.data.as_deref())?;
         let name = options.data.as_ref().map_or_else(
@@ -38,11 +40,11 @@ pub fn run(options: &ShellOptions) -> Result<()> {
         );
         let inside =
             Inside { address: database.address().to_string(), clients: database.clients.clone(), name };
-        let done = with_options(&options, (&rc, notes), Some(inside));
+        let done = with_options(&options, &rc, Some(inside));
         let closed = database.close();
         return done.and(closed);
     }
-    with_options(&options, (&rc, notes), None)
+    with_options(&options, &rc, None)
 }
 
 /// A database that this process has open itself.
@@ -52,11 +54,7 @@ struct Inside {
     name: String,
 }
 
-fn with_options(
-    options: &ShellOptions,
-    (rc, mut notes): (&Rc, Vec<String>),
-    inside: Option<Inside>,
-) -> Result<()> {
+fn with_options(options: &ShellOptions, rc: &Rc, inside: Option<Inside>) -> Result<()> {
     let at_terminal = stdin().is_terminal();
     let is_interactive = options.execute.is_none() && options.file.is_none() && (at_terminal || options.tty);
     let interrupt = Interrupt::default();
@@ -91,6 +89,7 @@ fn with_options(
         stop_on_error: options.stop_on_error,
     };
     let mut shell = Shell::new(server, settings, Sink::new(in_colour));
+    let mut notes = Vec::new();
     rc.values(&mut shell.rules, &mut notes)?;
     shell.defaults = rc.clone();
     notes.iter().for_each(|note| eprintln!("Warning: {note}"));
