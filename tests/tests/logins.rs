@@ -349,6 +349,9 @@ fn what_cannot_be_kept_is_refused_at_the_start() {
     let empty = folder.path().join("empty");
     std::fs::write(&empty, "").expect("an empty file");
     let empty = empty.to_str().expect("UTF-8");
+    let no_text = folder.path().join("no-text");
+    std::fs::write(&no_text, [0xFF; 20]).expect("a file");
+    let no_text = no_text.to_str().expect("UTF-8");
     for (arguments, expected) in [
         (&["--authenticator", "LdapAuthenticator"][..], "AllowAllAuthenticator, PasswordAuthenticator"),
         (&["--authorizer", "CassandraAuthorizer"], "give authenticator: PasswordAuthenticator"),
@@ -358,6 +361,8 @@ fn what_cannot_be_kept_is_refused_at_the_start() {
         ),
         (&["--password-file", empty], "its first line is empty"),
         (&["--password-file", "/no/such/file"], "/no/such/file"),
+        (&["--password-file", folder.path().to_str().expect("UTF-8")], "Is a directory"),
+        (&["--password-file", no_text], "is no text in UTF-8"),
     ] {
         let said = refused(&[&["serve", "--memory", "--listen", "127.0.0.1:0"], arguments].concat());
         assert!(said.contains(expected), "{arguments:?}: {said}");

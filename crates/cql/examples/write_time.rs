@@ -2,24 +2,11 @@
 //!
 //! `cargo run --profile optimized -p helenus-cql --example write_time`
 
-use helenus_cql::backend::{Backend, BoundValue, Identity, Outcome, Request, ResultColumns, RowsOut};
+use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Request};
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use helenus_host::sim::Machine;
-use std::sync::Arc;
 use std::time::Instant;
-
-struct NoRows;
-
-impl RowsOut for NoRows {
-    fn columns(&mut self, _: &Arc<ResultColumns>) {}
-    fn cell(&mut self, _: Option<&[u8]>) {}
-    fn end_row(&mut self) {}
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn clear(&mut self) {}
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = DatabaseOptions { sync: None, ..DatabaseOptions::new("/db") };
