@@ -4,7 +4,7 @@
 //! of CQL is in this crate. `rpc` serves the old Thrift interface, whose calls are in `helenus_rpc`. `admin` is the
 //! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
 //! options. `connection_budget` limits the connections of all servers. `log` writes the log, `policy` decides what a
-//! failed disk means, and `engine_journal` gives both what the engine reports. `tls` encrypts connections. `busy_poll`
+//! failed disk means, and `engine_journal` gives both what the engine reports. `history` keeps a sample of the server's figures an hour. `tls` encrypts connections. `busy_poll`
 //! is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod address;
@@ -16,6 +16,7 @@ pub mod config;
 pub mod connection_budget;
 pub mod engine_journal;
 mod error;
+pub mod history;
 pub mod http;
 pub mod log;
 pub mod native;

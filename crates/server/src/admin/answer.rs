@@ -1,6 +1,7 @@
 //! The answers of the admin socket.
 
 use crate::backup::Restored;
+use crate::history::Sample;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub enum AdminAnswer {
     Node(NodeMetrics),
     /// The metrics of tables.
     Tables(Vec<TableMetrics>),
+    /// The history of the server's figures.
+    Growth(Growth),
     /// Threads and queues.
     Pools(Vec<Pool>),
     /// Memory use.
@@ -360,6 +363,17 @@ pub struct ServerStatus {
     pub compaction_failure: Option<String>,
     /// The tables, by keyspace and name.
     pub tables: Vec<TableLine>,
+}
+
+/// The history of the server's figures, and what a forecast needs besides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Growth {
+    /// A sample an hour, the oldest first; the last is of this moment.
+    pub samples: Vec<Sample>,
+    /// The largest table on disk, as `keyspace.table`, and its bytes; `None` without data.
+    pub largest_table: Option<(String, u64)>,
+    /// Whether everything is in memory.
+    pub is_in_memory: bool,
 }
 
 /// A table's main metrics.

@@ -7,7 +7,7 @@ use helenus_engine::{CompactionStatus, Status, TableDetails, TableStatus};
 use helenus_model::schema::{Keyspace, Table, TableId};
 use helenus_model::types::key_text;
 
-use super::answer::{RunningCompaction, ServerStatus, TableLine};
+use super::answer::{Growth, RunningCompaction, ServerStatus, TableLine};
 use super::dispatcher::Dispatcher;
 use super::metrics::{
     CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool, RunningTask,
@@ -133,6 +133,17 @@ fn replication(keyspace: &Keyspace) -> (String, String) {
     let options = keyspace.replication.iter().filter(|(key, _)| *key != "class");
     let options: Vec<String> = options.map(|(key, value)| format!("{key}={value}")).collect();
     (keyspace.name.to_string(), format!("{class} {{{}}}", options.join(", ")))
+}
+
+/// The history of the server's figures.
+pub(super) fn growth(dispatcher: &Dispatcher) -> Growth {
+    let tables = dispatcher.database.status().tables;
+    let largest = tables.iter().filter(|table| table.disk_bytes > 0).max_by_key(|table| table.disk_bytes);
+    Growth {
+        samples: dispatcher.history.with_present(&dispatcher.database),
+        largest_table: largest.map(|table| (format!("{}.{}", table.keyspace, table.table), table.disk_bytes)),
+        is_in_memory: dispatcher.facts.directory.is_none(),
+    }
 }
 
 /// Memory use.

@@ -23,6 +23,7 @@ use super::serve::ServerInfo;
 use super::snapshots::NextExpiry;
 use super::{collect_metrics, snapshots};
 use crate::backup::restore;
+use crate::history::Recorder;
 
 /// The interval and number of checks of a longer operation before its progress is sent to the tool.
 const LOOK: Duration = Duration::from_millis(20);
@@ -48,11 +49,13 @@ pub(super) struct Dispatcher {
     compactions: CompactionRequests,
     jobs: Jobs,
     next_expiry: NextExpiry,
+    pub(super) history: Recorder,
 }
 
 impl Dispatcher {
     pub(super) fn new(backend: &Arc<LocalBackend>, facts: ServerInfo, started_ns: u64) -> Dispatcher {
         Dispatcher {
+            history: Recorder::new(backend.database(), facts.directory.clone()),
             database: Arc::clone(backend.database()),
             backend: Arc::clone(backend),
             facts,
@@ -123,6 +126,7 @@ impl Dispatcher {
             AdminRequest::Tables { which } => {
                 Ok(AdminAnswer::Tables(collect_metrics::tables(self, &self.tables(which)?)?))
             }
+            AdminRequest::Growth => Ok(AdminAnswer::Growth(collect_metrics::growth(self))),
             AdminRequest::Pools => Ok(AdminAnswer::Pools(collect_metrics::pools(self))),
             AdminRequest::Memory => Ok(AdminAnswer::Memory(collect_metrics::memory(self))),
             AdminRequest::Compactions => Ok(AdminAnswer::Compactions(collect_metrics::compactions(self))),
@@ -387,6 +391,11 @@ impl Dispatcher {
             None => {}
         }
         Ok(AdminAnswer::LogLevel(doors.setting("log_level")))
+    }
+
+    /// Takes a sample of the server's figures once an hour.
+    pub(super) fn record_history(&self) {
+        let _shown_by_the_panic_hook = contain(|| self.history.record_when_due(&self.database));
     }
 
     /// Removes expired snapshots. A removal that fails is tried again at the next check.

@@ -25,8 +25,8 @@ pub use crate::audit::AuditOverrides;
 pub use crate::backup::{RestoreOrder, Restored, RestoredTable};
 pub use answer::{
     AdminAnswer, AuditState, ChangeConsumerLine, ChangesLines, CidrStats, ClientLine, ClientsSeen,
-    Compaction, ExportedFiles, Flushed, Import, Job, Outcome, ProtocolClient, Reloaded, RunningCompaction,
-    ServerStatus, SnapshotLine, TableLine, VerifiedTable,
+    Compaction, ExportedFiles, Flushed, Growth, Import, Job, Outcome, ProtocolClient, Reloaded,
+    RunningCompaction, ServerStatus, SnapshotLine, TableLine, VerifiedTable,
 };
 pub use changes::answer_changes;
 pub use client::ask;

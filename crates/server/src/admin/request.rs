@@ -43,6 +43,8 @@ pub enum AdminRequest {
         /// Which tables; their indexes are included.
         which: TableSelection,
     },
+    /// The history of the server's figures.
+    Growth,
     /// Thread pools.
     Pools,
     /// Memory use.

@@ -213,6 +213,7 @@ async fn accept(
             _ = expiring.tick() => {
                 let _turn = turn.lock().await;
                 dispatcher.remove_expired_snapshots();
+                dispatcher.record_history();
                 continue;
             }
             _ = stopped.changed() => return,

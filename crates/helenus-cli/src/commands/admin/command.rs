@@ -3,6 +3,7 @@
 use super::absent;
 use clap::{Arg, ArgAction, Command, value_parser};
 use helenus_server::address::Address;
+use helenus_server::quantity::parse_size;
 
 const EXAMPLES: &str = "Examples:
   helenus admin status                    of the server in ./data, else of the only one that runs
@@ -111,6 +112,40 @@ fn format() -> Arg {
     Arg::new("format").short('F').long("format").value_parser(["json"]).value_name("json").help("As --json")
 }
 
+/// A whole number with a default.
+fn number(name: &'static str, long: &'static str, least: i64, default: &'static str) -> Arg {
+    Arg::new(name)
+        .long(long)
+        .value_name("N")
+        .default_value(default)
+        .value_parser(value_parser!(u32).range(least..=100_000))
+}
+
+/// A disk of a node. One of less than a gigabyte is a mistake.
+fn size_of_disk(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    if bytes < 1_000_000_000 { Err("a node's disk has at least 1GB".to_owned()) } else { Ok(bytes) }
+}
+
+fn outgrow() -> Command {
+    verb(
+        "outgrow",
+        "Say when this machine will be too small, and what a cluster would need",
+        "outgrow --days 365 --node-disk 1TiB",
+    )
+    .arg(number("days", "days", 0, "365").help("How far to look ahead, days"))
+    .arg(number("replicas", "replicas", 1, "3").help("Copies of each row in the cluster"))
+    .arg(
+        Arg::new("node_disk")
+            .long("node-disk")
+            .value_name("SIZE")
+            .default_value("1TiB")
+            .value_parser(size_of_disk)
+            .help("Disk of a node of the cluster"),
+    )
+    .arg(number("node_cores", "node-cores", 1, "8").help("Processors of a node of the cluster"))
+}
+
 fn of_node() -> Vec<Command> {
     vec![
         verb("status", "Show the server as the node of a ring of one", "status").arg(keyspace()).arg(idle(
@@ -125,6 +160,7 @@ fn of_node() -> Vec<Command> {
             "Show every token",
         )),
         verb("overview", "Show the server's figures and its tables at a glance", "overview"),
+        outgrow(),
         verb("version", "Show the Cassandra release whose features the server has", "version -v").arg(flag(
             "verbose",
             'v',

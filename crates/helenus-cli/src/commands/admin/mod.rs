@@ -2,7 +2,8 @@
 //!
 //! `command` defines the verbs of the command line, and `run` dispatches each verb to its file: `node` (facts about the
 //! server), `tables` and `histograms` (statistics of tables), `clients`, `pools` (threads and memory), `compactions`,
-//! `snapshots`, `maintenance` (changes of files), `paths`, `timeouts`, `clocks`, `passwords`, `overview` (a summary). `absent`
+//! `snapshots`, `maintenance` (changes of files), `paths`, `timeouts`, `clocks`, `passwords`, `overview` (a summary), `outgrow` (when the
+//! machine will be too small). `absent`
 //! answers the verbs that mean nothing on one machine. `requests` sends requests to the server, and `layout` prints in
 //! nodetool's layout.
 //!
@@ -20,6 +21,7 @@ mod layout;
 mod maintenance;
 mod networks;
 mod node;
+mod outgrow;
 mod overview;
 mod passwords;
 mod paths;

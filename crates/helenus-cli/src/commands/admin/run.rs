@@ -6,7 +6,7 @@ use super::requests::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
 use super::{
-    absent, audit, clients, clocks, compactions, histograms, maintenance, networks, node, overview,
+    absent, audit, clients, clocks, compactions, histograms, maintenance, networks, node, outgrow, overview,
     passwords, paths, pools, snapshots, tables, timeouts,
 };
 use anyhow::{Context, Result, anyhow, bail};
@@ -79,6 +79,12 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "status" => node::status(server, given.text("keyspace")),
         "info" => node::info(server, given.flag("all_tokens")),
         "overview" => overview::run(server),
+        "outgrow" => {
+            let number = |name: &str| given.0.get_one(name).copied().unwrap_or_default();
+            let node_disk_bytes = given.0.get_one("node_disk").copied().unwrap_or_default();
+            let (days, replicas, node_cores) = (number("days"), number("replicas"), number("node_cores"));
+            outgrow::run(server, &outgrow::Wanted { days, replicas, node_disk_bytes, node_cores })
+        }
         "version" => node::version(server, given.flag("verbose")),
         "describecluster" => node::describecluster(server),
         "describering" => node::describering(server, given.needed("keyspace")),
