@@ -76,6 +76,16 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The directory belongs to a Cassandra node.
+    #[error(
+        "{} has the files of a Cassandra node, and nothing of it was changed. To take its data over, drain the node, copy the directory, \
+         and run helenus serve --adopt COPY; or give another directory",
+        path.display()
+    )]
+    CassandraNode {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Another process is using the directory.
     #[error("{} is in use by {holder}; stop it, or give another directory", path.display())]
     InUse {

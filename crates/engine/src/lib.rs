@@ -51,7 +51,7 @@ pub use compaction::{
 pub use database::{
     ChangeFeed, Database, DatabaseClock, DatabaseOptions, DdlError, IndexBuildStatus, IndexBuilds,
     MemoryShares, OpenReport, PartitionLock, RangeEstimate, ReadRequest, ReadTimeouts, Spread, Status,
-    TableDetails, TableInspection, TableStatus,
+    TableDetails, TableInspection, TableStatus, is_cassandra_node,
 };
 pub use distribution::Distribution;
 pub use error::{DiskTrouble, Error, Result, UnappliableRecord};

@@ -231,7 +231,8 @@ impl Error {
                 Engine::MutationTooLarge { .. }
                 | Engine::Unstorable { .. }
                 | Engine::Unindexable { .. }
-                | Engine::ClockBeyond { .. },
+                | Engine::ClockBeyond { .. }
+                | Engine::CassandraNode { .. },
             ) => Error::Invalid { message },
             (None, _) => Error::Internal { message },
         }

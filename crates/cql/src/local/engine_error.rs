@@ -45,6 +45,7 @@ impl From<Error> for CqlError {
             | Error::Unappliable(_)
             | Error::Io { .. }
             | Error::InUse { .. }
+            | Error::CassandraNode { .. }
             | Error::SchemaDamaged { .. }
             | Error::SnapshotExists { .. }
             | Error::Damaged(_)

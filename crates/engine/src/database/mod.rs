@@ -8,6 +8,7 @@
 //! ring, `clocks` checks the clocks, `watching` reads the
 //! feed of changes, `host_id` keeps the server's identity.
 
+mod cassandra_node;
 mod clocks;
 mod counting;
 mod ddl;
@@ -27,6 +28,7 @@ mod timeouts;
 mod watching;
 mod writing;
 
+pub use cassandra_node::is_cassandra_node;
 pub use clocks::DatabaseClock;
 pub use ddl::DdlError;
 pub use details::{Spread, TableDetails, TableInspection};

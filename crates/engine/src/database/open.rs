@@ -1,5 +1,6 @@
 //! Opens a database: lock, log, schema, tables, replay.
 
+use super::cassandra_node::is_cassandra_node;
 use super::ddl::schema_bytes;
 use super::host_id::host_id;
 use super::index_builds::{IndexBuilds, is_recorded_built};
@@ -74,9 +75,12 @@ impl Database {
     /// Opens the database in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// `InUse` if another process has it open; `LogDamaged` and `Unappliable` unless told to skip; damaged files.
+    /// `InUse` if another process has it open; `CassandraNode` if it belongs to one; `LogDamaged` and `Unappliable` unless told to skip; damaged files.
     pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
         let disk = host.disk.clone();
+        if is_cassandra_node(&*disk, &options.dir) {
+            return Err(Error::CassandraNode { path: options.dir });
+        }
         make_folder(&*disk, &options.dir)?;
         let made_private = claim_folders(&*disk, &options.dir)?;
         let lock = lock(&*disk, &options.dir)?;

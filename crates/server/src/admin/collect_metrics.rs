@@ -3,7 +3,7 @@
 use helenus_engine::Snapshots;
 use std::sync::Arc;
 
-use helenus_engine::{CompactionStatus, Status, TableDetails, TableStatus};
+use helenus_engine::{CompactionStatus, Status, TableDetails, TableStatus, is_system_keyspace};
 use helenus_model::schema::{Keyspace, Table, TableId};
 use helenus_model::types::key_text;
 
@@ -138,7 +138,10 @@ fn replication(keyspace: &Keyspace) -> (String, String) {
 /// The history of the server's figures.
 pub(super) fn growth(dispatcher: &Dispatcher) -> Growth {
     let tables = dispatcher.database.status().tables;
-    let largest = tables.iter().filter(|table| table.disk_bytes > 0).max_by_key(|table| table.disk_bytes);
+    let largest = tables
+        .iter()
+        .filter(|table| table.disk_bytes > 0 && !is_system_keyspace(&table.keyspace))
+        .max_by_key(|table| table.disk_bytes);
     Growth {
         samples: dispatcher.history.with_present(&dispatcher.database),
         largest_table: largest.map(|table| (format!("{}.{}", table.keyspace, table.table), table.disk_bytes)),

@@ -59,23 +59,29 @@ impl Cluster {
         let least = u64::from(replicas);
         let because = vec![
             format!(
-                "disk: {} * {replicas} copies / ({} * {DISK_PART}) = {by_disk} nodes",
+                "disk: {} * {replicas} copies / ({} * {DISK_PART}) = {}",
                 file_size(load.data_bytes as u64),
                 file_size(size.disk_bytes),
+                nodes(by_disk),
             ),
             format!(
                 "CPU: {:.0} writes/s * {replicas} * {:.1} us + {:.0} reads/s * {majority} * {:.1} us = {cores:.2} cores; \
-                 / ({} * {CPU_PART}) = {by_cpu} nodes",
+                 / ({} * {CPU_PART}) = {}",
                 load.writes_per_s,
                 WRITE_CPU_S * 1e6,
                 load.reads_per_s,
                 READ_CPU_S * 1e6,
                 size.cores,
+                nodes(by_cpu),
             ),
             format!("copies: {replicas} copies of a row are on {replicas} nodes"),
         ];
         Cluster { nodes: by_disk.max(by_cpu).max(least), replicas, tokens: TOKENS, because }
     }
+}
+
+fn nodes(count: u64) -> String {
+    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 fn whole(nodes: f64) -> u64 {

@@ -22,6 +22,8 @@ pub struct Limit {
     pub bound: Option<String>,
     /// Its trend, for a person.
     pub trend: String,
+    /// The change of the figure in a day, in bytes, processors or microseconds; `None` while it is not known.
+    pub per_day: Option<f64>,
     /// Days until the bound is reached; 0 if it is now, `None` if that is not in sight or not known.
     pub days_left: Option<f64>,
     /// How the bound was computed.
@@ -58,6 +60,9 @@ fn trend_text(trend: Option<Trend>, amount: impl Fn(f64) -> String) -> String {
     match trend {
         None => "not known: less than a day of history".to_owned(),
         Some(trend) => {
+            if amount(trend.per_day.abs()) == amount(0.0) {
+                return format!("steady over {:.0} days", trend.days);
+            }
             let sign = if trend.per_day < 0.0 { "-" } else { "+" };
             let loose = if trend.fit < 0.5 { ", not steady" } else { "" };
             format!("{sign}{} a day over {:.0} days{loose}", amount(trend.per_day.abs()), trend.days)
@@ -68,7 +73,7 @@ fn trend_text(trend: Option<Trend>, amount: impl Fn(f64) -> String) -> String {
 fn disk(growth: &Growth, present: &Sample) -> Limit {
     let trend = Trend::of(&points(&growth.samples, |sample| Some(sample.data_bytes as f64)));
     let all = present.data_bytes + present.disk_free_bytes;
-    let (name, largest) = growth.largest_table.clone().unwrap_or_else(|| ("no table".to_owned(), 0));
+    let (name, largest) = growth.largest_table.clone().unwrap_or_else(|| ("the largest table".to_owned(), 0));
     // A compaction of the largest table writes it anew beside the old files. Its part of the data is taken to stay the same.
     let part = if present.data_bytes == 0 { 0.0 } else { largest as f64 / present.data_bytes as f64 };
     let bound = all as f64 / (1.0 + part.min(1.0));
@@ -78,6 +83,7 @@ fn disk(growth: &Growth, present: &Sample) -> Limit {
         now: size(present.data_bytes as f64),
         bound: Some(size(bound)),
         trend: trend_text(trend, size),
+        per_day: trend.map(|trend| trend.per_day),
         days_left: days_left(trend, present.data_bytes as f64, bound),
         because: format!(
             "{} of data + {} free = {}; a compaction of {name} ({:.0} % of the data) needs its size again: / {:.2}",
@@ -108,6 +114,7 @@ fn cpu(samples: &[Sample], present: &Sample) -> Limit {
         now: now.map_or_else(|| "not known yet".to_owned(), cores),
         bound: Some(cores(bound)),
         trend: trend_text(trend, cores),
+        per_day: trend.map(|trend| trend.per_day),
         days_left: now.and_then(|now| days_left(trend, now, bound)),
         because: format!("{} cores * {BUSY_MAX}; now is the busiest hour of the last day", present.cores),
     }
@@ -123,6 +130,7 @@ fn memory(samples: &[Sample], present: &Sample) -> Limit {
             0.0 => "no request was refused for lack of memory in the last day".to_owned(),
             refused => format!("{refused:.2} requests a second were refused for lack of it"),
         },
+        per_day: None,
         days_left: (refused > 0.0).then_some(0.0),
         because:
             "the server keeps to memory_limit whatever the data; what does not fit is read from the disk"
@@ -139,6 +147,7 @@ fn latency(what: &'static str, samples: &[Sample], of: fn(&Sample) -> u64) -> Li
         now: peak(samples, used).map_or_else(|| "no requests".to_owned(), micros),
         bound: None,
         trend: if peak(samples, used).is_none() { "-".to_owned() } else { trend_text(trend, micros) },
+        per_day: trend.map(|trend| trend.per_day),
         days_left: None,
         because: "the slowest hour of the last day; its bound is your application's".to_owned(),
     }

@@ -85,7 +85,7 @@ impl Report {
 fn verdict(limits: &[Limit], days: f64) -> String {
     let soonest = limits.iter().filter_map(|limit| Some((limit.days_left?, limit.what)));
     let soonest = soonest.min_by(|one, other| one.0.total_cmp(&other.0));
-    let is_known = limits.iter().any(|limit| limit.what != "memory" && limit.trend.contains(" a day"));
+    let is_known = limits.iter().any(|limit| limit.per_day.is_some());
     match soonest {
         Some((left, what)) if left < 1.0 => format!("This machine is too small now: {what}."),
         Some((left, what)) if left <= days => {
