@@ -6,7 +6,9 @@
 
 use crate::batches::{Parcel, read_range};
 use crate::context::Context;
+use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
+use crate::lists::{self, SentList};
 use crate::target::TableTarget;
 use helenus_engine::read::KeyRange;
 use helenus_model::byte_comparable::token_bound;
@@ -76,7 +78,7 @@ async fn range(
         let context = Arc::clone(context);
         requests.spawn(async move {
             let turn = context.target.pace.turn(parcel_rows).await;
-            let done = context.send(parcel, may_be_there).await;
+            let done = send(&context, parcel, may_be_there).await;
             drop(turn);
             done
         });
@@ -92,6 +94,24 @@ async fn range(
         (table.rows, table.bytes) = (table.rows + rows, table.bytes + bytes);
     });
     context.save_soon()
+}
+
+/// Sends a parcel.
+async fn send(context: &Context, parcel: Parcel, may_be_there: bool) -> Result<(), MoveError> {
+    match parcel {
+        Parcel::Batch(batch) => context.target.send(&batch).await,
+        Parcel::Counters(table, name) => {
+            let row = CounterRow { table: &table, name: &name, in_doubt: may_be_there };
+            counters::make_equal(context, &row).await
+        }
+        Parcel::List(table, name, state) => {
+            let now_s = context.database().now_s();
+            let (table, name, state) = (&table, &name, &state);
+            let newest_us = state.newest_us;
+            let list = SentList { table, name, state, may_be_there, newest_us, now_s };
+            lists::send(&context.target, &list).await
+        }
+    }
 }
 
 type Ended = Result<Result<(), MoveError>, tokio::task::JoinError>;

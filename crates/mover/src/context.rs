@@ -1,10 +1,7 @@
 //! What all tasks of a run share, and the steps by which they change the state of a table.
 
-use crate::batches::Parcel;
-use crate::counters::{self, CounterRow};
 use crate::drain::Drain;
 use crate::error::MoveError;
-use crate::lists::{self, SentList};
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::Target;
 use helenus_cql::LocalBackend;
@@ -77,27 +74,6 @@ impl Context {
     /// Whether what is sent may be at the target already.
     pub(crate) fn is_repeated(&self) -> bool {
         self.state.lock().runs > 1
-    }
-
-    /// Sends a parcel of a back-fill.
-    ///
-    /// # Errors
-    /// Those of `Target::send`.
-    pub(crate) async fn send(&self, parcel: Parcel, may_be_there: bool) -> Result<(), MoveError> {
-        match parcel {
-            Parcel::Batch(batch) => self.target.send(&batch).await,
-            Parcel::Counters(table, name) => {
-                let row = CounterRow { table: &table, name: &name, in_doubt: may_be_there };
-                counters::make_equal(self, &row).await
-            }
-            Parcel::List(table, name, state) => {
-                let now_s = self.database().now_s();
-                let (table, name, state) = (&table, &name, &state);
-                let newest_us = state.newest_us;
-                let list = SentList { table, name, state, may_be_there, newest_us, now_s };
-                lists::send(&self.target, &list).await
-            }
-        }
     }
 }
 

@@ -22,7 +22,7 @@ use helenus_model::types::quote_identifier;
 use helenus_wire::native::{Consistency, QueryParameters};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// How long a request without an answer may still be run: a node drops it after `native_transport_timeout` (12 s) from its queue,
 /// or after `counter_write_request_timeout` (5 s) on its way to the leader.
@@ -198,7 +198,7 @@ async fn execute(
     let values = helenus_wire::native::Values::positional(&values);
     let parameters = QueryParameters { consistency, values, ..QueryParameters::default() };
     let statement = target.read_statement(text).await?;
-    let begun = Instant::now();
+    let begun = tokio::time::Instant::now();
     let answer = target.cluster.execute(&statement, &parameters).await;
     target.pace.note(begun.elapsed(), answer.is_ok());
     answer

@@ -20,7 +20,6 @@ use crate::state::{Cut, StateFile, TableState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::time::Instant;
 
 /// The lag of a table above which a cut is not tried, seconds.
 const LAG_S: f64 = 3.0;
@@ -64,7 +63,7 @@ pub(crate) fn cut(
     if order.is_dry_run {
         return Ok(CutDone { waited: Duration::ZERO, tables });
     }
-    let begun = Instant::now();
+    let begun = tokio::time::Instant::now();
     let pause = Pause::begin(front, within)?;
     // Once more: a table may have been made since.
     check()?;
