@@ -15,10 +15,11 @@ use commands::export::{self, ExportCommand};
 use commands::import::{self, ImportCommand};
 use commands::moving::MoveCommand;
 use commands::profile::{self, ProfileOptions};
+use commands::pull::PullCommand;
 use commands::restore::{self, RestoreCommand};
 use commands::shell::{self, ShellOptions};
 use commands::stress::{self, StressOptions};
-use commands::{admin, moving, serve, shell_help, sstable};
+use commands::{admin, moving, pull, serve, shell_help, sstable};
 use helenus_host::account::Metered;
 use std::process::ExitCode;
 
@@ -40,8 +41,10 @@ const EXAMPLES: &str = "Examples:
 
 /// Commands whose files contain data of a database, or statements typed by the user. These files are readable by their
 /// owner only, whatever the umask.
-const KEEPS_DATA: [&str; 11] =
-    ["cert", "changes", "move", "serve", "shell", "cli", "backup", "restore", "sstable", "import", "export"];
+const KEEPS_DATA: [&str; 12] = [
+    "cert", "changes", "move", "pull", "serve", "shell", "cli", "backup", "restore", "sstable", "import",
+    "export",
+];
 
 /// The version, the commit that it was built from, and the features that not every build has.
 fn version() -> String {
@@ -69,6 +72,8 @@ fn command_line() -> Command {
         .about("Print the changes of a table as they come");
     let moving = MoveCommand::augment_args(Command::new("move"))
         .about("Move tables to a cluster of Apache Cassandra while the server goes on");
+    let pull = PullCommand::augment_args(Command::new("pull"))
+        .about("Copy tables of a cluster of Apache Cassandra, or a sample of them, into a database here");
     let cert = CertCommand::augment_args(Command::new("cert")).about("Make certificates for a test of TLS");
     Command::new("helenus")
         .version(version())
@@ -83,6 +88,7 @@ fn command_line() -> Command {
         .subcommand(restore)
         .subcommand(changes)
         .subcommand(moving)
+        .subcommand(pull)
         .subcommand(cert)
         .subcommand(cli)
         .subcommand(sstable::command())
@@ -126,6 +132,10 @@ fn main() -> ExitCode {
         },
         Some(("move", matches)) => match MoveCommand::from_arg_matches(matches) {
             Ok(command) => moving::run(&helenus_host::real::host(), &command),
+            Err(error) => error.exit(),
+        },
+        Some(("pull", matches)) => match PullCommand::from_arg_matches(matches) {
+            Ok(command) => pull::run(&helenus_host::real::host(), &command),
             Err(error) => error.exit(),
         },
         Some(("backup", matches)) => match BackupCommand::from_arg_matches(matches) {

@@ -16,6 +16,12 @@ pub enum MoveRequest {
     Status,
     /// Goes on after a stop, with the tables that have stopped too.
     Resume,
+    /// Starts to compare both sides.
+    Verify(VerifyOrder),
+    /// What the comparison has found until now.
+    VerifyStatus,
+    /// Ends the comparison.
+    VerifyStop,
     /// From now on the target has the truth, and clients are served by it.
     Cutover(CutOrder),
     /// Ends the move and forgets it. Both sides keep what they have.
@@ -30,6 +36,8 @@ pub enum MoveAnswer {
     Plan(PlanReport),
     /// The progress.
     Status(StatusReport),
+    /// What a comparison has found until now.
+    Verified(VerifyReport),
     /// Done; what was done, in words.
     Done(String),
 }
@@ -171,4 +179,57 @@ pub struct TableReport {
     pub changes: u64,
     /// Seconds by which the target is behind; `None` before the tail.
     pub lag_s: Option<f64>,
+}
+
+/// What is to be compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyOrder {
+    /// Keyspaces, or tables as `KEYSPACE.TABLE`; all of the move if empty.
+    pub what: Vec<String>,
+    /// Whether rows that differ are sent again.
+    pub repairs: bool,
+}
+
+/// What a comparison of both sides has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyReport {
+    /// Whether it goes on.
+    pub is_running: bool,
+    /// Why it has ended early.
+    pub reason: Option<String>,
+    /// Whether rows that differ are sent again.
+    pub repairs: bool,
+    /// The tables.
+    pub tables: Vec<VerifiedTable>,
+}
+
+/// What a comparison has found in a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedTable {
+    /// Keyspace and name.
+    pub table: String,
+    /// Ranges of tokens.
+    pub ranges: usize,
+    /// Ranges of tokens that are done.
+    pub ranges_done: usize,
+    /// Rows of either side.
+    pub rows: u64,
+    /// Cells that were compared.
+    pub cells: u64,
+    /// Rows that differ.
+    pub differing: u64,
+    /// The first of them, in words.
+    pub differences: Vec<String>,
+    /// Rows that changed again and again, so that they could not be compared.
+    pub unsettled: u64,
+    /// Rows that are the same since they were sent again.
+    pub repaired: u64,
+    /// Rows that still differ.
+    pub not_repaired: u64,
+    /// The first of them, in words.
+    pub left: Vec<String>,
+    /// What could not be compared.
+    pub note: Option<String>,
+    /// Why the table was not compared to its end.
+    pub error: Option<String>,
 }

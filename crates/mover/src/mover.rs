@@ -8,11 +8,12 @@ use crate::cut;
 use crate::drain::Drain;
 use crate::error::MoveError;
 use crate::front::Front;
-use crate::messages::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, StatusReport, TableReport};
+use crate::messages::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, StatusReport, TableReport, VerifyOrder};
 use crate::plan;
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::Target;
+use crate::verify::Verification;
 use helenus_cql::LocalBackend;
 use parking_lot::Mutex;
 use std::path::Path;
@@ -42,6 +43,8 @@ pub struct Mover {
     running: Mutex<Option<Running>>,
     /// Held while the move is started, ended, cut over or taken back.
     changing: Mutex<()>,
+    /// The last comparison of both sides.
+    verification: Mutex<Option<Arc<Verification>>>,
 }
 
 struct Running {
@@ -62,8 +65,9 @@ impl Mover {
     pub fn open(backend: &Arc<LocalBackend>, directory: Option<&Path>, front: Arc<dyn Front>) -> Arc<Mover> {
         let disk = || Arc::clone(&backend.database().host().disk);
         let file = directory.map(|directory| StateFile::of(disk(), directory));
-        let (running, changing) = (Mutex::default(), Mutex::default());
-        let mover = Arc::new(Mover { backend: Arc::clone(backend), file, front, running, changing });
+        let (running, changing, verification) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let backend = Arc::clone(backend);
+        let mover = Arc::new(Mover { backend, file, front, running, changing, verification });
         // A file that cannot be read is reported to whoever asks for the status.
         if let Ok(Some(state)) = mover.read_state()
             && state.cut.is_none()
@@ -79,7 +83,10 @@ impl Mover {
     /// The order cannot be carried out; there is no move, or another one.
     pub fn answer(&self, request: &MoveRequest) -> Result<MoveAnswer, MoveError> {
         let _turn = match request {
-            MoveRequest::Plan(_) | MoveRequest::Status => None,
+            MoveRequest::Plan(_)
+            | MoveRequest::Status
+            | MoveRequest::VerifyStatus
+            | MoveRequest::VerifyStop => None,
             _ => Some(self.changing.try_lock().ok_or(MoveError::Busy)?),
         };
         match request {
@@ -91,6 +98,12 @@ impl Mover {
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
             MoveRequest::Resume => self.resume(),
             MoveRequest::Cutover(order) => self.cut_over(order),
+            MoveRequest::Verify(order) => self.verify(order),
+            MoveRequest::VerifyStatus => self.verified(),
+            MoveRequest::VerifyStop => {
+                self.verification()?.stop();
+                self.verified()
+            }
             MoveRequest::Abort => self.abort(),
         }
     }
@@ -280,6 +293,35 @@ impl Mover {
             "the move has ended; this server goes on as before, and the target keeps what it was sent"
                 .to_owned(),
         ))
+    }
+
+    /// Starts a comparison; one that runs is ended.
+    fn verify(&self, order: &VerifyOrder) -> Result<MoveAnswer, MoveError> {
+        self.uncut_state()?;
+        let running = self.running.lock();
+        let running = running.as_ref().ok_or_else(|| {
+            MoveError::Table("the move was stopped; helenus move resume goes on".to_owned())
+        })?;
+        let context = running.context.lock().clone().ok_or_else(|| {
+            let reason = running.reason.lock().clone();
+            MoveError::Table(
+                reason.unwrap_or_else(|| "the target is not connected yet; try again".to_owned()),
+            )
+        })?;
+        let started = Verification::start(&context, order, running.runtime.handle())?;
+        if let Some(earlier) = self.verification.lock().replace(started) {
+            earlier.stop();
+        }
+        self.verified()
+    }
+
+    fn verification(&self) -> Result<Arc<Verification>, MoveError> {
+        let none = || MoveError::Table("nothing was compared yet; helenus move verify does it".to_owned());
+        self.verification.lock().clone().ok_or_else(none)
+    }
+
+    fn verified(&self) -> Result<MoveAnswer, MoveError> {
+        Ok(MoveAnswer::Verified(self.verification()?.report()))
     }
 
     fn status(&self) -> Result<StatusReport, MoveError> {

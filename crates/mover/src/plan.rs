@@ -209,7 +209,7 @@ async fn settings(cluster: &Cluster) -> BTreeMap<String, String> {
 }
 
 /// Milliseconds by which the target's clock is ahead, and by how much that may be wrong.
-async fn clock(cluster: &Cluster, database: &Database) -> Result<(i64, i64), ClusterError> {
+pub(crate) async fn clock(cluster: &Cluster, database: &Database) -> Result<(i64, i64), ClusterError> {
     let before_us = database.wall_us();
     let text = "SELECT toUnixTimestamp(now()) FROM system.local";
     let answer = cluster.query(text, &[], Consistency::One).await?;

@@ -11,6 +11,7 @@ mod move_counters;
 mod move_cut;
 mod move_data;
 mod ring;
+mod verify_and_pull;
 
 use ring::Ring;
 
@@ -18,6 +19,7 @@ use ring::Ring;
 fn a_cluster_takes_tables_and_is_served_by_a_gateway() {
     let ring = Ring::start();
     move_data::passes(&ring);
+    verify_and_pull::passes(&ring);
     move_counters::passes(&ring);
     move_cut::passes(&ring);
     gateway::passes(&ring);

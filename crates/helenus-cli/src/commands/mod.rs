@@ -22,6 +22,7 @@ mod passwords;
 pub mod profile;
 mod progress;
 mod progress_watch;
+pub mod pull;
 pub mod restore;
 mod rewrite;
 mod running;

@@ -36,7 +36,7 @@ impl Values {
     }
 
     /// Appends a list or set of elements, or a map of alternating keys and values.
-    pub(super) fn put_collection<'v>(&mut self, count: usize, parts: impl Iterator<Item = &'v [u8]>) {
+    pub(crate) fn put_collection<'v>(&mut self, count: usize, parts: impl Iterator<Item = &'v [u8]>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(&(count as i32).to_be_bytes());

@@ -1,14 +1,14 @@
 //! The options of `helenus move`, and its requests to the server.
 
-use super::show;
 use super::verbs::TOOL;
+use super::{show, verify};
 use crate::commands::access::TlsOptions;
 use crate::commands::passwords::LoginOptions;
 use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helenus_host::Host;
-use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, TlsFiles};
+use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, TlsFiles, VerifyOrder};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
 use helenus_server::quantity::parse_seconds;
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ const EXAMPLES: &str = "Examples:
   helenus move plan --to 10.0.0.1,10.0.0.2                what a move would do, and what it cannot
   helenus move start --to 10.0.0.1 --replication shop=\"{'class': 'NetworkTopologyStrategy', 'dc1': 3}\"
   helenus move status                                     back-fill, then the lag of each table
+  helenus move verify                                     compare every cell of both sides
   helenus move cutover --dry-run                          whether the target could take over now
   helenus move cutover                                    it does; clients wait up to a second and notice nothing else
   helenus move abort                                      both sides stay usable
@@ -56,6 +57,13 @@ enum Verb {
     /// Show the progress of each table, and the target's errors
     #[command(after_help = "Examples:\n  helenus move status\n  helenus move status --json")]
     Status(StatusOptions),
+    /// Compare every cell of both sides, with timestamps and TTLs; exit code 1 if any differs
+    #[command(
+        after_help = "Examples:\n  helenus move verify\n  helenus move verify --tables shop.orders --repair\n\nBoth sides may be written to \
+meanwhile: a row that seems to differ is read again once all changes before are sent.\n--repair sends what this server holds of such \
+rows again, cells and deletions; what is newer at the target stays as it is there, and is listed."
+    )]
+    Verify(VerifyOptions),
     /// Go on with tables that have stopped, once their reason is gone
     #[command(after_help = "Example:\n  helenus move resume")]
     Resume(TargetOptions),
@@ -69,6 +77,21 @@ enum Verb {
 
 #[derive(Args, Debug, Clone)]
 struct StatusOptions {
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: TargetOptions,
+}
+
+#[derive(Args, Debug, Clone)]
+struct VerifyOptions {
+    /// Keyspaces, or tables as KEYSPACE.TABLE; all of the move by default
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    tables: Vec<String>,
+    /// Send rows that differ again
+    #[arg(long)]
+    repair: bool,
     /// As one JSON object
     #[arg(long)]
     json: bool,
@@ -132,6 +155,10 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
         Verb::Plan(options) => (MoveRequest::Plan(order(options)?), &options.at, options.json),
         Verb::Start(options) => (MoveRequest::Start(order(options)?), &options.at, options.json),
         Verb::Status(options) => (MoveRequest::Status, &options.at, options.json),
+        Verb::Verify(options) => {
+            let order = VerifyOrder { what: options.tables.clone(), repairs: options.repair };
+            (MoveRequest::Verify(order), &options.at, options.json)
+        }
         Verb::Resume(at) => (MoveRequest::Resume, at, false),
         Verb::Cutover(options) => {
             let order = CutOrder { pause_ms: milliseconds(options.pause), is_dry_run: options.dry_run };
@@ -145,7 +172,10 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
             bail!("no server runs on {}: a move is done by a running server", at.data().display())
         }
     };
-    let answer = ask_mover(&socket, &request)?;
+    let answer = match ask_mover(&socket, &request)? {
+        MoveAnswer::Verified(report) => MoveAnswer::Verified(verify::watch(&socket, report)?),
+        answer => answer,
+    };
     match json {
         true => println!("{}", json_of(&answer)?),
         false => show::print(&answer)?,
@@ -154,11 +184,12 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
         MoveAnswer::Plan(report) if !report.problems.is_empty() => {
             bail!("{} problems: helenus move start would refuse", report.problems.len())
         }
+        MoveAnswer::Verified(report) => verify::judge(report),
         _ => Ok(()),
     }
 }
 
-fn ask_mover(socket: &Path, request: &MoveRequest) -> Result<MoveAnswer> {
+pub(super) fn ask_mover(socket: &Path, request: &MoveRequest) -> Result<MoveAnswer> {
     let request = serde_json::to_string(request)?;
     match ask(socket, &AdminRequest::Further { tool: TOOL.to_owned(), request })? {
         AdminAnswer::Further(answer) => {
@@ -174,6 +205,7 @@ fn json_of(answer: &MoveAnswer) -> Result<String> {
     Ok(match answer {
         MoveAnswer::Plan(report) => serde_json::to_string(report)?,
         MoveAnswer::Status(report) => serde_json::to_string(report)?,
+        MoveAnswer::Verified(report) => serde_json::to_string(report)?,
         MoveAnswer::Done(text) => serde_json::json!({ "done": text }).to_string(),
     })
 }

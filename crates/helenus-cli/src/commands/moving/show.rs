@@ -17,6 +17,7 @@ pub(super) fn print(answer: &MoveAnswer) -> Result<()> {
     match answer {
         MoveAnswer::Plan(report) => out.write_all(plan(report).as_bytes())?,
         MoveAnswer::Status(report) => out.write_all(status(report).as_bytes())?,
+        MoveAnswer::Verified(report) => out.write_all(super::verify::words(report).as_bytes())?,
         MoveAnswer::Done(text) => writeln!(out, "{text}")?,
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Runs the server: opens the database, then the listeners, and closes both at the end so that nothing is left to
 //! replay.
 
-use super::super::moving;
 use super::super::progress_watch::run_with_progress;
+use super::super::{moving, pull};
 use super::control::RunningServer;
 use super::disk::DiskWatch;
 use super::front::ServerFront;
@@ -28,7 +28,7 @@ use helenus_engine::{
 };
 use helenus_host::Host;
 use helenus_host::account::{self, split};
-use helenus_mover::{Mover, Side, cut_of};
+use helenus_mover::{Mover, Puller, Side, cut_of};
 use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
 use helenus_server::audit::{Audit, AuditNode, SERVER};
@@ -597,7 +597,10 @@ fn start_admin(
         sync,
         warnings: warnings.to_vec(),
         control: Box::new(control),
-        further: BTreeMap::from([(moving::TOOL, moving::verbs(mover))]),
+        further: BTreeMap::from([
+            (moving::TOOL, moving::verbs(mover)),
+            (pull::TOOL, pull::verbs(&Puller::new(local))),
+        ]),
     };
     AdminServer::start(host, local, &path, facts).context("the admin socket")
 }

@@ -1,0 +1,171 @@
+//! Makes the keyspace, the types, the table and the indexes of a table of the cluster here, by the cluster's own DESCRIBE.
+//!
+//! A keyspace gets one copy here. What is here already stays as it is; a table that is must have the same columns.
+
+use crate::error::MoveError;
+use helenus_cluster::Cluster;
+use helenus_cql::LocalBackend;
+use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
+use helenus_model::schema::{ColumnKind, Table};
+use helenus_model::types::quote_identifier;
+use helenus_wire::native::{Consistency, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A table of the cluster.
+pub(super) type Name = (String, String);
+
+/// The tables that names of keyspaces and tables stand for.
+///
+/// # Errors
+/// A name that the cluster does not have.
+pub(super) async fn tables(cluster: &Cluster, names: &[String]) -> Result<Vec<Name>, MoveError> {
+    let mut found = Vec::new();
+    for name in names {
+        let (keyspace, table) = match name.split_once('.') {
+            Some((keyspace, table)) => (keyspace, Some(table)),
+            None => (&**name, None),
+        };
+        let text = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
+        let rows = texts(cluster, text, &[Value::Bytes(keyspace.as_bytes())]).await?;
+        let of_name = rows.iter().filter_map(|row| row.first());
+        let before = found.len();
+        for of in of_name.filter(|of| table.is_none_or(|table| table == **of)) {
+            found.push((keyspace.to_owned(), of.clone()));
+        }
+        if found.len() == before {
+            let kind = if table.is_some() { "table" } else { "keyspace with tables" };
+            return Err(MoveError::Table(format!("the cluster has no {kind} {name}")));
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Makes a table, unless it is here. Returns it.
+///
+/// # Errors
+/// The cluster does not describe it; a statement fails here; the table is here with other columns.
+pub(super) async fn make(
+    cluster: &Cluster,
+    backend: &Arc<LocalBackend>,
+    (keyspace, name): &Name,
+    notes: &mut Vec<String>,
+) -> Result<Arc<Table>, MoveError> {
+    let present = || backend.database().schema().table(keyspace, name).cloned();
+    if let Some(table) = present() {
+        check(cluster, &table).await?;
+        return Ok(table);
+    }
+    let quoted = quote_identifier(keyspace);
+    let statements = describe(cluster, &format!("KEYSPACE {quoted}")).await?;
+    run(
+        backend,
+        &format!(
+            "CREATE KEYSPACE IF NOT EXISTS {quoted} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+        ),
+    )?;
+    let has_type = |name: &str| {
+        let schema = backend.database().schema();
+        schema.keyspaces.get(&**keyspace).is_some_and(|keyspace| keyspace.types.contains_key(name))
+    };
+    for (_, name, text) in statements.iter().filter(|(kind, ..)| kind == "type") {
+        if !has_type(name.trim_matches('"')) {
+            run(backend, text)?;
+        }
+    }
+    for (kind, what, text) in describe(cluster, &format!("TABLE {quoted}.{}", quote_identifier(name))).await?
+    {
+        match &*kind {
+            // It would keep the log here for a reader that is there.
+            "table" => run(backend, &text.replace("AND cdc = true", "AND cdc = false"))?,
+            "index" => {
+                if let Err(error) = run(backend, &text) {
+                    notes.push(format!("{keyspace}.{name}: the index {what} is not made: {error}"));
+                }
+            }
+            kind => notes.push(format!("{keyspace}.{name}: the {kind} {what} is left out")),
+        }
+    }
+    present().ok_or_else(|| MoveError::Table(format!("{keyspace}.{name} was not made here")))
+}
+
+/// Kind, name and text of what DESCRIBE answers.
+async fn describe(cluster: &Cluster, what: &str) -> Result<Vec<(String, String, String)>, MoveError> {
+    let rows = texts(cluster, &format!("DESCRIBE {what}"), &[]).await.map_err(|error| {
+        MoveError::Table(format!(
+            "{error}; the cluster ({}) does not describe its schema (Cassandra does since 4.0): make the tables here first",
+            cluster.topology().oldest_release()
+        ))
+    })?;
+    let part = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
+    Ok(rows.iter().map(|row| (part(row, 1), part(row, 2), part(row, 3))).collect())
+}
+
+/// The rows of a query as texts.
+async fn texts(cluster: &Cluster, text: &str, values: &[Value<'_>]) -> Result<Vec<Vec<String>>, MoveError> {
+    let answer = cluster.query(text, values, Consistency::LocalOne).await?;
+    let mut found = Vec::new();
+    for row in answer.rows()?.iter() {
+        let row = row.map_err(helenus_cluster::ClusterError::from)?;
+        let text = |cell: Option<&[u8]>| String::from_utf8_lossy(cell.unwrap_or_default()).into_owned();
+        found.push(row.cells().map(text).collect());
+    }
+    Ok(found)
+}
+
+/// Runs a statement here.
+fn run(backend: &LocalBackend, text: &str) -> Result<(), MoveError> {
+    let identity = Identity::server();
+    let answer = backend.query(text, &Request::plain(&identity, &[]), &mut NoRows);
+    let failed = |error: &dyn std::fmt::Display| {
+        let first = text.lines().next().unwrap_or_default();
+        MoveError::Table(format!("{error}; in {first} ..; make it here in another way first"))
+    };
+    match answer.map_err(|error| failed(&error))?.outcome {
+        Outcome::SchemaChanged(_, ticket) | Outcome::Done(ticket) => {
+            ticket.wait().map_err(|error| failed(&error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compares the columns of a table that is here.
+async fn check(cluster: &Cluster, table: &Table) -> Result<(), MoveError> {
+    let text = "SELECT column_name, kind, type FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?";
+    let values = [Value::Bytes(table.keyspace.as_bytes()), Value::Bytes(table.name.as_bytes())];
+    let rows = texts(cluster, text, &values).await?;
+    let there: BTreeMap<&str, String> = rows
+        .iter()
+        .filter_map(|row| match &row[..] {
+            [name, kind, ty] => Some((&**name, format!("{kind} {ty}"))),
+            _ => None,
+        })
+        .collect();
+    let kind = |kind: ColumnKind| match kind {
+        ColumnKind::PartitionKey => "partition_key",
+        ColumnKind::Clustering => "clustering",
+        ColumnKind::Static => "static",
+        ColumnKind::Regular => "regular",
+    };
+    let here: BTreeMap<&str, String> = table
+        .columns()
+        .map(|column| (&*column.name, format!("{} {}", kind(column.kind), column.ty)))
+        .collect();
+    for name in here.keys().chain(there.keys()) {
+        let (one, other) = (here.get(name), there.get(name));
+        if one != other {
+            let shown = |side: Option<&String>| side.map_or("not there".to_owned(), String::clone);
+            return Err(MoveError::Table(format!(
+                "{}.{} is here already with other columns: {name} is {} here and {} at the cluster; drop or alter the table \
+                 here, or pull into another directory",
+                table.keyspace,
+                table.name,
+                shown(one),
+                shown(other)
+            )));
+        }
+    }
+    Ok(())
+}

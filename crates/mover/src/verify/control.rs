@@ -1,0 +1,114 @@
+//! Starts and stops a verification, and has its report.
+
+use super::job;
+use crate::context::Context;
+use crate::error::MoveError;
+use crate::messages::{VerifiedTable, VerifyOrder, VerifyReport};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// A verification that runs, or has ended.
+pub(crate) struct Verification {
+    report: Mutex<VerifyReport>,
+    stop: watch::Sender<bool>,
+}
+
+/// Says that the verification has ended, however it ends.
+struct Ends(Arc<Verification>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let mut report = self.0.report.lock();
+        if report.is_running {
+            report.is_running = false;
+            report.reason.get_or_insert_with(|| "it was stopped".to_owned());
+        }
+    }
+}
+
+impl Verification {
+    /// Starts to compare tables of a move.
+    ///
+    /// # Errors
+    /// A name that is none of the move's; a table whose rows are not all sent yet.
+    pub(crate) fn start(
+        context: &Arc<Context>,
+        order: &VerifyOrder,
+        runtime: &Handle,
+    ) -> Result<Arc<Verification>, MoveError> {
+        let tables = chosen(context, order)?;
+        let report = VerifyReport {
+            is_running: true,
+            reason: None,
+            repairs: order.repairs,
+            tables: tables.iter().map(|(_, report)| report.clone()).collect(),
+        };
+        let places: Vec<usize> = tables.into_iter().map(|(at, _)| at).collect();
+        let (stop, stopped) = watch::channel(false);
+        let verification = Arc::new(Verification { report: Mutex::new(report), stop });
+        let (of_task, context, repairs) = (Arc::clone(&verification), Arc::clone(context), order.repairs);
+        runtime.spawn(async move {
+            let ends = Ends(Arc::clone(&of_task));
+            for (place, at) in places.into_iter().enumerate() {
+                let done = job::table(&context, &of_task, (at, place), (repairs, &stopped)).await;
+                match done {
+                    Ok(()) => {}
+                    Err(MoveError::Stopped) => return,
+                    Err(error) => of_task.with(place, |table| table.error = Some(error.to_string())),
+                }
+            }
+            of_task.report.lock().is_running = false;
+            drop(ends);
+        });
+        Ok(verification)
+    }
+
+    /// What it has found until now.
+    pub(crate) fn report(&self) -> VerifyReport {
+        self.report.lock().clone()
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(&self) {
+        // Nobody may listen any more.
+        let _ = self.stop.send(true);
+    }
+
+    /// Changes the report of a table.
+    pub(super) fn with(&self, place: usize, change: impl FnOnce(&mut VerifiedTable)) {
+        if let Some(table) = self.report.lock().tables.get_mut(place) {
+            change(table);
+        }
+    }
+}
+
+/// The tables that an order names, with their places in the move.
+fn chosen(context: &Context, order: &VerifyOrder) -> Result<Vec<(usize, VerifiedTable)>, MoveError> {
+    let state = context.state.lock();
+    let is_named =
+        |name: &str, table: &crate::state::TableState| name == table.keyspace || name == table.full_name();
+    for name in &order.what {
+        if !state.tables.iter().any(|table| is_named(name, table)) {
+            return Err(MoveError::Table(format!(
+                "{name} is no table or keyspace of the move; helenus move status lists them"
+            )));
+        }
+    }
+    let mut found = Vec::new();
+    for (at, table) in state.tables.iter().enumerate() {
+        if !order.what.is_empty() && !order.what.iter().any(|name| is_named(name, table)) {
+            continue;
+        }
+        if table.stopped.is_some() || !table.is_filled() {
+            return Err(MoveError::Table(format!(
+                "{}: not all of its rows are sent yet; helenus move status shows when they are",
+                table.full_name()
+            )));
+        }
+        let ranges = table.ranges as usize;
+        found.push((at, VerifiedTable { table: table.full_name(), ranges, ..VerifiedTable::default() }));
+    }
+    Ok(found)
+}
