@@ -69,7 +69,7 @@ pub(crate) fn cut(
     check()?;
     drain(context, within.saturating_sub(begun.elapsed()), runtime)?;
     runtime.block_on(tokio::time::sleep(behind.saturating_sub(begun.elapsed())));
-    let cut = Cut { at_us: context.database().wall_us() };
+    let cut = Cut { at_us: context.database().wall_us(), rollback_within_s: order.rollback_within_s };
     write(context, Some(cut))?;
     if let Err(error) = front.to_cluster() {
         // Nobody was served by the target yet, so the cut can be taken back.
@@ -79,6 +79,16 @@ pub(crate) fn cut(
     let waited = begun.elapsed();
     drop(pause);
     Ok(CutDone { waited, tables })
+}
+
+/// Seconds in words: the greatest unit of which they are a whole number.
+pub(crate) fn duration_words(seconds: u64) -> String {
+    match seconds {
+        0 => "no time".to_owned(),
+        s if s.is_multiple_of(3_600) => format!("{} h", s / 3_600),
+        s if s.is_multiple_of(60) => format!("{} min", s / 60),
+        s => format!("{s} s"),
+    }
 }
 
 /// Waits until everything is at the target.

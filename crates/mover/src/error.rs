@@ -38,7 +38,7 @@ pub enum MoveError {
     NotCut(Vec<String>),
     /// The move has been cut over, and the request needs that it has not.
     #[error(
-        "the move has been cut over: clients are served by {to}, which has the truth; helenus move status shows it"
+        "the move has been cut over: clients are served by {to}, which has the truth; helenus move rollback takes it back"
     )]
     IsCut {
         /// The target.

@@ -1,10 +1,11 @@
 //! Moves tables to a cluster of Apache Cassandra while the server goes on, with the timestamp and the TTL of every cell.
 //!
 //! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
-//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes; `counters` are added up; `schema` and `plan` prepare
-//! a move, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's rows
-//! as cells: with it `verify` compares both sides, and `pull` copies tables of a cluster here. `drain` and `cut` make the target the truth;
-//! `front` is what clients connect to, which serves the target after the cut. `messages` are what `helenus move` asks and is answered.
+//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema` and `plan` prepare
+//! a move, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
+//! rows as cells: with it `verify` compares both sides, and `pull` copies tables of a cluster here. `drain` and `cut` make the target the
+//! truth, `rollback` takes that back; `front` is what clients connect to, which the target serves after a cut. `messages` are what
+//! `helenus move` asks and is answered.
 #![cfg_attr(
     test,
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
@@ -16,6 +17,7 @@ mod changes;
 mod clocks;
 mod context;
 mod counters;
+mod counters_back;
 mod cut;
 mod drain;
 mod error;
@@ -27,6 +29,7 @@ mod plan;
 mod present_row;
 mod pull;
 pub mod remote;
+mod rollback;
 mod run;
 mod schema;
 pub mod source;
@@ -38,8 +41,8 @@ mod verify;
 pub use error::MoveError;
 pub use front::{Front, FrontError, Side};
 pub use messages::{
-    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, StatusReport, TableReport,
-    TlsFiles, VerifiedTable, VerifyOrder, VerifyReport,
+    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, RollbackOrder, StatusReport,
+    TableReport, TlsFiles, VerifiedTable, VerifyOrder, VerifyReport,
 };
 pub use mover::Mover;
 pub use pull::{PullOrder, PullReport, PullRequest, PulledTable, Puller, ReadFrom};

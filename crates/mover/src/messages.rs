@@ -24,6 +24,8 @@ pub enum MoveRequest {
     VerifyStop,
     /// From now on the target has the truth, and clients are served by it.
     Cutover(CutOrder),
+    /// Brings the target's later writes back, and serves clients here again.
+    Rollback(RollbackOrder),
     /// Ends the move and forgets it. Both sides keep what they have.
     Abort,
 }
@@ -77,8 +79,17 @@ impl fmt::Debug for MoveOrder {
 pub struct CutOrder {
     /// How long clients may wait, milliseconds.
     pub pause_ms: u64,
+    /// How long after the cut a rollback is allowed, seconds.
+    pub rollback_within_s: u64,
     /// Whether only the conditions are checked.
     pub is_dry_run: bool,
+}
+
+/// How a cut is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackOrder {
+    /// How long clients may wait during the last pass, milliseconds.
+    pub pause_ms: u64,
 }
 
 /// Files of a TLS client.
@@ -150,6 +161,9 @@ pub struct StatusReport {
     /// When the move was cut over, milliseconds since the epoch: since then the target serves the clients. `None` before.
     #[serde(default)]
     pub cut_at_ms: Option<i64>,
+    /// Until when a rollback is allowed, milliseconds since the epoch.
+    #[serde(default)]
+    pub rollback_until_ms: Option<i64>,
     /// Requests that were sent again.
     pub repeated: u64,
     /// The last error of the target.

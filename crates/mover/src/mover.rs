@@ -4,12 +4,15 @@
 //! move by itself.
 
 use crate::context::{CONSUMER, Context};
-use crate::cut;
+use crate::cut::{self, duration_words};
 use crate::drain::Drain;
 use crate::error::MoveError;
 use crate::front::Front;
-use crate::messages::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, StatusReport, TableReport, VerifyOrder};
+use crate::messages::{
+    CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, StatusReport, TableReport, VerifyOrder,
+};
 use crate::plan;
+use crate::rollback::{self, Rollback};
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::Target;
@@ -43,6 +46,10 @@ pub struct Mover {
     running: Mutex<Option<Running>>,
     /// Held while the move is started, ended, cut over or taken back.
     changing: Mutex<()>,
+    /// What a rollback does now.
+    progress: Mutex<Option<String>>,
+    /// True once the server stops.
+    stopping: watch::Sender<bool>,
     /// The last comparison of both sides.
     verification: Mutex<Option<Arc<Verification>>>,
 }
@@ -65,9 +72,16 @@ impl Mover {
     pub fn open(backend: &Arc<LocalBackend>, directory: Option<&Path>, front: Arc<dyn Front>) -> Arc<Mover> {
         let disk = || Arc::clone(&backend.database().host().disk);
         let file = directory.map(|directory| StateFile::of(disk(), directory));
-        let (running, changing, verification) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let backend = Arc::clone(backend);
-        let mover = Arc::new(Mover { backend, file, front, running, changing, verification });
+        let mover = Arc::new(Mover {
+            backend: Arc::clone(backend),
+            file,
+            front,
+            running: Mutex::default(),
+            changing: Mutex::default(),
+            progress: Mutex::default(),
+            stopping: watch::Sender::new(false),
+            verification: Mutex::default(),
+        });
         // A file that cannot be read is reported to whoever asks for the status.
         if let Ok(Some(state)) = mover.read_state()
             && state.cut.is_none()
@@ -98,6 +112,7 @@ impl Mover {
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
             MoveRequest::Resume => self.resume(),
             MoveRequest::Cutover(order) => self.cut_over(order),
+            MoveRequest::Rollback(order) => self.roll_back(order),
             MoveRequest::Verify(order) => self.verify(order),
             MoveRequest::VerifyStatus => self.verified(),
             MoveRequest::VerifyStop => {
@@ -110,6 +125,7 @@ impl Mover {
 
     /// Stops the tasks, for the end of the server. The move goes on with the next start.
     pub fn stop(&self) {
+        self.stopping.send_replace(true);
         self.halt();
     }
 
@@ -251,7 +267,49 @@ impl Mover {
         self.halt();
         let waited_ms = done.waited.as_millis();
         Ok(MoveAnswer::Done(format!(
-            "clients are served by {to} now, through this server; they waited {waited_ms} ms. {tables} tables were complete there"
+            "clients are served by {to} now, through this server; they waited {waited_ms} ms. {tables} tables were complete there. \
+             helenus move rollback takes it back for {}",
+            duration_words(order.rollback_within_s)
+        )))
+    }
+
+    fn roll_back(&self, order: &RollbackOrder) -> Result<MoveAnswer, MoveError> {
+        let (file, state) = (self.file()?, self.read_state()?.ok_or(MoveError::NoMove)?);
+        let refused = |text: &str| MoveError::NotCut(vec![text.to_owned()]);
+        let cut =
+            state.cut.ok_or_else(|| refused("the move has not been cut over: clients are served here"))?;
+        if self.backend.database().wall_us() > cut.rollback_until_us() {
+            let within = duration_words(cut.rollback_within_s);
+            return Err(refused(&format!(
+                "a rollback was allowed for {within} after the cut (--rollback-within); helenus pull copies tables of the target"
+            )));
+        }
+        let runtime = runtime()?;
+        let target = runtime.block_on(Target::connect(&state.order, self.stopping.subscribe()))?;
+        let done = {
+            let rollback = Rollback {
+                backend: &self.backend,
+                front: &*self.front,
+                file,
+                target,
+                runtime: runtime.handle(),
+                progress: &self.progress,
+            };
+            rollback::roll_back(&rollback, &state, order)
+        };
+        *self.progress.lock() = None;
+        let (next, done) = done?;
+        runtime.shutdown_background();
+        self.go_on(next)?;
+        let kept = match done.kept {
+            0 => String::new(),
+            kept => format!("; {kept} rows differ still, because their cells here are newer"),
+        };
+        Ok(MoveAnswer::Done(format!(
+            "clients are served here again; they waited {} ms. {} rows were changed here in {} passes{kept}. The move goes on with its tail",
+            done.waited.as_millis(),
+            done.changed,
+            done.passes
         )))
     }
 
@@ -329,7 +387,8 @@ impl Mover {
         let Some(running) = &*running else {
             let state = self.read_state()?.ok_or(MoveError::NoMove)?;
             if state.cut.is_some() {
-                return Ok(StatusReport { is_running: true, ..report(&state, &[]) });
+                let reason = self.progress.lock().clone();
+                return Ok(StatusReport { is_running: true, reason, ..report(&state, &[]) });
             }
             let reason = Some("it was stopped; helenus move resume goes on".to_owned());
             return Ok(StatusReport { reason, ..report(&state, &[]) });
@@ -407,6 +466,7 @@ fn report(state: &MoveState, lags: &[Option<f64>]) -> StatusReport {
         to: state.order.to.clone(),
         runs: state.runs,
         cut_at_ms: state.cut.map(|cut| cut.at_us / 1000),
+        rollback_until_ms: state.cut.map(|cut| cut.rollback_until_us() / 1000),
         tables: state.tables.iter().enumerate().map(table).collect(),
         ..StatusReport::default()
     }

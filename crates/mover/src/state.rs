@@ -31,6 +31,17 @@ pub(crate) struct MoveState {
 pub(crate) struct Cut {
     /// When it was made, microseconds since the epoch.
     pub(crate) at_us: i64,
+    /// How long after it a rollback is allowed, seconds.
+    #[serde(default)]
+    pub(crate) rollback_within_s: u64,
+}
+
+impl Cut {
+    /// Until when a rollback is allowed, microseconds since the epoch.
+    pub(crate) fn rollback_until_us(self) -> i64 {
+        let within_us = self.rollback_within_s.saturating_mul(1_000_000);
+        self.at_us.saturating_add(i64::try_from(within_us).unwrap_or(i64::MAX))
+    }
 }
 
 /// The order of a move that has been cut over in this data directory; `None` if this server answers itself. The listeners of a
@@ -194,7 +205,7 @@ mod tests {
         file.write(&state).unwrap();
         let disk = helenus_host::real::host().disk;
         assert!(cut_of(&disk, folder.path()).unwrap().is_none());
-        let cut = Some(Cut { at_us: 1 });
+        let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
         file.write(&MoveState { cut, ..state.clone() }).unwrap();
         assert_eq!(cut_of(&disk, folder.path()).unwrap().as_ref(), Some(&state.order));
         // A state that was written before there were cuts.

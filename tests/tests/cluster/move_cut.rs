@@ -1,4 +1,5 @@
-//! `helenus move cutover` under a load: every acknowledged write is read back, through the cut and a restart after it.
+//! `helenus move cutover` and `rollback` under a load: every acknowledged write is read back, through the cut, a restart after it, and
+//! the way back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,7 @@ pub fn passes(ring: &Ring) {
     assert!(refusal(&["cutover"]).contains("no move is under way"));
     let to = ring.address(1);
     moving(&["start", "--to", &to, "--tables", "cut_ks"]);
+    assert!(refusal(&["rollback"]).contains("not been cut over"));
     wait_for_tail(&moving);
     source.run("CREATE TABLE cut_ks.later (a int PRIMARY KEY)");
     let reasons = refusal(&["cutover", "--dry-run"]);
@@ -45,7 +47,7 @@ pub fn passes(ring: &Ring) {
     let load = Load::begin(server.address(), 0);
     load.wait(300);
     assert!(moving(&["cutover", "--dry-run"]).contains("could be cut over"));
-    let said = until_done(&with_data(&["cutover", "--pause", "5s"]));
+    let said = until_done(&with_data(&["cutover", "--pause", "5s", "--rollback-within", "1h"]));
     assert!(said.contains("clients are served by"), "{said}");
     load.wait(300);
     let acknowledged = load.end();
@@ -70,13 +72,31 @@ pub fn passes(ring: &Ring) {
     through.run("INSERT INTO cut_ks.rows (client, number, v) VALUES (100, 1, 'after the restart')");
     through.run("DELETE FROM cut_ks.rows WHERE client = 0 AND number = 1");
     through.run("UPDATE cut_ks.counts SET n = n + 5 WHERE client = 100");
+    target.run("DROP TABLE cut_ks.of_cluster");
     drop(through);
+
     let load = Load::begin(server.address(), 1);
     load.wait(300);
-    load.end().check(&target);
-    acknowledged.check_rows(&target, &[1]);
-    let count = target.rows("SELECT n FROM cut_ks.counts WHERE client = 100");
+    let said = until_done(&with_data(&["rollback", "--pause", "20s"]));
+    assert!(said.contains("served here again"), "{said}");
+    load.wait(300);
+    let later = load.end();
+    let here = Cql::connect(server.address());
+    later.check(&here);
+    let rows = here.rows("SELECT v FROM cut_ks.rows WHERE client = 100");
+    assert!(format!("{rows:?}").contains("after the restart"), "{rows:?}");
+    assert_eq!(here.rows("SELECT v FROM cut_ks.rows WHERE client = 0 AND number = 1").len(), 0);
+    acknowledged.check_rows(&here, &[1]);
+    let count = here.rows("SELECT n FROM cut_ks.counts WHERE client = 100");
     assert_eq!(format!("{:?}", count[0][0]), "Some(Counter(Counter(5)))");
+    // The move goes on, and what was written here since is at the cluster too.
+    wait_for_tail(&moving);
+    later.check(&target);
+    moving(&["abort"]);
+    drop(here);
+    server.kill();
+    server.restart();
+    later.check(&Cql::connect(server.address()));
     target.run("DROP KEYSPACE cut_ks");
 }
 

@@ -8,7 +8,7 @@ use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helenus_host::Host;
-use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, TlsFiles, VerifyOrder};
+use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, TlsFiles, VerifyOrder};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
 use helenus_server::quantity::parse_seconds;
 use std::collections::BTreeMap;
@@ -29,10 +29,10 @@ changes as they come, each cell with its timestamp and TTL. The book's page 'Mov
 
 const CUTOVER_EXAMPLES: &str = "Examples:
   helenus move cutover --dry-run
-  helenus move cutover --pause 500ms
+  helenus move cutover --pause 500ms --rollback-within 48h
 
 Everything must be at the target but the last changes. After the cut this server stays where it is and passes requests on to the
-target, also after a restart. helenus move status shows it.";
+target, also after a restart. helenus move status shows it; helenus move rollback takes it back while that is allowed.";
 
 /// Moves tables to a cluster.
 #[derive(Args, Debug, Clone)]
@@ -70,6 +70,9 @@ rows again, cells and deletions; what is newer at the target stays as it is ther
     /// Make the target the truth: clients wait a moment, then this server passes their requests on to it
     #[command(after_help = CUTOVER_EXAMPLES)]
     Cutover(CutOptions),
+    /// Take a cut back: the target's later writes come here, and this server answers by itself again
+    #[command(after_help = "Example:\n  helenus move rollback --pause 10s")]
+    Rollback(RollbackOptions),
     /// End the move: this server goes on as before, and the target keeps what it was sent
     #[command(after_help = "Example:\n  helenus move abort")]
     Abort(TargetOptions),
@@ -104,9 +107,21 @@ struct CutOptions {
     /// How long clients may wait; if the target is not complete by then, everything goes on as before
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_seconds)]
     pause: Duration,
+    /// How long after the cut a rollback is allowed
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_seconds)]
+    rollback_within: Duration,
     /// Only check whether a cut could be made now
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    at: TargetOptions,
+}
+
+#[derive(Args, Debug, Clone)]
+struct RollbackOptions {
+    /// How long clients may wait while the last changes come back; all rows are read once in that time
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_seconds)]
+    pause: Duration,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -161,8 +176,16 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
         }
         Verb::Resume(at) => (MoveRequest::Resume, at, false),
         Verb::Cutover(options) => {
-            let order = CutOrder { pause_ms: milliseconds(options.pause), is_dry_run: options.dry_run };
+            let order = CutOrder {
+                pause_ms: milliseconds(options.pause),
+                rollback_within_s: options.rollback_within.as_secs(),
+                is_dry_run: options.dry_run,
+            };
             (MoveRequest::Cutover(order), &options.at, false)
+        }
+        Verb::Rollback(options) => {
+            let order = RollbackOrder { pause_ms: milliseconds(options.pause) };
+            (MoveRequest::Rollback(order), &options.at, false)
         }
         Verb::Abort(at) => (MoveRequest::Abort, at, false),
     };

@@ -53,8 +53,9 @@ fn status(report: &StatusReport) -> String {
     let state = match (&report.reason, report.is_running) {
         (Some(reason), _) => reason.clone(),
         (None, _) if report.cut_at_ms.is_some() => format!(
-            "cut over {}; clients are served by the target",
-            moment(report.cut_at_ms.unwrap_or_default())
+            "cut over {}; clients are served by the target. A rollback is allowed until {}",
+            moment(report.cut_at_ms.unwrap_or_default()),
+            moment(report.rollback_until_ms.unwrap_or_default())
         ),
         (None, true) => format!(
             "{} rows/s, target p99 {:.1} ms, at most {} requests in flight",

@@ -1,0 +1,145 @@
+//! Makes the local counters of a range equal to the cluster's: the way back of `counters`.
+//!
+//! Only the rollback writes here, and it knows what each of its writes did. So the difference is added once. A counter that is not there
+//! any more is deleted here, its row if none is left.
+
+use crate::error::MoveError;
+use crate::remote::{BroughtBack, Merge, Remote, RemoteTable, SeenRow, TokenRange};
+use crate::source::{RowName, Values};
+use helenus_cluster::Cluster;
+use helenus_cql::LocalBackend;
+use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Request};
+use helenus_model::cell::ColumnId;
+use helenus_model::schema::{Column, Table};
+use helenus_model::types::quote_identifier;
+use helenus_wire::native::Consistency;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Rows that are written at once.
+const CHUNK: usize = 512;
+
+/// What is to be done with a row here.
+struct Change {
+    name: RowName,
+    /// Differences by column.
+    adds: Vec<(ColumnId, i64)>,
+    /// Columns to delete.
+    gone: Vec<ColumnId>,
+    is_row_gone: bool,
+}
+
+/// Makes the local counters of a range of tokens equal to the cluster's. Rows whose counters cannot be written here any more, because
+/// they were deleted, are counted as kept in the next pass.
+///
+/// # Errors
+/// A side cannot be read; the local database refuses a write; `stop` became true.
+pub(crate) async fn bring_back(
+    backend: &Arc<LocalBackend>,
+    cluster: &Cluster,
+    table: &Arc<Table>,
+    range: TokenRange,
+    stop: &watch::Receiver<bool>,
+) -> Result<BroughtBack, MoveError> {
+    let database = backend.database();
+    let remote = Arc::new(Remote::new(cluster, database, Consistency::LocalQuorum, stop.clone()));
+    let of_remote = Arc::new(RemoteTable::new(table, cluster));
+    let mut merge = Merge::of_range(database, &remote, &of_remote, range);
+    let (mut done, mut changes) = (BroughtBack::default(), Vec::new());
+    loop {
+        let pair = merge.next().await?;
+        let is_end = pair.is_none();
+        if let Some((here, there)) = pair {
+            done.rows += 1;
+            changes.extend(change(here.as_ref(), there.as_ref()));
+        }
+        if changes.len() >= CHUNK || is_end {
+            done.changed += changes.len() as u64;
+            let (changes, backend, table) =
+                (std::mem::take(&mut changes), Arc::clone(backend), Arc::clone(table));
+            let run = tokio::task::spawn_blocking(move || apply(&backend, &table, &changes));
+            run.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+        }
+        if is_end {
+            return Ok(done);
+        }
+    }
+}
+
+fn counts(row: Option<&SeenRow>) -> Vec<(ColumnId, i64)> {
+    let cells = row.map(|row| &row.cells[..]).unwrap_or_default();
+    let count = |value: &[u8]| value.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes));
+    cells.iter().map(|cell| (cell.column, count(&cell.value))).collect()
+}
+
+fn change(here: Option<&SeenRow>, there: Option<&SeenRow>) -> Option<Change> {
+    let name = here.or(there)?.name();
+    let (of_here, of_there) = (counts(here), counts(there));
+    let find =
+        |of: &[(ColumnId, i64)], column| of.iter().find(|(id, _)| *id == column).map(|(_, count)| *count);
+    let adds: Vec<_> = of_there
+        .iter()
+        .filter(|(column, count)| find(&of_here, *column) != Some(*count))
+        .map(|(column, count)| (*column, count.wrapping_sub(find(&of_here, *column).unwrap_or(0))))
+        .collect();
+    let gone: Vec<_> = of_here
+        .iter()
+        .map(|(column, _)| *column)
+        .filter(|column| find(&of_there, *column).is_none())
+        .collect();
+    let is_row_gone = of_there.is_empty() && !gone.is_empty() && name.clustering.is_some();
+    (!adds.is_empty() || !gone.is_empty()).then_some(Change { name, adds, gone, is_row_gone })
+}
+
+fn apply(backend: &LocalBackend, table: &Table, changes: &[Change]) -> Result<(), MoveError> {
+    let (of, identity) = (
+        format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name)),
+        Identity::server(),
+    );
+    let mut tickets = Vec::new();
+    for change in changes {
+        let is_static = change.name.clustering.is_none();
+        let clustering: &[Column] = if is_static { &[] } else { &table.clustering };
+        let keys = table.partition_key.iter().chain(clustering);
+        let keys: Vec<_> = keys.map(|column| format!("{} = ?", quote_identifier(&column.name))).collect();
+        let key = keys.join(" AND ");
+        let name = |id: ColumnId| {
+            table
+                .column_by_id(id)
+                .map(|column| quote_identifier(&column.name).into_owned())
+                .unwrap_or_default()
+        };
+        let mut statements: Vec<(String, Vec<i64>)> = Vec::new();
+        match change.is_row_gone {
+            true => statements.push((format!("DELETE FROM {of} WHERE {key}"), Vec::new())),
+            false if !change.gone.is_empty() => {
+                let gone: Vec<_> = change.gone.iter().map(|column| name(*column)).collect();
+                statements.push((format!("DELETE {} FROM {of} WHERE {key}", gone.join(", ")), Vec::new()));
+            }
+            false => {}
+        }
+        if !change.adds.is_empty() {
+            let sets: Vec<_> =
+                change.adds.iter().map(|(column, _)| format!("{0} = {0} + ?", name(*column))).collect();
+            let text = format!("UPDATE {of} SET {} WHERE {key}", sets.join(", "));
+            statements.push((text, change.adds.iter().map(|(_, count)| *count).collect()));
+        }
+        for (text, counts) in statements {
+            let mut values = Values::default();
+            counts.iter().for_each(|count| values.put(&count.to_be_bytes()));
+            let named = change.name.put(table, &mut values);
+            let full_name = || format!("{}.{}", table.keyspace, table.name);
+            named.map_err(|error| MoveError::Row { table: full_name(), error })?;
+            let failed = |error: &dyn std::fmt::Display| MoveError::Table(format!("{error}; in {text}"));
+            let prepared = backend.prepare(&text, None, &identity).map_err(|error| failed(&error))?;
+            let values: Vec<_> =
+                values.iter().map(|value| value.map_or(BoundValue::Null, BoundValue::Bytes)).collect();
+            let request = Request { may_block: true, ..Request::plain(&identity, &values) };
+            let answer = backend.execute(&prepared, &request, &mut NoRows).map_err(|error| failed(&error))?;
+            if let Outcome::Done(ticket) = answer.outcome {
+                tickets.push(ticket);
+            }
+        }
+    }
+    tickets.into_iter().try_for_each(|ticket| Ok(ticket.wait()?))
+}
