@@ -19,8 +19,14 @@ pub const OPTIONS: u8 = 0x05;
 pub const QUERY: u8 = 0x07;
 /// RESULT.
 pub const RESULT: u8 = 0x08;
+/// PREPARE.
+pub const PREPARE: u8 = 0x09;
+/// EXECUTE.
+pub const EXECUTE: u8 = 0x0A;
 /// REGISTER.
 pub const REGISTER: u8 = 0x0B;
+/// EVENT.
+pub const EVENT: u8 = 0x0C;
 /// AUTH_RESPONSE.
 pub const AUTH_RESPONSE: u8 = 0x0F;
 /// AUTH_SUCCESS.

@@ -87,6 +87,12 @@ pub enum ConnectError {
         /// The class that asks.
         authenticator: String,
     },
+    /// The node asks for no login, so it cannot check one.
+    #[error("{host} asks nobody to log in (authenticator: AllowAllAuthenticator), so it cannot check logins")]
+    LoginUnchecked {
+        /// The host and port.
+        host: String,
+    },
     /// The node did not answer in time.
     #[error("{host}: no answer within {} ms", after.as_millis())]
     Timeout {

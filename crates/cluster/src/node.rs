@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::options::{ClusterOptions, HostPort};
-use crate::{CallError, ClusterError, Connection, Extras};
+use crate::options::{ClusterOptions, HostPort, Login};
+use crate::{CallError, ClusterError, ConnectError, Connection, Extras};
 
 /// The first and the longest pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -59,6 +59,16 @@ impl Node {
     /// Why there is no connection, as far as it is known.
     pub fn error(&self) -> Option<String> {
         self.pool.error.lock().clone()
+    }
+
+    /// Checks a login: opens a connection with it, and closes that.
+    ///
+    /// # Errors
+    /// The node refuses the login, asks for none, or cannot be reached.
+    pub async fn check_login(&self, login: &Login) -> Result<(), ConnectError> {
+        let mut options = ClusterOptions::clone(&self.pool.options);
+        (options.login, options.must_log_in) = (Some(login.clone()), true);
+        Connection::open(self.address, &self.pool.name, &options, None).await.map(drop)
     }
 
     /// A connection on which a keyspace is in use, for nodes whose protocol cannot name it in each request (before v5). It is made when

@@ -33,6 +33,8 @@ pub struct ClusterOptions {
     pub local_dc: Option<String>,
     /// The login, if the cluster asks for one.
     pub login: Option<Login>,
+    /// Whether a node that asks for no login is refused: where the login is a client's, which nobody else checks.
+    pub must_log_in: bool,
     /// The settings of TLS, if the cluster takes it.
     pub tls: Option<TlsClient>,
     /// The newest version of the protocol to try; older ones are tried when a node refuses it.
@@ -62,6 +64,7 @@ impl ClusterOptions {
             contact_points,
             local_dc: None,
             login: None,
+            must_log_in: false,
             tls: None,
             newest: Version::V5,
             compress: false,

@@ -39,6 +39,8 @@ struct Output {
 pub(crate) struct Client {
     /// The address by which it has reached the gateway.
     pub local: SocketAddr,
+    /// Its own address.
+    pub remote: SocketAddr,
     output: Mutex<Output>,
     wake: Notify,
     ended: AtomicBool,
@@ -49,7 +51,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub fn new(local: SocketAddr, budget: &Arc<Budget>) -> Client {
+    /// `local`, `remote`: the address by which it has come, and its own.
+    pub fn new((local, remote): (SocketAddr, SocketAddr), budget: &Arc<Budget>) -> Client {
         let output = Output {
             bare: Vec::new(),
             envelopes: Vec::new(),
@@ -61,6 +64,7 @@ impl Client {
         };
         Client {
             local,
+            remote,
             output: Mutex::new(output),
             wake: Notify::new(),
             ended: AtomicBool::new(false),
@@ -71,8 +75,13 @@ impl Client {
         }
     }
 
-    /// Answers STARTUP: what follows has this version and compression.
-    pub fn start(&self, version: Version, compression: Option<Compression>, stream: i16) {
+    /// Answers STARTUP with READY or AUTHENTICATE: what follows has this version and compression.
+    pub fn start(
+        &self,
+        version: Version,
+        compression: Option<Compression>,
+        (stream, answer): (i16, &Outgoing<'_>),
+    ) {
         let mut output = self.output.lock();
         output.version = Some(version);
         if version < Version::V5 {
@@ -80,8 +89,8 @@ impl Client {
         }
         let Output { bare, codec, .. } = &mut *output;
         let before = bare.len();
-        // A message without a body always has room.
-        let _ = Outgoing::Ready.encode(&ResponseHead::new(version, stream), codec.as_mut(), bare);
+        // A short message always has room.
+        let _ = answer.encode(&ResponseHead::new(version, stream), codec.as_mut(), bare);
         if version >= Version::V5 {
             output.segments = Some(match compression {
                 Some(_) => SegmentFormat::Lz4,

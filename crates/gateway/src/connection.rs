@@ -5,9 +5,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use helenus_wire::WireError;
 use helenus_wire::native::{
-    AfterRefusal, ErrorCode, ErrorDetail, ErrorMessage, HandedOver, Header, Opcode, Outgoing, Request,
-    Startup, Version, decode_request,
+    AfterRefusal, ErrorCode, ErrorDetail, ErrorMessage, HandedOver, Header, Opcode, Outgoing, Refusal,
+    Request, Startup, Version, decode_request,
 };
 use tokio::io::AsyncRead;
 
@@ -16,6 +17,7 @@ use crate::forward::forward;
 use crate::input::{Arrived, Input};
 use crate::job::Job;
 use crate::prepare::{check_keyspace, prepare, prepare_known};
+use crate::roles::{AUTHENTICATOR, Role};
 use crate::shared::Shared;
 use crate::statement_text::{Effect, StatementText};
 
@@ -23,6 +25,8 @@ use crate::statement_text::{Effect, StatementText};
 const CQL_VERSION: &str = "3.4.7";
 /// How long the nodes may take to tell their schema versions, which are part of `system.peers`.
 const SCHEMA_VERSIONS: Duration = Duration::from_secs(2);
+/// The most bytes that a client may send until it has logged in.
+const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 
 /// One client's connection.
 pub(crate) struct Connection {
@@ -30,6 +34,8 @@ pub(crate) struct Connection {
     client: Arc<Client>,
     input: Input,
     version: Option<Version>,
+    /// As what its requests run; `None` before the login.
+    role: Option<Arc<Role>>,
     keyspace: Option<Arc<str>>,
 }
 
@@ -41,6 +47,7 @@ impl Connection {
             shared: Arc::clone(shared),
             client: Arc::clone(client),
             version: None,
+            role: (!options.logins).then(|| shared.roles.own()),
             keyspace: None,
         }
     }
@@ -50,6 +57,8 @@ impl Connection {
         if let Some(agreed) = &state.agreed {
             self.client.resume(agreed, &state.unsent);
             self.version = Some(agreed.version);
+            // It has logged in where it was served until now.
+            self.role = Some(self.shared.roles.own());
             self.keyspace.clone_from(&agreed.keyspace);
         }
         if let Some(refusal) = self.input.resume(state.agreed.as_ref(), state.unserved) {
@@ -80,25 +89,37 @@ impl Connection {
                 }
                 self.client.room().await;
             }
-            let has_begun = self.version.is_some();
+            let has_begun = self.version.is_some() && self.role.is_some();
+            if self.role.is_none() && self.input.received() > BEFORE_LOGIN_BYTES_MAX {
+                let bytes_max = BEFORE_LOGIN_BYTES_MAX;
+                return self.give_up(WireError::TooLongBeforeLogin { bytes_max });
+            }
             tokio::select! {
                 read = self.input.fill(&mut socket) => if !matches!(read, Ok(1..)) {
                     return self.client.end();
                 },
-                () = &mut until, if !has_begun => return self.client.end(),
+                () = &mut until, if !has_begun => match self.version {
+                    None => return self.client.end(),
+                    Some(_) => return self.give_up(WireError::NoLogin),
+                },
                 () = client.closing() => return,
             }
         }
     }
 
+    /// Ends the connection with this error.
+    fn give_up(&self, error: WireError) {
+        self.client.refuse(&Refusal::fatal(error, 0));
+        self.client.close_after_answers();
+    }
+
     async fn take(&mut self, header: Header, body: Vec<u8>) {
-        let Some(version) = self.version else {
-            return self.begin(&header, &body);
-        };
+        let Some(version) = self.version else { return self.begin(&header, &body) };
+        let Some(role) = self.role.clone() else { return self.log_in(&header, &body).await };
         match header.opcode {
-            Opcode::Query | Opcode::Execute | Opcode::Batch => self.run_statement(&header, body).await,
+            Opcode::Query | Opcode::Execute | Opcode::Batch => self.run_statement(&header, body, role).await,
             Opcode::Prepare => {
-                let job = self.job(&header, body).counted();
+                let job = self.job(&header, body, role).counted();
                 match job.message() {
                     Ok(_) => {
                         let runtime = self.shared.runtime.clone();
@@ -145,9 +166,37 @@ impl Connection {
             Ok(compression) => {
                 self.version = Some(version);
                 self.input.start(version, compression);
-                self.client.start(version, compression, header.stream);
+                let answer = match self.role {
+                    Some(_) => Outgoing::Ready,
+                    None => Outgoing::Authenticate(AUTHENTICATOR),
+                };
+                self.client.start(version, compression, (header.stream, &answer));
             }
             Err(error) => self.client.error(version, header.stream, &ErrorMessage::from(&error)),
+        }
+    }
+
+    /// A request before the login, which must be the login.
+    async fn log_in(&mut self, header: &Header, body: &[u8]) {
+        let (version, stream) = (header.version, header.stream);
+        let decoded = decode_request(version, header.opcode, header.flags, body);
+        let token = match decoded.map(|message| message.request) {
+            Ok(Request::AuthResponse(token)) => token.unwrap_or_default(),
+            Ok(_) => {
+                let text = format!("Unexpected message {}, expecting SASL_RESPONSE", header.opcode);
+                return self.protocol(header, &text);
+            }
+            Err(error) => return self.client.error(version, stream, &ErrorMessage::from(&error)),
+        };
+        match self.shared.roles.log_in_with_token(token, self.client.remote.ip()).await {
+            Ok(role) => {
+                self.role = Some(role);
+                self.client.answer(version, stream, &Outgoing::AuthSuccess(None));
+            }
+            Err(refused) => {
+                tokio::time::sleep(refused.wait).await;
+                self.client.error(version, stream, &refused.error);
+            }
         }
     }
 
@@ -160,10 +209,11 @@ impl Connection {
         self.client.error(header.version, header.stream, &ErrorMessage::plain(ErrorCode::Protocol, text));
     }
 
-    fn job(&self, header: &Header, body: Vec<u8>) -> Job {
+    fn job(&self, header: &Header, body: Vec<u8>, role: Arc<Role>) -> Job {
         Job {
             shared: Arc::clone(&self.shared),
             client: Arc::clone(&self.client),
+            role,
             version: header.version,
             flags: header.flags,
             stream: header.stream,
@@ -176,8 +226,8 @@ impl Connection {
         }
     }
 
-    async fn run_statement(&mut self, header: &Header, body: Vec<u8>) {
-        let mut job = self.job(header, body);
+    async fn run_statement(&mut self, header: &Header, body: Vec<u8>, role: Arc<Role>) {
+        let mut job = self.job(header, body, role);
         let resolved = match job.resolve() {
             Err(ErrorMessage { detail: ErrorDetail::Unprepared { .. }, .. }) => {
                 prepare_known(&job).await;

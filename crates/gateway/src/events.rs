@@ -1,4 +1,7 @@
 //! Passes schema events of the cluster on to clients, and those of nodes if clients see the nodes.
+//!
+//! The node that tells of events may be lost. Then the schema is compared with the one that was known before, and clients are told
+//! what they have missed.
 
 use std::sync::Weak;
 
@@ -8,10 +11,16 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::deliver::AGREEMENT;
+use crate::schema_picture::SchemaPicture;
 use crate::shared::Shared;
 
 /// Runs until the gateway is dropped.
 pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
+    // What the schema is before the first event. If it cannot be read, all of it counts as new when events are missed.
+    let mut known = match shared.upgrade() {
+        Some(shared) => SchemaPicture::read(&shared.cluster).await.unwrap_or_default(),
+        None => return,
+    };
     loop {
         let event = match events.recv().await {
             Ok(event) => event,
@@ -24,10 +33,15 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 shared.statements.forget(&change);
                 // Clients read the schema again at once, and from any node.
                 let _ = shared.cluster.wait_for_agreement(AGREEMENT).await;
+                // Without an answer the picture is too old, and clients are told of this change once more.
+                let _ = known.renew(&shared.cluster, &change.keyspace).await;
                 send(&shared, EventType::SchemaChange, Event::Schema(change));
             }
-            // Statements may be of tables that have changed.
-            ClusterEvent::Missed => shared.statements.clear(),
+            ClusterEvent::Missed => {
+                // Statements may be of tables that have changed.
+                shared.statements.clear();
+                known = missed(&shared, known).await;
+            }
             ClusterEvent::Topology(change, node) if shared.options.shows_nodes => {
                 send(&shared, EventType::TopologyChange, Event::Topology(change, node));
             }
@@ -43,4 +57,18 @@ fn send(shared: &Shared, kind: EventType, event: Event<'_>) {
     for client in shared.connected() {
         client.event(kind, &Outgoing::Event(&event));
     }
+}
+
+/// Tells clients what they have missed. Returns the schema as it is now.
+async fn missed(shared: &Shared, known: SchemaPicture) -> SchemaPicture {
+    let _ = shared.cluster.wait_for_agreement(AGREEMENT).await;
+    let now = match SchemaPicture::read(&shared.cluster).await {
+        Ok(now) => now,
+        // No node is connected. When one is, the control connection is made again, and with it comes the next such event.
+        Err(_) => return known,
+    };
+    for change in known.changes_to(&now) {
+        send(shared, EventType::SchemaChange, Event::Schema(change));
+    }
+    now
 }

@@ -22,7 +22,7 @@ const ATTEMPTS_MAX: u32 = 8;
 
 /// Sends a request to the node of its partition. The answer goes to the client.
 pub(crate) fn forward(job: Arc<Job>) {
-    let node = job.shared.cluster.pick(job.partition());
+    let node = job.role.cluster.pick(job.partition());
     let ready = node.and_then(|node| node.connection().map(|connection| (node, connection)));
     let Some((node, connection)) = ready else { return with_care(job) };
     if job.keyspace_of_connection(connection.version()).is_some() {
@@ -106,7 +106,7 @@ fn with_care(job: Arc<Job>) {
 async fn run(job: &Job) {
     let mut attempts = 0;
     let mut last = None;
-    for node in job.shared.cluster.plan(job.partition()) {
+    for node in job.role.cluster.plan(job.partition()) {
         loop {
             attempts += 1;
             if attempts > ATTEMPTS_MAX {
@@ -155,7 +155,7 @@ async fn attempt(job: &Job, node: &Node) -> Attempt {
         Err(attempt) => return attempt,
     };
     for statement in &job.prepared {
-        match job.shared.cluster.prepare_at(node, &statement.statement).await {
+        match job.role.cluster.prepare_at(node, &statement.statement).await {
             Ok(_) => {}
             Err(error) => return failed(job, error),
         }
@@ -184,7 +184,7 @@ async fn attempt(job: &Job, node: &Node) -> Attempt {
                 return Attempt::Done;
             }
             Err(Unready::Unprepared(statement)) => {
-                if let Err(error) = job.shared.cluster.prepare_at(node, &statement.statement).await {
+                if let Err(error) = job.role.cluster.prepare_at(node, &statement.statement).await {
                     return failed(job, error);
                 }
             }

@@ -24,6 +24,8 @@ pub(crate) enum Arrived {
 pub(crate) struct Input {
     bytes: Vec<u8>,
     used: usize,
+    /// Bytes read in all.
+    received: u64,
     /// Bytes that are still to be dropped.
     skip: u64,
     envelopes: EnvelopeReader,
@@ -42,6 +44,7 @@ impl Input {
         Input {
             bytes: Vec::new(),
             used: 0,
+            received: 0,
             skip: 0,
             envelopes,
             codec: None,
@@ -90,7 +93,14 @@ impl Input {
             self.bytes.shrink_to(READ_BYTES);
         }
         self.bytes.reserve(READ_BYTES);
-        socket.read_buf(&mut self.bytes).await
+        let read = socket.read_buf(&mut self.bytes).await?;
+        self.received += read as u64;
+        Ok(read)
+    }
+
+    /// The bytes read in all.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// The next request, or the next refusal; `None`: more must be read.

@@ -15,6 +15,7 @@ use helenus_wire::native::{
 use uuid::Uuid;
 
 use crate::client::Client;
+use crate::roles::Role;
 use crate::shared::Shared;
 use crate::statement_text::{Effect, OwnTable, StatementText};
 use crate::statements::GatewayStatement;
@@ -23,6 +24,8 @@ use crate::statements::GatewayStatement;
 pub(crate) struct Job {
     pub shared: Arc<Shared>,
     pub client: Arc<Client>,
+    /// As what it runs.
+    pub role: Arc<Role>,
     /// The client's version, by which `body` is encoded.
     pub version: Version,
     pub flags: Flags,

@@ -3,8 +3,8 @@
 //! A client's connection is two tasks (`connection`, `client`). Each request becomes a `job` that goes to the node which
 //! holds its partition (`forward`); the answer is put into the client's version on the task that reads the node's connection
 //! (`deliver`, `translate`). What cannot be passed on as it is, is made here: STARTUP and OPTIONS, ids of prepared statements
-//! (`statements`), paging states (`paging`), `system.local` and `system.peers` (`own_tables`, `peers_select`), USE, and events
-//! (`events`). By option it shows the nodes of the cluster beside itself.
+//! (`statements`), logins (`roles`), paging states (`paging`), `system.local` and `system.peers` (`own_tables`, `peers_select`), USE, and
+//! events (`events`, `schema_picture`). By option it shows the nodes of the cluster beside itself.
 //!
 //! Nothing is sent a second time if the first may have had an effect: see `forward`.
 #![cfg_attr(
@@ -25,6 +25,8 @@ mod own_tables;
 mod paging;
 mod peers_select;
 mod prepare;
+mod roles;
+mod schema_picture;
 mod server;
 mod shared;
 mod statement_text;
@@ -33,4 +35,6 @@ mod tokens;
 mod translate;
 
 pub use options::{GatewayError, GatewayOptions, KnownStatements, OwnNode};
+pub use roles::{LoginRefused, Role, Roles};
 pub use server::Gateway;
+pub use statement_text::used_keyspace;

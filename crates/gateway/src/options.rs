@@ -25,6 +25,8 @@ pub struct GatewayOptions {
     pub handshake_timeout: Duration,
     /// How long a client may leave its answers unread.
     pub reader_grace: Duration,
+    /// Whether clients log in, as roles of the cluster.
+    pub logins: bool,
     /// TLS towards clients; `None`: in the clear.
     pub tls: Option<Arc<ServerTls>>,
     /// Whether clients see the nodes of the cluster beside the gateway, and so connect to them.

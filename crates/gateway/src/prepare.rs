@@ -31,7 +31,7 @@ pub(crate) async fn prepare(job: &Job) {
                 let text = "EXPLAIN cannot be prepared at a gateway, which cannot see into the cluster";
                 return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, text));
             }
-            let prepared = match job.shared.cluster.prepare(query, keyspace).await {
+            let prepared = match job.role.cluster.prepare(query, keyspace).await {
                 Ok(prepared) => prepared,
                 Err(ClusterError::Server(error)) => return job.fail(&error),
                 Err(ClusterError::Call(error)) if error.was_sent() => {

@@ -1,8 +1,8 @@
 //! The listener of a gateway.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use helenus_cluster::Cluster;
@@ -20,12 +20,15 @@ use crate::client::Client;
 use crate::connection::Connection;
 use crate::events;
 use crate::options::{GatewayError, GatewayOptions};
+use crate::roles::Roles;
 use crate::shared::Shared;
 
 /// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The pause between two looks at the connections that are left.
 const DRAIN_PAUSE: Duration = Duration::from_millis(10);
+/// The pause between two looks for roles without clients.
+const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// The first byte of a client that begins with TLS.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -48,7 +51,7 @@ impl Gateway {
     /// Listens for clients.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The address cannot be listened on; the cluster's schema cannot be read.
     pub async fn start(cluster: Cluster, options: GatewayOptions) -> Result<Gateway, GatewayError> {
         let listen = options.listen;
         let bind = |source| GatewayError::Bind { address: listen, source };
@@ -78,7 +81,10 @@ impl Gateway {
         kept.reverse();
         let told = cluster.events();
         let shared = Arc::new(Shared::new(cluster, options, address));
-        let mut tasks = vec![tokio::spawn(events::pass_on(Arc::downgrade(&shared), told))];
+        let mut tasks = vec![
+            tokio::spawn(events::pass_on(Arc::downgrade(&shared), told)),
+            tokio::spawn(drop_idle_roles(Arc::downgrade(&shared))),
+        ];
         let open = Arc::new(AtomicU64::new(0));
         for listener in listening {
             tasks.push(tokio::spawn(accept(Arc::clone(&shared), listener, Arc::clone(&open))));
@@ -109,6 +115,11 @@ impl Gateway {
         self.address
     }
 
+    /// The roles of its clients.
+    pub fn roles(&self) -> Arc<Roles> {
+        Arc::clone(&self.shared.roles)
+    }
+
     /// Stops listening, and waits until all connections have their answers, or until this time is over.
     pub async fn drain(&self, within: Duration) {
         self.stop();
@@ -134,6 +145,15 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Closes the connections of roles without clients, until the gateway is dropped.
+async fn drop_idle_roles(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(IDLE_PAUSE).await;
+        let Some(shared) = shared.upgrade() else { return };
+        shared.roles.drop_idle();
     }
 }
 
@@ -164,7 +184,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, open: Arc<AtomicU64>
 }
 
 async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
-    let Ok(local) = socket.local_addr() else {
+    let (Ok(local), Ok(remote)) = (socket.local_addr(), socket.peer_addr()) else {
         return;
     };
     let _ = socket.set_nodelay(true);
@@ -172,7 +192,7 @@ async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
     let Ok(Some((input, output))) = tokio::time::timeout(within, secure(shared, socket)).await else {
         return;
     };
-    let client = Arc::new(Client::new(local, &shared.budget));
+    let client = Arc::new(Client::new((local, remote), &shared.budget));
     shared.add_client(&client);
     let (writes, grace) = (Arc::clone(&client), shared.options.reader_grace);
     let writer = tokio::spawn(async move { writes.write(output, grace).await });
@@ -189,10 +209,10 @@ async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
 }
 
 async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
-    let Ok(local) = socket.local_addr() else {
+    let (Ok(local), Ok(remote)) = (socket.local_addr(), socket.peer_addr()) else {
         return;
     };
-    let client = Arc::new(Client::new(local, &shared.budget));
+    let client = Arc::new(Client::new((local, remote), &shared.budget));
     let mut connection = Connection::new(shared, &client);
     connection.resume(state);
     shared.add_client(&client);

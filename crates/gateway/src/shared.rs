@@ -12,12 +12,15 @@ use crate::budget::Budget;
 use crate::client::Client;
 use crate::options::GatewayOptions;
 use crate::paging::PagingStates;
+use crate::roles::Roles;
 use crate::statements::Statements;
 
 /// The state of a gateway.
 pub(crate) struct Shared {
+    /// The cluster, as the gateway's own role.
     pub cluster: Cluster,
     pub options: GatewayOptions,
+    pub roles: Arc<Roles>,
     pub statements: Statements,
     pub budget: Arc<Budget>,
     /// All connections, for events.
@@ -40,6 +43,7 @@ impl Shared {
             runtime: Handle::current(),
             host_id: own_id.unwrap_or_else(|| host_id(&cluster_name, address)),
             paging: PagingStates { cluster: cluster_name, are_bare: options.shows_nodes },
+            roles: Arc::new(Roles::new(cluster.clone(), options.logins)),
             cluster,
             options,
         }

@@ -70,6 +70,14 @@ impl StatementText {
     }
 }
 
+/// The keyspace of a USE statement; `None`: the text is another statement.
+pub fn used_keyspace(text: &str) -> Option<String> {
+    match StatementText::of(text, None).effect {
+        Effect::Use(keyspace) => Some(keyspace),
+        _ => None,
+    }
+}
+
 /// The table behind FROM, if it is one of those.
 fn own_table(mut tokens: Tokens<'_>, keyspace: Option<&str>) -> Option<OwnTable> {
     let all = tokens;

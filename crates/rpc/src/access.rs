@@ -6,6 +6,7 @@
 use crate::context::{CallContext, Rpc};
 use crate::error::{Result, RpcError};
 use crate::session::{Asks, Session};
+use crate::storage::LoggedIn;
 use helenus_cql::CqlError;
 use helenus_cql::backend::{Backend, LoginProof, LoginRefused};
 use helenus_cql::syntax::ast::Permission;
@@ -72,7 +73,7 @@ fn adds_data(method: Method) -> bool {
 impl Rpc {
     /// Whether clients have to log in.
     pub fn has_logins(&self) -> bool {
-        self.backend().authenticator().is_some()
+        self.storage.has_logins()
     }
 
     /// Refuses every call but `login` before the login, and notes what the call needs.
@@ -82,9 +83,17 @@ impl Rpc {
         if method == Method::Login {
             return Ok(());
         }
-        self.backend().check_permissions(&work.session.identity, &[], ("", ""), may_block)?;
+        self.storage.check_permissions(&work.session.identity, &[], ("", ""), may_block)?;
         if adds_data(method) {
-            self.backend().check_disk_state()?;
+            self.check_disk()?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the disk has room for a write, where it is this machine's.
+    pub(crate) fn check_disk(&self) -> Result<()> {
+        if let Some(local) = self.storage.local() {
+            local.check_disk_state()?;
         }
         Ok(())
     }
@@ -93,22 +102,24 @@ impl Rpc {
     pub(crate) fn check_access(&self, session: &Session, table: &Table) -> Result<()> {
         let Asks { permissions, may_block } = session.asks;
         let named = (&*table.keyspace, &*table.name);
-        Ok(self.backend().check_permissions(&session.identity, permissions, named, may_block)?)
+        Ok(self.storage.check_permissions(&session.identity, permissions, named, may_block)?)
     }
 
     /// Logs in.
     pub(crate) fn log_in(&self, asked: &AuthenticationRequest<'_>, work: &mut CallContext<'_>) -> Result<()> {
-        if self.backend().authenticator().is_none() {
+        if !self.has_logins() {
             // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
             return Ok(());
         }
-        if work.session.certificate.is_some() && self.backend().logs_in_by_certificate() {
+        if let Some(local) = self.storage.local().filter(|local| local.logs_in_by_certificate())
+            && work.session.certificate.is_some()
+        {
             if !work.manner.may_block {
                 return Err(RpcError::WouldBlock);
             }
             let Session { client, certificate, .. } = &*work.session;
             let proof = LoginProof { token: &[], client: *client, certificate: certificate.as_ref() };
-            work.session.identity = self.backend().log_in(&proof).map_err(|refused| match refused.error {
+            work.session.identity = local.log_in(&proof).map_err(|refused| match refused.error {
                 CqlError::BadCredentials(why) => RpcError::Thrown(Exception::Authentication(why)),
                 error => error.into(),
             })?;
@@ -129,8 +140,10 @@ impl Rpc {
             return Err(RpcError::WouldBlock);
         }
         let client = work.session.client.map(|client| client.ip());
-        match self.backend().log_in_by_password(&user, &password, client) {
-            Ok(identity) => work.session.identity = identity,
+        match self.storage.log_in(&user, &password, client) {
+            Ok(LoggedIn { identity, handle }) => {
+                (work.session.identity, work.session.login) = (identity, handle);
+            }
             Err(LoginRefused { error, wait }) => {
                 work.session.login_delay = wait;
                 return match error {

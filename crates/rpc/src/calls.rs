@@ -1,6 +1,7 @@
 //! Decodes a message, dispatches its call, and appends the answer, also for failures.
 
-use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::call_options::CallOptions;
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::describe_call::Refused;
 use crate::error::{Result, RpcError};
 use crate::session::Session;
@@ -95,9 +96,10 @@ impl Rpc {
         let call = Call { method, number: head.number, framing: message.framing };
         let at = out.len();
         let reply = Reply::begin(call, out);
-        let traced = trace::begin(method, session, self.database());
+        let traced = self.storage.local().and_then(|local| trace::begin(method, session, local.database()));
         let probe = traced.as_ref().map(|_| Mutex::new(Probe::default()));
-        let manner = CallOptions { probe: probe.as_ref().or(manner.probe), ..manner };
+        let login = session.login.clone();
+        let manner = CallOptions { probe: probe.as_ref().or(manner.probe), login: login.as_ref(), ..manner };
         let mut work = CallContext { session, manner, reply, out };
         let arguments = reader.clone();
         let has_room = room_for(message.bytes, &arguments, manner.may_block);
@@ -156,7 +158,7 @@ impl Rpc {
     /// # Errors
     /// The log has failed; the tickets report it too.
     pub fn write_out(&self) -> std::result::Result<(), helenus_engine::Error> {
-        self.database().write_out()
+        self.storage.write_out()
     }
 
     fn dispatch(

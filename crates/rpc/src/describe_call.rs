@@ -144,7 +144,8 @@ impl Rpc {
     }
 
     fn subject_of_statement(&self, method: Method, text: &str, session: &Session) -> Subject {
-        let found = self.backend().subject(text, session.keyspace.as_deref()).map(|found| (*found).clone());
+        let found = self.storage.local().and_then(|local| local.subject(text, session.keyspace.as_deref()));
+        let found = found.map(|found| (*found).clone());
         let bare = Subject { event: event_of(method), keyspace: None, scope: None };
         let subject = found.unwrap_or(bare);
         match method {
@@ -169,7 +170,7 @@ impl Rpc {
             Method::ExecutePreparedCql3Query => {
                 let asked = args::PreparedCql3::read(reader).ok()?;
                 let id = self.prepared.id_of(asked.item_id)?;
-                self.backend().prepared(&id).ok()?.map(|statement| statement.query.to_string())
+                self.storage.local()?.prepared(&id).ok()?.map(|statement| statement.query.to_string())
             }
             Method::ExecutePreparedCqlQuery => {
                 let asked = args::PreparedCql::read(reader).ok()?;

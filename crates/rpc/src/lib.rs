@@ -1,7 +1,7 @@
 //! The Thrift RPC interface, over the same tables as CQL: the meaning of each call, without sockets.
 //!
-//! A call becomes a `ReadCommand` or a `Mutation` of the engine, as a prepared statement does, and its answer is
-//! written directly from the rows into the message. Only this crate and `wire::thrift` use the old words: a column
+//! A call becomes a `ReadCommand` or a `Mutation` of the engine, as a prepared statement does, for whatever `storage` has the
+//! tables, and its answer is written directly from the rows into the message. Only this crate and `wire::thrift` use the old words: a column
 //! family is a table, a row is a partition, a column is one row of it (`family` defines the mapping).
 //!
 //! Rules and texts are those of Cassandra 3.11 (`CassandraServer`, `ThriftValidation`, `ThriftConversion`,
@@ -9,6 +9,7 @@
 //! (`org.apache.cassandra.cql`).
 
 mod access;
+mod call_options;
 mod calls;
 mod context;
 mod describe_call;
@@ -23,13 +24,16 @@ mod run_statement;
 mod schema;
 mod session;
 mod statement;
+mod storage;
 mod trace;
 mod validate;
 mod write;
 
+pub use call_options::{CallOptions, LoginHandle};
 pub use calls::CallOutcome;
-pub use context::{CallOptions, Rpc};
+pub use context::Rpc;
 pub use describe_call::{CallDescription, Refused, RefusedKind};
 pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;
+pub use storage::{LoggedIn, Storage};

@@ -2,7 +2,7 @@
 
 use crate::context::{CallContext, Rpc};
 use crate::error::Result;
-use helenus_cql::backend::{Backend, BoundValue, NoRows, Outcome, Request};
+use helenus_cql::backend::{BoundValue, NoRows, Outcome, Request};
 
 impl Rpc {
     /// Runs a CQL 3 statement without rows, and waits until it is durable in the configured way.
@@ -14,7 +14,7 @@ impl Rpc {
             cancelled: work.manner.cancelled,
             ..Request::plain(&work.session.identity, none)
         };
-        let answer = self.backend().query(text, &request, &mut NoRows)?;
+        let answer = self.storage.query(text, &request, (&mut NoRows, work.manner))?;
         match answer.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().map_err(Into::into),
             _ => Ok(()),

@@ -1,5 +1,6 @@
 //! The state of a connection between its calls.
 
+use crate::call_options::LoginHandle;
 use crate::family::Family;
 use helenus_cql::backend::{ClientCertificate, Identity};
 use helenus_cql::syntax::ast::Permission;
@@ -35,6 +36,8 @@ pub struct Session {
     pub(crate) keyspace: Option<Arc<str>>,
     /// The identity of the client.
     pub(crate) identity: Identity,
+    /// What the storage keeps of its login.
+    pub(crate) login: Option<LoginHandle>,
     /// What the call that runs needs on the column families that it names.
     pub(crate) asks: Asks,
     /// How long the answer to a failed login is to wait.

@@ -70,7 +70,8 @@ impl Rpc {
         client: Option<SocketAddr>,
         probe: &Probe,
     ) {
-        let now_ns = self.database().host().clock.monotonic_ns();
+        let Some(local) = self.storage.local() else { return };
+        let now_ns = local.database().host().clock.monotonic_ns();
         let parameters = parameters(method, arguments);
         let trace = Trace {
             session: traced.session,
@@ -82,7 +83,7 @@ impl Rpc {
             probe,
         };
         // An error does not affect the call, which is already answered; the trace is missing then.
-        let _kept = self.backend().record_trace(&trace);
+        let _kept = local.record_trace(&trace);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::context::Rpc;
 use crate::error::{Result, invalid};
-use crate::family::{Family, Shape};
+use crate::family::{Family, Shape, is_shown};
 use crate::name::NAME_BYTES_MAX;
 use crate::predicate::Wanted;
 use crate::session::Session;
@@ -30,10 +30,10 @@ impl Rpc {
     }
 
     fn found_family(&self, session: &mut Session, name: &str) -> Result<Arc<Family>> {
-        if let Some(family) = session.known(self.database().schema_epoch(), name) {
+        if let Some(family) = session.known(self.storage.schema_epoch(), name) {
             return Ok(family);
         }
-        let schema = self.database().schema();
+        let schema = self.storage.schema();
         let keyspace = session_keyspace(session)?;
         if !schema.keyspaces.contains_key(&*keyspace) {
             return invalid(format!("Keyspace {keyspace} does not exist"));
@@ -44,6 +44,9 @@ impl Rpc {
         let Some(table) = schema.table(&keyspace, name) else {
             return invalid(format!("unconfigured table {name}"));
         };
+        if !is_shown(table) {
+            return invalid(self.storage.no_family(table));
+        }
         let family = Arc::new(Family::new(table)?);
         session.keep(&schema, &family);
         Ok(family)

@@ -7,10 +7,12 @@
 //!     HELENUS_RING=/tmp/ring cargo test -p end-to-end --test cluster
 
 mod gateway;
+mod missed_events;
 mod move_counters;
 mod move_cut;
 mod move_data;
 mod ring;
+mod rpc;
 mod verify_and_pull;
 
 use ring::Ring;
@@ -22,5 +24,7 @@ fn a_cluster_takes_tables_and_is_served_by_a_gateway() {
     verify_and_pull::passes(&ring);
     move_counters::passes(&ring);
     move_cut::passes(&ring);
+    rpc::passes(&ring);
+    missed_events::passes(&ring);
     gateway::passes(&ring);
 }

@@ -16,9 +16,9 @@ use uuid::Uuid;
 
 use super::control;
 use crate::node::{Node, Pool};
-use crate::options::{ClusterOptions, HostPort};
+use crate::options::{ClusterOptions, HostPort, Login};
 use crate::topology::{self, ReadNode, ReadTopology, Topology};
-use crate::{ClusterError, Connection};
+use crate::{ClusterError, ConnectError, Connection};
 
 /// Events that a subscriber may be behind.
 const EVENTS_KEPT: usize = 1024;
@@ -99,6 +99,45 @@ impl Cluster {
         let cluster = Cluster { inner };
         cluster.wait_for_node().await?;
         Ok(cluster)
+    }
+
+    /// The same cluster, reached as another role: with connections of its own, which begin at the nodes that are connected here.
+    ///
+    /// # Errors
+    /// Those of [`Cluster::connect`]; a node asks for no login.
+    pub async fn as_role(&self, login: Login) -> Result<Cluster, ClusterError> {
+        let mut options = ClusterOptions::clone(self.options());
+        options.local_dc = Some(self.topology().local_dc.clone());
+        (options.login, options.must_log_in) = (Some(login), true);
+        let mut points: Vec<String> = {
+            let names = self.inner.names.lock();
+            let nodes = self.plan(None);
+            let name = |node: &Arc<Node>| {
+                names.get(&node.address).map_or(node.address.to_string(), HostPort::to_string)
+            };
+            nodes.iter().map(name).collect()
+        };
+        points.append(&mut options.contact_points);
+        options.contact_points = points;
+        Cluster::connect(options).await
+    }
+
+    /// Checks a login at the first node that answers.
+    ///
+    /// # Errors
+    /// The node refuses it, or asks for no login; no node can be reached.
+    pub async fn check_login(&self, login: &Login) -> Result<(), ClusterError> {
+        let mut last = None;
+        for node in self.plan(None) {
+            match node.check_login(login).await {
+                Ok(()) => return Ok(()),
+                Err(error @ (ConnectError::Socket { .. } | ConnectError::Timeout { .. })) => {
+                    last = Some(error)
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(last.map_or_else(|| self.no_node(), ClusterError::Connect))
     }
 
     async fn wait_for_node(&self) -> Result<(), ClusterError> {

@@ -74,8 +74,12 @@ impl Handshake<'_> {
         };
         self.deframer.start(self.version, self.options.compress);
         self.framer = Some(Framer::new(self.version, self.options.compress));
-        if let Some(class) = authenticator {
-            self.log_in(class).await?;
+        match authenticator {
+            Some(class) => self.log_in(class).await?,
+            None if self.options.must_log_in => {
+                return Err(ConnectError::LoginUnchecked { host: self.host.clone() });
+            }
+            None => {}
         }
         let Handshake { stream, deframer, framer, version, options, .. } = self;
         let framer = framer.unwrap_or_else(|| Framer::new(version, options.compress));

@@ -1,7 +1,8 @@
 //! Reads of rows by key: get, get_slice, get_count, their multi variants, get_multi_slice.
 
 use super::sink::{ColumnSink, Envelope};
-use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::call_options::CallOptions;
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::{Family, Shape};
 use crate::predicate::Wanted;
@@ -12,7 +13,6 @@ use helenus_wire::thrift::{
     ColumnParent, ConsistencyLevel, Exception, Field, Reader, SlicePredicate, SliceRange, Type, args,
     put_i32, put_list, put_map,
 };
-use parking_lot::Mutex;
 
 /// The default maximum number of columns of `get_multi_slice`.
 const MULTI_SLICE_COUNT: i32 = 1000;
@@ -42,7 +42,7 @@ impl Rpc {
             statics: !wanted.declared.is_empty(),
             columns: wanted.only_declared(family),
             limits: Limits { rows: u64::MAX, per_partition },
-            now_s: self.database().now_s(),
+            now_s: self.storage.now_s(),
             resume: None,
             page_rows: None,
         }
@@ -55,15 +55,12 @@ impl Rpc {
         manner: CallOptions<'_>,
     ) -> Result<()> {
         manner.go_on()?;
-        let view = self.database().view(&command.table)?;
-        let mut probe = manner.probe.map(Mutex::lock);
-        slicer.bytes_max = self.backend().answer_bytes_max();
-        let read = self.database().read(command, &view, manner.read(), slicer, probe.as_deref_mut());
+        slicer.bytes_max = self.storage.answer_bytes_max();
+        let read = self.storage.read(command, slicer, manner);
         if slicer.is_too_long {
             return too_long(slicer.bytes_max);
         }
-        let _complete = read?;
-        Ok(())
+        Ok(read?)
     }
 
     pub(crate) fn get_slice(
@@ -74,6 +71,7 @@ impl Rpc {
         let asked = args::GetSlice::read(reader)?;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
+        work.manner.at(asked.consistency_level);
         check_key(&family.table, asked.key)?;
         self.slice_of(&family, asked.key, &wanted, work)
     }
@@ -106,6 +104,7 @@ impl Rpc {
         let family = self.family(work.session, path.column_family)?;
         check_path(&family, path.super_column, path.column)?;
         check_read_level(asked.consistency_level)?;
+        work.manner.at(asked.consistency_level);
         check_key(&family.table, asked.key)?;
         let wanted = match (path.super_column, path.column) {
             (super_column, Some(column)) => Wanted::one(&family, super_column, column)?,
@@ -155,6 +154,7 @@ impl Rpc {
         let count_at = work.out.len() - 4;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
+        work.manner.at(asked.consistency_level);
         let is_serial =
             matches!(asked.consistency_level, ConsistencyLevel::Serial | ConsistencyLevel::LocalSerial);
         if is_serial && asked.keys.len() > 1 {
@@ -201,6 +201,7 @@ impl Rpc {
         }
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
+        work.manner.at(asked.consistency_level);
         check_key(&family.table, asked.key)?;
         work.reply.begin_success(Type::I32, work.out);
         let mut count = 0;
@@ -227,7 +228,9 @@ impl Rpc {
             return invalid("get_multi_slice does not support super columns");
         }
         check_parent(&family, parent.super_column)?;
-        check_read_level(asked.consistency_level.unwrap_or(ConsistencyLevel::One))?;
+        let level = asked.consistency_level.unwrap_or(ConsistencyLevel::One);
+        check_read_level(level)?;
+        work.manner.at(level);
         let reversed = asked.reversed.unwrap_or(false);
         let mut slices = Vec::new();
         for (index, slice) in asked.column_slices.iter().flatten().enumerate() {

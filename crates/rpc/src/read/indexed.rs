@@ -4,7 +4,8 @@
 //! then read like any others. A row without the column of an expression does not match.
 
 use super::ranges::{RowFilter, RowRange, from_key};
-use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::call_options::CallOptions;
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::predicate::Wanted;
@@ -72,12 +73,13 @@ impl Rpc {
             key: Vec::new(),
             keys: &mut keys,
         };
-        let mut probe = manner.probe.map(Mutex::lock);
         match &search {
             Some(search) => {
+                let local = self.local("a search by an index")?;
                 let searches = std::slice::from_ref(search);
+                let mut probe = manner.probe.map(Mutex::lock);
                 read_indexed(
-                    self.database(),
+                    local.database(),
                     &command,
                     searches,
                     manner.read(),
@@ -85,12 +87,8 @@ impl Rpc {
                     probe.as_deref_mut(),
                 )?;
             }
-            None => {
-                let view = self.database().view(&command.table)?;
-                self.database().read(&command, &view, manner.read(), &mut sink, probe.as_deref_mut())?;
-            }
+            None => self.storage.read(&command, &mut sink, manner)?,
         }
-        drop(probe);
         self.rows_by_key(family, &keys, wanted, (manner, out))?;
         Ok(keys.len() as u64)
     }

@@ -1,7 +1,8 @@
 //! Reads over ranges of rows: get_range_slices and get_paged_slice, in token order.
 
 use super::sink::{ColumnSink, Envelope};
-use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::call_options::CallOptions;
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::predicate::Wanted;
@@ -38,6 +39,7 @@ impl Rpc {
         let asked = args::GetRangeSlices::read(reader)?;
         let family = self.family(work.session, asked.column_parent.column_family)?;
         let wanted = self.wanted(&family, &asked.column_parent, &asked.predicate, asked.consistency_level)?;
+        work.manner.at(asked.consistency_level);
         check_key_range(&asked.range)?;
         let filter = asked.range.row_filter.as_deref().unwrap_or_default();
         if !filter.is_empty() && asked.column_parent.super_column.is_some() {
@@ -56,6 +58,7 @@ impl Rpc {
         let family = self.family(work.session, asked.column_family)?;
         check_key_range(&asked.range)?;
         check_read_level(asked.consistency_level)?;
+        work.manner.at(asked.consistency_level);
         if asked.range.row_filter.as_ref().is_some_and(|filter| !filter.is_empty()) {
             return invalid("Cross-row paging is not supported along with index clauses");
         }

@@ -21,7 +21,7 @@ impl Rpc {
         reader: &mut Reader<'_>,
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
-        let schema = self.database().schema();
+        let schema = self.storage.schema();
         if method == Method::DescribeKeyspace {
             let asked = args::OfKeyspace::read(reader)?;
             let Some(keyspace) = schema.keyspaces.get(asked.keyspace) else {
@@ -49,7 +49,7 @@ impl Rpc {
             Method::SystemUpdateKeyspace => {
                 let definition = args::WithKsDef::read(reader)?.ks_def;
                 check_not_system(&definition.name)?;
-                if !self.database().schema().keyspaces.contains_key(&*definition.name) {
+                if !self.storage.schema().keyspaces.contains_key(&*definition.name) {
                     return invalid(format!("Keyspace {} does not exist", definition.name));
                 }
                 if !definition.cf_defs.is_empty() {
@@ -61,7 +61,7 @@ impl Rpc {
             Method::SystemDropKeyspace => {
                 let asked = args::OfKeyspace::read(reader)?;
                 check_not_system(asked.keyspace)?;
-                if !self.database().schema().keyspaces.contains_key(asked.keyspace) {
+                if !self.storage.schema().keyspaces.contains_key(asked.keyspace) {
                     return invalid(format!("Cannot drop non existing keyspace '{}'.", asked.keyspace));
                 }
                 self.run_statement(&format!("DROP KEYSPACE {}", quote_identifier(asked.keyspace)), work)?;
@@ -86,13 +86,13 @@ impl Rpc {
                 self.run_statement(&format!("DROP TABLE {keyspace}.{name}"), work)?;
             }
         }
-        let version: Text<'_> = self.database().schema().version.to_string().into();
+        let version: Text<'_> = self.storage.schema().version.to_string().into();
         work.reply.success(&version, work.out);
         Ok(ReplyState::Result)
     }
 
     fn check_keyspace(&self, definition: &CfDef<'_>) -> Result<()> {
-        if self.database().schema().keyspaces.contains_key(&*definition.keyspace) {
+        if self.storage.schema().keyspaces.contains_key(&*definition.keyspace) {
             return Ok(());
         }
         invalid(format!(
@@ -104,7 +104,7 @@ impl Rpc {
     /// Creates a keyspace with its column families.
     pub(crate) fn define_keyspace(&self, definition: &KsDef<'_>, work: &CallContext<'_>) -> Result<()> {
         check_not_system(&definition.name)?;
-        let schema = self.database().schema();
+        let schema = self.storage.schema();
         let conflict = schema.keyspaces.keys().find(|known| known.eq_ignore_ascii_case(&definition.name));
         if let Some(known) = conflict {
             return invalid(format!(
@@ -154,7 +154,7 @@ impl Rpc {
 
     /// Checks that index names are unique in their keyspace.
     fn check_index_names(&self, definition: &CfDef<'_>) -> Result<()> {
-        let schema = self.database().schema();
+        let schema = self.storage.schema();
         let Some(keyspace) = schema.keyspaces.get(&*definition.keyspace) else { return Ok(()) };
         let columns = definition.column_metadata.as_deref().unwrap_or_default();
         let wanted = columns.iter().filter(|column| column.index_type.is_some());
@@ -175,7 +175,7 @@ impl Rpc {
 
     /// Changes a column family to match a definition.
     pub(crate) fn update_family(&self, definition: &CfDef<'_>, work: &CallContext<'_>) -> Result<()> {
-        let schema = self.database().schema();
+        let schema = self.storage.schema();
         let Some(table) = schema.table(&definition.keyspace, &definition.name) else {
             return invalid(format!("unconfigured table {}", definition.name));
         };
@@ -199,7 +199,7 @@ impl Rpc {
     fn change(&self, steps: &[SchemaStep<'_>], work: &CallContext<'_>) -> Result<()> {
         let request =
             Request { may_block: work.manner.may_block, ..Request::plain(&work.session.identity, &[]) };
-        let answer = self.backend().change_schema_in_steps(steps, &request)?;
+        let answer = self.local("a change of the schema")?.change_schema_in_steps(steps, &request)?;
         match answer.outcome {
             Outcome::SchemaChanged(_, ticket) => Ok(ticket.wait()?),
             _ => Ok(()),

@@ -6,8 +6,6 @@ use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::validate::session_keyspace;
 use helenus_cql::backend::tracing_id;
-use helenus_engine::TableStatus;
-use helenus_model::schema::Table;
 use helenus_model::token::Token;
 use helenus_wire::thrift::{CfSplit, EndpointDetails, Field, Map, Method, Reader, Text, TokenRange, args};
 use std::borrow::Cow;
@@ -30,7 +28,7 @@ impl Rpc {
             }
             Method::SetKeyspace => {
                 let asked = args::OfKeyspace::read(reader)?;
-                if !self.database().schema().keyspaces.contains_key(asked.keyspace) {
+                if !self.storage.schema().keyspaces.contains_key(asked.keyspace) {
                     return invalid(format!("Keyspace '{}' does not exist", asked.keyspace));
                 }
                 work.session.use_keyspace(asked.keyspace);
@@ -60,14 +58,14 @@ impl Rpc {
             Method::DescribePartitioner => work.reply.success(&text(PARTITIONER), work.out),
             Method::DescribeSnitch => work.reply.success(&text(SNITCH), work.out),
             Method::DescribeSchemaVersions => {
-                let version: Text<'_> = self.database().schema().version.to_string().into();
+                let version: Text<'_> = self.storage.schema().version.to_string().into();
                 work.reply.success(&Map(vec![(version, vec![address])]), work.out);
             }
             Method::DescribeTokenMap => {
                 work.reply.success(&Map(vec![(Text::from(Token::MIN.0.to_string()), address)]), work.out);
             }
             Method::TraceNextQuery => {
-                let host = self.database().host();
+                let host = self.local("trace_next_query")?.database().host();
                 let mut noise = [0; 8];
                 host.random.fill(&mut noise);
                 let session = tracing_id(host.clock.wall_us(), noise);
@@ -76,7 +74,7 @@ impl Rpc {
             }
             Method::DescribeRing | Method::DescribeLocalRing => {
                 let asked = args::OfKeyspace::read(reader)?;
-                if !self.database().schema().keyspaces.contains_key(asked.keyspace) {
+                if !self.storage.schema().keyspaces.contains_key(asked.keyspace) {
                     return invalid(format!("No such keyspace: {}", asked.keyspace));
                 }
                 work.reply.success(&vec![self.ring(address)], work.out);
@@ -101,13 +99,6 @@ impl Rpc {
         }
     }
 
-    /// The estimated number of rows of a family, on disk and in memory.
-    fn rows_known(&self, table: &Table) -> u64 {
-        let tables = self.database().status().tables;
-        let of_it = |known: &&TableStatus| known.keyspace == *table.keyspace && known.table == *table.name;
-        tables.iter().find(of_it).map_or(0, |known| known.partitions.saturating_add(known.memtable_rows))
-    }
-
     /// Splits a range of tokens into parts of equal length, by the estimated number of rows.
     fn describe_splits(
         &self,
@@ -128,7 +119,7 @@ impl Rpc {
         let (start, end) = (number(asked.start_token)?, number(asked.end_token)?);
         const RING: i128 = 1 << 64;
         let width = if end > start { end - start } else { end - start + RING };
-        let rows = i128::from(self.rows_known(&family.table));
+        let rows = i128::from(self.storage.rows_known(&family.table));
         let in_range = (rows * (width >> 16) / (RING >> 16)).max(1);
         let count = (in_range / i128::from(asked.keys_per_split)).clamp(1, 4096);
         let token = |index: i128| {

@@ -2,13 +2,12 @@
 
 use super::rows::CqlRows;
 use super::text::text;
+use crate::call_options::native_level;
 use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
 use helenus_engine::Ticket;
-use helenus_wire::thrift::{
-    ConsistencyLevel, CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args,
-};
+use helenus_wire::thrift::{CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args};
 
 impl Rpc {
     pub(crate) fn execute_cql3(
@@ -29,7 +28,7 @@ impl Rpc {
             cancelled: work.manner.cancelled,
             ..Request::plain(&identity, &[])
         };
-        let answer = self.backend().query(&text, &request, &mut rows)?;
+        let answer = self.storage.query(&text, &request, (&mut rows, work.manner))?;
         self.answer(answer, &rows, work)
     }
 
@@ -42,7 +41,8 @@ impl Rpc {
         let text = text(asked.query, asked.compression)?;
         work.manner.check_length(text.len())?;
         let session = &work.session;
-        let prepared = self.backend().prepare(&text, session.keyspace.as_deref(), &session.identity)?;
+        let local = self.local("prepare_cql3_query")?;
+        let prepared = local.prepare(&text, session.keyspace.as_deref(), &session.identity)?;
         let item_id = self.prepared.keep(prepared.id);
         let names = prepared.markers.iter().map(|marker| marker.name.to_string().into());
         let types = prepared.markers.iter().map(|marker| marker.ty.class_name().into());
@@ -62,11 +62,12 @@ impl Rpc {
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
         let asked = args::PreparedCql3::read(reader)?;
+        let local = self.local("execute_prepared_cql3_query")?;
         let statement = match self.prepared.id_of(asked.item_id) {
-            Some(id) if !work.manner.may_block && !self.backend().has_analysed(&id) => {
+            Some(id) if !work.manner.may_block && !local.has_analysed(&id) => {
                 return Err(RpcError::WouldBlock);
             }
-            Some(id) => self.backend().prepared(&id)?,
+            Some(id) => local.prepared(&id)?,
             None => None,
         };
         let Some(statement) = statement else {
@@ -89,7 +90,7 @@ impl Rpc {
             cancelled: work.manner.cancelled,
             ..Request::plain(&identity, &values)
         };
-        let answer = self.backend().execute(&statement, &request, &mut rows)?;
+        let answer = local.execute(&statement, &request, &mut rows)?;
         self.answer(answer, &rows, work)
     }
 
@@ -113,22 +114,5 @@ impl Rpc {
             }
         };
         Ok(ReplyState::Promise(ticket))
-    }
-}
-
-/// The consistency level's number in the native protocol.
-pub(super) fn native_level(level: ConsistencyLevel) -> u16 {
-    match level {
-        ConsistencyLevel::Any => 0x00,
-        ConsistencyLevel::One => 0x01,
-        ConsistencyLevel::Two => 0x02,
-        ConsistencyLevel::Three => 0x03,
-        ConsistencyLevel::Quorum => 0x04,
-        ConsistencyLevel::All => 0x05,
-        ConsistencyLevel::LocalQuorum => 0x06,
-        ConsistencyLevel::EachQuorum => 0x07,
-        ConsistencyLevel::Serial => 0x08,
-        ConsistencyLevel::LocalSerial => 0x09,
-        ConsistencyLevel::LocalOne => 0x0A,
     }
 }

@@ -70,19 +70,20 @@ impl Rpc {
             }
         }
         check_write_level(level, None)?;
-        self.write_all(&batch, work)
+        work.manner.at(level);
+        self.write_all(&batch, !allows_counters, work)
     }
 
-    fn write_all(&self, batch: &Batch, work: &mut CallContext<'_>) -> Result<ReplyState> {
+    fn write_all(&self, batch: &Batch, is_atomic: bool, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !batch.counting.updates.is_empty() {
-            ticket = self.count_all(&batch.counting, manner)?;
+            ticket = self.storage.count(&batch.counting, manner)?;
             // After counters were changed, the call cannot be run again, so it must block if needed.
             manner.may_block = true;
         }
         if !batch.plain.updates.is_empty() {
             // Logged after the counters, so this ticket is ready after that of the counters.
-            ticket = self.write_changes(&batch.plain, manner)?;
+            ticket = self.storage.write(&batch.plain, is_atomic, manner)?;
         }
         work.reply.end(work.out);
         Ok(ReplyState::Promise(ticket))
@@ -90,7 +91,7 @@ impl Rpc {
 
     /// Decodes the map from key to column family to mutations.
     fn read_map(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>, batch: &mut Batch) -> Result<()> {
-        let mut moment = WriteTimes { now_s: self.database().now_s(), timestamp_us: 0 };
+        let mut moment = WriteTimes { now_s: self.storage.now_s(), timestamp_us: 0 };
         let (_, _, keys) = reader.map()?;
         for _ in 0..keys {
             let key = reader.binary()?;
@@ -100,7 +101,7 @@ impl Rpc {
                 let family = self.family(work.session, name)?;
                 check_key(&family.table, key)?;
                 if family.counts && moment.timestamp_us == 0 {
-                    moment.timestamp_us = self.database().next_timestamp()?;
+                    moment.timestamp_us = self.storage.next_timestamp()?;
                 }
                 let mut changes = RowChanges::new(&family, key, moment.now_s);
                 let (ty, mutations) = reader.list()?;

@@ -1,17 +1,15 @@
 //! insert, add, remove, remove_counter, truncate.
 
 use super::changes::{Change, RowChanges};
-use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::validate::{
     check_column, check_key, check_name, check_parent, check_removed, check_write_level, session_keyspace,
 };
-use helenus_engine::Ticket;
 use helenus_model::mutation::Mutation;
 use helenus_model::types::quote_identifier;
 use helenus_wire::thrift::{ColumnPath, ConsistencyLevel, Field, Reader, args};
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 impl Rpc {
@@ -23,9 +21,10 @@ impl Rpc {
         check_parent(&family, parent.super_column)?;
         check_has_super_column(&family, parent.super_column)?;
         check_name(&family, parent.super_column, column.name)?;
-        let now_s = self.database().now_s();
+        let now_s = self.storage.now_s();
         let (value, timestamp_us, ttl_s) = check_column(&family, parent.super_column, column, now_s)?;
         check_write_level(asked.consistency_level, None)?;
+        work.manner.at(asked.consistency_level);
         let mut changes = RowChanges::new(&family, asked.key, now_s);
         changes.column(parent.super_column, column.name, Change::Value(value, timestamp_us, ttl_s))?;
         self.write(changes, work)
@@ -37,11 +36,12 @@ impl Rpc {
         let family = self.family_that(work.session, parent.column_family, true)?;
         check_key(&family.table, asked.key)?;
         check_write_level(asked.consistency_level, Some(&family.table))?;
+        work.manner.at(asked.consistency_level);
         check_parent(&family, parent.super_column)?;
         check_has_super_column(&family, parent.super_column)?;
         check_name(&family, parent.super_column, column.name)?;
-        let mut changes = RowChanges::new(&family, asked.key, self.database().now_s());
-        let timestamp_us = self.database().next_timestamp()?;
+        let mut changes = RowChanges::new(&family, asked.key, self.storage.now_s());
+        let timestamp_us = self.storage.next_timestamp()?;
         let sum = Change::Sum(column.value.to_be_bytes(), timestamp_us);
         changes.column(parent.super_column, column.name, sum)?;
         self.count(changes, work)
@@ -50,7 +50,9 @@ impl Rpc {
     pub(crate) fn remove(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let asked = args::Remove::read(reader)?;
         let family = self.family_that(work.session, asked.column_path.column_family, false)?;
-        check_write_level(asked.consistency_level.unwrap_or(ConsistencyLevel::One), None)?;
+        let level = asked.consistency_level.unwrap_or(ConsistencyLevel::One);
+        check_write_level(level, None)?;
+        work.manner.at(level);
         let changes = self.removal(&family, asked.key, &asked.column_path, asked.timestamp)?;
         self.write(changes, work)
     }
@@ -63,7 +65,8 @@ impl Rpc {
         let asked = args::RemoveCounter::read(reader)?;
         let family = self.family_that(work.session, asked.path.column_family, true)?;
         check_write_level(asked.consistency_level, Some(&family.table))?;
-        let timestamp_us = self.database().next_timestamp()?;
+        work.manner.at(asked.consistency_level);
+        let timestamp_us = self.storage.next_timestamp()?;
         let changes = self.removal(&family, asked.key, &asked.path, timestamp_us)?;
         self.count(changes, work)
     }
@@ -77,7 +80,7 @@ impl Rpc {
     ) -> Result<RowChanges<'f>> {
         check_key(&family.table, key)?;
         check_removed(family, path.super_column, path.column)?;
-        let mut changes = RowChanges::new(family, key, self.database().now_s());
+        let mut changes = RowChanges::new(family, key, self.storage.now_s());
         match (path.super_column, path.column) {
             (None, None) => changes.delete_row(timestamp_us),
             (Some(super_column), None) => changes.delete_super_column(super_column, timestamp_us),
@@ -89,35 +92,17 @@ impl Rpc {
     }
 
     fn write(&self, changes: RowChanges<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
-        let ticket = self.write_changes(&Mutation { updates: vec![changes.finish()] }, work.manner)?;
+        let mutation = Mutation { updates: vec![changes.finish()] };
+        let ticket = self.storage.write(&mutation, false, work.manner)?;
         work.reply.end(work.out);
         Ok(ReplyState::Promise(ticket))
     }
 
     fn count(&self, changes: RowChanges<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {
         let mutation = Mutation { updates: vec![changes.finish()] };
-        let ticket = self.count_all(&mutation, work.manner)?;
+        let ticket = self.storage.count(&mutation, work.manner)?;
         work.reply.end(work.out);
         Ok(ReplyState::Promise(ticket))
-    }
-
-    /// Writes plain changes.
-    ///
-    /// # Errors
-    /// `WouldBlock` if another call holds the lock of a partition and this call may not wait.
-    pub(crate) fn write_changes(&self, mutation: &Mutation, manner: CallOptions<'_>) -> Result<Ticket> {
-        let ticket = self.database().write_stamped_by_clients(mutation, manner.may_block)?;
-        manner.wrote(mutation);
-        Ok(ticket)
-    }
-
-    /// Adds to counters.
-    pub(crate) fn count_all(&self, mutation: &Mutation, manner: CallOptions<'_>) -> Result<Ticket> {
-        let mut probe = manner.probe.map(Mutex::lock);
-        let ticket = self.database().count(mutation, manner.read(), probe.as_deref_mut())?;
-        drop(probe);
-        manner.wrote(mutation);
-        Ok(ticket)
     }
 
     pub(crate) fn truncate(&self, reader: &mut Reader<'_>, work: &mut CallContext<'_>) -> Result<ReplyState> {

@@ -4,7 +4,8 @@
 //! the server's timestamp, which is later than all that were read (`StorageProxy.cas`).
 
 use super::changes::{Change, RowChanges};
-use crate::context::{CallContext, CallOptions, ReplyState, Rpc};
+use crate::call_options::CallOptions;
+use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
 use crate::family::Family;
 use crate::predicate::Wanted;
@@ -25,7 +26,8 @@ impl Rpc {
         if family.is_super() {
             return invalid("CAS does not support supercolumns");
         }
-        let now_s = self.database().now_s();
+        let local = self.local("cas")?;
+        let now_s = local.database().now_s();
         let (expected, updates) = (asked.expected.unwrap_or_default(), asked.updates.unwrap_or_default());
         for column in &updates {
             check_name(&family, None, column.name)?;
@@ -36,7 +38,7 @@ impl Rpc {
         }
         check_levels(asked.serial_consistency_level, asked.commit_consistency_level)?;
         let partition = (family.table.id, Token::of_key(asked.key));
-        let locked = self.database().lock_partition([partition].into_iter(), work.manner.may_block)?;
+        let locked = local.database().lock_partition([partition].into_iter(), work.manner.may_block)?;
         let bytes = self.present(&family, asked.key, &expected, work.manner)?;
         let present = columns(&bytes)?;
         let holds = match &expected[..] {
@@ -48,17 +50,17 @@ impl Rpc {
         if !holds {
             let result = CASResult { success: false, current_values: Some(present) };
             work.reply.success(&result, work.out);
-            return Ok(ReplyState::Promise(self.database().written_so_far()));
+            return Ok(ReplyState::Promise(local.database().written_so_far()));
         }
         let newest_us = present.iter().filter_map(|column| column.timestamp).max().unwrap_or(i64::MIN);
-        let timestamp_us = self.database().next_timestamp()?.max(newest_us.saturating_add(1));
+        let timestamp_us = local.database().next_timestamp()?.max(newest_us.saturating_add(1));
         let mut changes = RowChanges::new(&family, asked.key, now_s);
         for column in &updates {
             let (value, _, ttl_s) = check_column(&family, None, column, now_s)?;
             changes.column(None, column.name, Change::Value(value, timestamp_us, ttl_s))?;
         }
         let mutation = Mutation { updates: vec![changes.finish()] };
-        let ticket = self.database().write_locked(&mutation, &locked)?;
+        let ticket = local.database().write_locked(&mutation, &locked)?;
         work.manner.wrote(&mutation);
         work.reply.success(&CASResult { success: true, current_values: None }, work.out);
         Ok(ReplyState::Promise(ticket))

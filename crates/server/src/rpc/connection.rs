@@ -320,7 +320,12 @@ impl Connection<'_> {
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
             let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
-            let manner = CallOptions { may_block: true, probe: probe.as_ref(), cancelled: Some(&cancelled) };
+            let manner = CallOptions {
+                may_block: true,
+                probe: probe.as_ref(),
+                cancelled: Some(&cancelled),
+                ..CallOptions::default()
+            };
             let done = loop {
                 let done = shared.rpc.call(&message, &mut session, manner, &mut out);
                 if !scope.should_retry() {

@@ -107,7 +107,7 @@ impl RpcServer {
         let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, in_flight, clock });
         // Weak: the database outlives the server and must not keep it alive.
         let weak = Arc::downgrade(&shared);
-        shared.rpc.database().on_written(Box::new(move || {
+        shared.rpc.on_written(Box::new(move || {
             if let Some(shared) = weak.upgrade() {
                 shared.written.notify_waiters();
             }

@@ -1,4 +1,4 @@
-//! Logins: the SASL PLAIN token of the native protocol, the check of name and password, and the first superuser.
+//! Logins: the check of name and password, and the first superuser.
 //!
 //! Source: `PasswordAuthenticator`, `CassandraRoleManager.setupDefaultRole`.
 
@@ -33,33 +33,12 @@ pub enum FirstLogin {
     OwnPassword,
 }
 
-/// Name and password of a token (`PasswordAuthenticator.PlainTextSaslAuthenticator.decodeCredentials`): the token is
-/// read from its end, and a name before the first NUL is ignored.
+/// Name and password of a token.
 ///
 /// # Errors
 /// `BadCredentials`, in Cassandra's words.
 pub fn sasl_plain(token: &[u8]) -> Result<(String, String)> {
-    let (mut user, mut password) = (None, None);
-    let mut end = token.len();
-    for (at, _) in token.iter().enumerate().rev().filter(|(_, byte)| **byte == 0) {
-        let part = token.get(at + 1..end).unwrap_or_default();
-        if password.is_none() {
-            password = Some(part);
-        } else if user.is_none() {
-            user = Some(part);
-        } else {
-            return Err(CqlError::BadCredentials(
-                "Credential format error: username or password is empty or contains NUL(\\0) character"
-                    .to_owned(),
-            ));
-        }
-        end = at;
-    }
-    let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
-    let missing = |what: &str| CqlError::BadCredentials(format!("{what} must not be null"));
-    let password = password.filter(|part| !part.is_empty()).ok_or_else(|| missing("Password"))?;
-    let user = user.filter(|part| !part.is_empty()).ok_or_else(|| missing("Authentication ID"))?;
-    Ok((text(user), text(password)))
+    helenus_logins::sasl_plain(token).map_err(CqlError::BadCredentials)
 }
 
 impl LocalBackend {
@@ -93,12 +72,8 @@ impl LocalBackend {
         }
         let attempts = &self.access().attempts;
         if let Some(address) = client {
-            attempts.admit(address, user, now_ns(self.database())).map_err(|later| {
-                CqlError::Overloaded(format!(
-                    "Too many failed logins of {user} from this address; try again in {} ms",
-                    later.after.as_millis() + 1
-                ))
-            })?;
+            let admitted = attempts.admit(address, user, now_ns(self.database()));
+            admitted.map_err(|later| CqlError::Overloaded(later.text(user)))?;
         }
         let checked = self.check_password(user, password, client);
         let Some(address) = client else { return Ok(checked?) };
@@ -236,33 +211,5 @@ impl LocalBackend {
         self.change(&changes, None)?.wait()?;
         self.access().forget();
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The tokens and answers of Cassandra 5.0.9.
-    #[test]
-    fn tokens_are_read_from_their_end() {
-        let good = Ok(("cassandra".to_owned(), "pw".to_owned()));
-        let format =
-            || Err("Credential format error: username or password is empty or contains NUL(\\0) character");
-        for (token, expected) in [
-            (&b"\0cassandra\0pw"[..], good.clone()),
-            (b"other\0cassandra\0pw", good),
-            (b"cassandra\0pw", Err("Authentication ID must not be null")),
-            (b"\0cassandra\0pw\0", format()),
-            (b"\0\0cassandra\0pw", format()),
-            (b"", Err("Password must not be null")),
-            (b"cassandra", Err("Password must not be null")),
-            (b"\0\0pw", Err("Authentication ID must not be null")),
-            (b"\0cassandra\0", Err("Password must not be null")),
-            (b"\0\xff\0\xfe", Ok(("\u{fffd}".to_owned(), "\u{fffd}".to_owned()))),
-        ] {
-            let decoded = sasl_plain(token).map_err(|error| error.to_string());
-            assert_eq!(decoded, expected.map_err(str::to_owned), "{token:?}");
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `options` says which of Cassandra's authenticators and authorizers the server has; `state` holds the options and caches.
 //! `roles`, `grants` and `store` read and change the tables through ordinary statements. `passwords` hashes passwords and
-//! `logins` checks them; `attempts` counts the failures. `certificates` logs in by what TLS has checked,
+//! `logins` checks them. `certificates` logs in by what TLS has checked,
 //! `own_login` is for scripts that the server runs itself.
 //! `authorize` checks before a statement runs that its role has what it needs, and `reach` that it may use the server from where
 //! its client is, by the groups of networks of `cidr`. `role_statements`, `permission_statements` and
@@ -11,7 +11,6 @@
 //! Source: the package `org.apache.cassandra.auth` and the statements of `org.apache.cassandra.cql3.statements` that
 //! extend `AuthenticationStatement` and `AuthorizationStatement`.
 
-mod attempts;
 mod authorize;
 mod cache;
 mod certificates;

@@ -1,12 +1,12 @@
 //! The state of access control: its options, and caches of what the tables of `system_auth` say.
 
-use super::attempts::Attempts;
 use super::cache::Cache;
 use super::grants::Grants;
 use super::options::{AccessOptions, Authenticator, Authorizer, CidrAuthorizer, NetworkAuthorizer};
 use super::reach::{Networks, Reach};
 use super::roles::RoleSet;
 use helenus_engine::Database;
+use helenus_logins::Attempts;
 use parking_lot::Mutex;
 
 /// The state of access control: its options, and caches of what its tables say.

@@ -160,7 +160,11 @@ impl Front for ServerFront {
     }
 
     fn make_ready(&self, order: &MoveOrder) -> Result<(), FrontError> {
-        let reasons = gateway::unsupported(&self.config);
+        let mut reasons = gateway::unsupported(&self.config);
+        if self.config.rpc.is_some() {
+            // Its calls would go on here.
+            reasons.push("the old RPC interface: leave --rpc and start_rpc out");
+        }
         if !reasons.is_empty() {
             let text = format!(
                 "after the cut this server is a gateway, which does not support\n  {}",

@@ -1,30 +1,36 @@
-//! `helenus serve --gateway HOST,HOST`: serves the native protocol in front of a cluster of Cassandra, without a database of its own.
+//! `helenus serve --gateway HOST,HOST`: serves the native protocol, and with `--rpc` the old RPC interface, in front of a cluster of
+//! Cassandra, without a database of its own.
 
 use super::messages::announce;
+use super::run::outward_address;
 use super::shutdown::ShutdownSignals;
 use super::tls::{TlsFiles, load_tls};
 use crate::commands::access::TlsOptions;
 use crate::commands::passwords;
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
-use helenus_cluster::{Cluster, ClusterOptions, Login, Topology};
+use helenus_cluster::{Cluster, ClusterError, ClusterOptions, Login, Topology};
 use helenus_cql::Authenticator;
 use helenus_gateway::{Gateway, GatewayOptions};
 use helenus_host::Host;
+use helenus_rpc::{Node, Rpc};
+use helenus_rpc_gateway::ClusterTables;
 use helenus_server::config::ServerConfig;
-use helenus_server::log::{Entry, Log};
+use helenus_server::log::{Entry, Log, SlowStatements};
 use helenus_server::policy::FailurePolicies;
+use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_tls::ServerTls;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 /// The options of `serve` that concern a cluster.
 #[derive(Args, Debug)]
 pub(super) struct GatewayFlags {
     /// Serve in front of this cluster of Cassandra, instead of a database of its own: some of its nodes, with commas between them
-    #[arg(long, value_name = "HOST[:PORT],..", conflicts_with_all = ["data", "memory", "adopt", "init", "rpc", "http", "password_file"])]
+    #[arg(long, value_name = "HOST[:PORT],..", conflicts_with_all = ["data", "memory", "adopt", "init", "http", "password_file"])]
     gateway: Option<String>,
     /// Data center of the cluster whose nodes are asked first [default: that of the first node that answers]
     #[arg(long, value_name = "NAME", requires = "gateway")]
@@ -38,6 +44,9 @@ pub(super) struct GatewayFlags {
     /// File whose first line is the password of --cluster-username; HELENUS_PASSWORD if it is not given
     #[arg(long, value_name = "FILE", requires = "cluster_username")]
     cluster_password_file: Option<PathBuf>,
+    /// Clients log in as roles of the cluster, which checks name and password and permits their statements
+    #[arg(long, requires = "gateway")]
+    cluster_logins: bool,
     /// Connect to the cluster by TLS
     #[arg(long, requires = "gateway")]
     cluster_tls: bool,
@@ -62,6 +71,11 @@ impl GatewayFlags {
         Ok(flags.gateway.is_some().then_some(flags))
     }
 
+    /// Whether clients log in as roles of the cluster.
+    pub(super) fn has_logins(&self) -> bool {
+        self.cluster_logins
+    }
+
     fn cluster(&self) -> Result<ClusterOptions> {
         let points = self.gateway.as_deref().unwrap_or_default().split(',');
         let points = points.map(|point| point.trim().to_owned()).filter(|point| !point.is_empty());
@@ -71,6 +85,7 @@ impl GatewayFlags {
         }
         options.local_dc.clone_from(&self.local_dc);
         options.login = self.login()?;
+        options.must_log_in = self.cluster_logins;
         let mut tls = TlsOptions::default();
         tls.tls = self.cluster_tls;
         tls.insecure = self.cluster_insecure;
@@ -105,17 +120,32 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let gateway = runtime.block_on(async {
         announce(log, "connecting", cluster.contact_points.join(", "));
-        let cluster = Cluster::connect(cluster).await?;
+        let cluster = Cluster::connect(cluster).await.map_err(|error| hinted(error, flags))?;
         announce(log, "gateway", description(&cluster.topology()));
-        let options = GatewayOptions { shows_nodes: flags.show_nodes, ..options(config, config.listen, tls) };
+        let options = GatewayOptions {
+            shows_nodes: flags.show_nodes,
+            logins: flags.cluster_logins,
+            ..options(config, config.listen, tls.clone())
+        };
         anyhow::Ok(Gateway::start(cluster, options).await?)
     })?;
+    let rpc = start_rpc(host, (config, log), (&runtime, &gateway), tls)?;
+    if let Some(rpc) = &rpc {
+        announce(log, "rpc", format!("{}  (Thrift, framed or not)", rpc.address()));
+    }
     let address = gateway.address();
     let entry = Entry::new("listening", format!("{address}  (CQL native protocol v3, v4, v5)"));
     log.print_status(&entry.with("address", address.to_string()));
     let (_policies, mut told) = FailurePolicies::new(config.disk_failure, config.commit_failure, log);
-    ending.wait(&mut told, log, &|| gateway.stop());
+    let stop = || {
+        gateway.stop();
+        if let Some(rpc) = &rpc {
+            rpc.stop();
+        }
+    };
+    ending.wait(&mut told, log, &stop);
     announce(log, "stopping", "the cluster goes on without this gateway".to_owned());
+    stop();
     runtime.block_on(gateway.drain(DRAIN));
     runtime.shutdown_background();
     announce(log, "stopped", "nothing was kept here".to_owned());
@@ -137,6 +167,7 @@ pub(super) fn options(
         bytes_max: limits.in_flight_bytes_max.max(BYTES_MIN),
         handshake_timeout: limits.handshake_timeout,
         reader_grace: limits.reader_grace,
+        logins: false,
         tls,
         shows_nodes: false,
         known_statements: None,
@@ -144,8 +175,45 @@ pub(super) fn options(
     }
 }
 
+/// Starts the old RPC interface, if it is configured.
+fn start_rpc(
+    host: &Host,
+    (config, log): (&ServerConfig, &Arc<Log>),
+    (runtime, gateway): (&Runtime, &Gateway),
+    tls: Option<Arc<ServerTls>>,
+) -> Result<Option<RpcServer>> {
+    let Some(listen) = config.rpc else { return Ok(None) };
+    let topology = gateway.roles().own().cluster.topology();
+    let tables = runtime.block_on(ClusterTables::new(gateway.roles(), host.clock.clone()))?;
+    let own = if listen.ip().is_unspecified() { outward_address() } else { listen.ip() };
+    let node = Node {
+        cluster_name: topology.cluster_name.clone(),
+        datacenter: topology.local_dc.clone(),
+        rack: config.rack.clone(),
+        address: config.broadcast_address.unwrap_or(own),
+    };
+    let rpc = Rpc::of_storage(Box::new(tables), node);
+    let slow = SlowStatements::new(log, &host.clock, config.log.slow, config.log.shows_values);
+    let limits = RpcLimits { tls, disk_threads_max: CALLS_MAX, ..config.rpc_limits.clone() };
+    Ok(Some(RpcServer::start(host, rpc, listen, limits, Some(slow))?))
+}
+
+/// The error, with what to do if the gateway lacks a login of its own.
+fn hinted(error: ClusterError, flags: &GatewayFlags) -> anyhow::Error {
+    let text = error.to_string();
+    match flags.cluster_username {
+        None if text.contains("asks for a login") => anyhow::Error::new(error).context(
+            "the gateway needs a role of its own to see the nodes and the schema: --cluster-username NAME \
+             --cluster-password-file FILE",
+        ),
+        _ => error.into(),
+    }
+}
+
 /// Bytes in flight that a gateway has at least.
 const BYTES_MIN: u64 = 64 << 20;
+/// Calls of the RPC interface that each of its event loops has in flight: a thread waits for each.
+const CALLS_MAX: usize = 256;
 /// How long requests in flight may take to be answered at the end.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -177,12 +245,9 @@ pub(super) fn unsupported(config: &ServerConfig) -> Vec<&'static str> {
     let mut reasons = Vec::new();
     if config.access.authenticator != Authenticator::AllowAll {
         reasons.push(
-            "logins of clients: a gateway asks nobody to log in, and reaches the cluster by --cluster-username; \
-             leave authenticator and password_file out, and let clients show certificates (--tls-client-ca) or a firewall decide",
+            "logins of its own: leave authenticator and password_file out; clients of serve --gateway log in as roles of the \
+             cluster by --cluster-logins",
         );
-    }
-    if config.rpc.is_some() {
-        reasons.push("the old RPC interface: leave --rpc and start_rpc out");
     }
     if config.listen_encrypted.is_some() {
         reasons.push("native_transport_port_ssl: one port takes TLS, and with optional: true also clients in the clear");

@@ -126,8 +126,9 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let mut config =
         ServerConfig::new(&settings, helenus_host::real::memory_bytes(), helenus_host::real::cores())?;
     let refused = refuse_open(&config);
-    match gateway {
-        Some(_) => refused.context("a gateway has no logins, so --password-file is not for it")?,
+    match &gateway {
+        Some(flags) if flags.has_logins() => {}
+        Some(_) => refused.context("for a gateway, --cluster-logins takes the place of --password-file")?,
         None => refused?,
     }
     config.share_descriptors(&DescriptorPlan::of(files_allowed));

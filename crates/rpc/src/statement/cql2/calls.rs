@@ -73,7 +73,7 @@ impl Rpc {
             _ => &[],
         });
         if matches!(statement, Statement::Modify(_) | Statement::Batch(..)) {
-            self.backend().check_disk_state()?;
+            self.check_disk()?;
         }
         match statement {
             Statement::Select(select) => return self.cql2_select(select, variables, work),
@@ -84,7 +84,7 @@ impl Rpc {
                 return self.first_modify(statements, Some(*using), variables, work);
             }
             Statement::Use(keyspace) => {
-                if !self.database().schema().keyspaces.contains_key(keyspace.as_str()) {
+                if !self.storage.schema().keyspaces.contains_key(keyspace.as_str()) {
                     return invalid(format!("Keyspace '{keyspace}' does not exist"));
                 }
                 work.session.use_keyspace(keyspace);

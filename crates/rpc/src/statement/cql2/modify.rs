@@ -30,8 +30,8 @@ impl Rpc {
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
         let (mut plain, mut counting) = (Mutation::default(), Mutation::default());
-        let server_us = self.database().next_timestamp()?;
-        let now_s = self.database().now_s();
+        let server_us = self.storage.next_timestamp()?;
+        let now_s = self.storage.now_s();
         if batch.is_some_and(|using| using.ttl_s.is_some_and(|ttl_s| ttl_s != 0)) {
             return invalid("Global TTL on the BATCH statement is not supported.");
         }
@@ -49,6 +49,7 @@ impl Rpc {
             let family = self.named(&statement.family, work)?;
             check_names_key(&statement.key_name, &family.table)?;
             check_write_level(level, None)?;
+            work.manner.at(level);
             if family.counts {
                 check_write_level(level, Some(&family.table))?;
             }
@@ -62,12 +63,12 @@ impl Rpc {
         }
         let (mut ticket, mut manner) = (Ticket::ready(), work.manner);
         if !counting.updates.is_empty() {
-            ticket = self.count_all(&counting, manner)?;
+            ticket = self.storage.count(&counting, manner)?;
             // After counters were changed, the call cannot be run again, so it must block if needed.
             manner.may_block = true;
         }
         if !plain.updates.is_empty() {
-            ticket = self.write_changes(&plain, manner)?;
+            ticket = self.storage.write(&plain, false, manner)?;
         }
         let void = CqlResult { kind: CqlResultType::Void, rows: None, num: None, schema: None };
         work.reply.success(&void, work.out);

@@ -153,7 +153,7 @@ impl Rpc {
 
     fn drop_index(&self, name: &str, work: &mut CallContext<'_>) -> Result<()> {
         let used = self.used(work)?;
-        let schema = self.database().schema();
+        let schema = self.storage.schema();
         let keyspace = schema.keyspaces.get(&used);
         let mut tables = keyspace.into_iter().flat_map(|keyspace| keyspace.tables.values());
         let Some(table) = tables.find(|table| table.indexes.contains_key(name)) else {

@@ -40,7 +40,9 @@ impl Rpc {
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
         let family = self.named(&select.family, work)?;
-        check_read_level(select.level.unwrap_or(ConsistencyLevel::One))?;
+        let level = select.level.unwrap_or(ConsistencyLevel::One);
+        check_read_level(level)?;
+        work.manner.at(level);
         let found = wheres(select, &family, variables)?;
         let wanted = wanted(select, &family, variables)?;
         let limit = select.limit.unwrap_or(ROWS);

@@ -89,7 +89,7 @@ impl Rpc {
         let family = match &name.keyspace {
             None => self.family(work.session, &name.name)?,
             Some(keyspace) => {
-                let schema = self.database().schema();
+                let schema = self.storage.schema();
                 if !schema.keyspaces.contains_key(keyspace.as_str()) {
                     return invalid(format!("Keyspace {keyspace} does not exist"));
                 }

@@ -6,7 +6,8 @@
 //! answered at once, other addresses are not affected, and a role that has logged in from an address before is not
 //! affected by failures of other roles there. So nobody is locked out by somebody else who guesses.
 //!
-//! Called by `logins`. Passwords are checked on few threads, so attempts that arrive together are counted one by one.
+//! Called before and after each check of a password. Passwords are checked on few threads, or few at a time, so attempts that
+//! arrive together are counted one by one.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -35,7 +36,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The failed logins of all clients.
 #[derive(Default)]
-pub(super) struct Attempts {
+pub struct Attempts {
     lists: Mutex<Lists>,
 }
 
@@ -45,15 +46,29 @@ struct Lists {
     of_address: Memory<IpAddr>,
 }
 
-/// Too many failures of the client: it may try again after this time.
+/// Too many failures of the client: it may try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TryLater {
-    pub(super) after: Duration,
+pub struct TryLater {
+    /// The time until then.
+    pub after: Duration,
+}
+
+impl TryLater {
+    /// The text for the client that tried to log in as `role`.
+    pub fn text(&self, role: &str) -> String {
+        format!(
+            "Too many failed logins of {role} from this address; try again in {} ms",
+            self.after.as_millis() + 1
+        )
+    }
 }
 
 impl Attempts {
-    /// Whether an attempt is to be checked now.
-    pub(super) fn admit(&self, address: IpAddr, role: &str, now_ns: u64) -> Result<(), TryLater> {
+    /// Whether an attempt is to be checked now. `now_ns`: a monotonic clock.
+    ///
+    /// # Errors
+    /// The client has failed too often; when it may try again.
+    pub fn admit(&self, address: IpAddr, role: &str, now_ns: u64) -> Result<(), TryLater> {
         let mut lists = self.lists.lock();
         let lists = &mut *lists;
         let (address, key) = keys(address, role);
@@ -70,7 +85,7 @@ impl Attempts {
     }
 
     /// Notes a failure; returns how long its answer has to wait.
-    pub(super) fn failed(&self, address: IpAddr, role: &str, now_ns: u64) -> Duration {
+    pub fn failed(&self, address: IpAddr, role: &str, now_ns: u64) -> Duration {
         let mut lists = self.lists.lock();
         let (address, key) = keys(address, role);
         let of_role = lists.of_role.entry(key, now_ns).fail(FREE_OF_ROLE, now_ns);
@@ -79,7 +94,7 @@ impl Attempts {
     }
 
     /// Notes a success: the failures of the role at the address are forgotten.
-    pub(super) fn succeeded(&self, address: IpAddr, role: &str, now_ns: u64) {
+    pub fn succeeded(&self, address: IpAddr, role: &str, now_ns: u64) {
         let (_, key) = keys(address, role);
         let success = Failures { has_succeeded: true, last_ns: now_ns, ..Failures::default() };
         *self.lists.lock().of_role.entry(key, now_ns) = success;

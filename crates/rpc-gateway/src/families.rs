@@ -1,0 +1,129 @@
+//! Shows a table of the cluster as a column family, as it was one before COMPACT STORAGE was dropped.
+//!
+//! | table at the cluster | family |
+//! |---|---|
+//! | one clustering column, one regular one: `key, column1, value` | dynamic: a row is a column |
+//! | several clustering columns, one regular one | composite |
+//! | the same with one clustering column and static ones | static, with undeclared columns in rows |
+//! | no clustering: `key, a, b` | static: each regular column is a declared one, and there are no others |
+//!
+//! The first three are what DROP COMPACT STORAGE leaves; the last is also what CREATE TABLE makes today.
+
+use helenus_model::schema::{Column, ColumnKind, Table};
+use helenus_model::types::CqlType;
+
+/// Flag of a table without clustering, beside those that Cassandra knows. Its columns are static ones in the family.
+const COLUMNS: &str = "columns";
+
+/// Names of the columns that a table without clustering lacks. CQL cannot make such names.
+const NAME: &str = "\u{1}name";
+const VALUE: &str = "\u{1}value";
+
+/// How the statements of a family look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Columns are rows.
+    Rows,
+    /// Columns are rows, and static columns.
+    RowsAndStatics,
+    /// Columns are those of the one row of a partition.
+    Columns,
+}
+
+impl Layout {
+    /// Of the table of a family.
+    pub(crate) fn of(family: &Table) -> Layout {
+        match () {
+            () if family.flags.iter().any(|flag| flag == COLUMNS) => Layout::Columns,
+            () if family.is_static_compact() => Layout::RowsAndStatics,
+            () => Layout::Rows,
+        }
+    }
+}
+
+/// The table of the family that a table of the cluster is.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn family_of(table: &Table) -> Result<Table, String> {
+    let cannot =
+        |why: &str| Err(format!("table {} cannot be used by RPC: {why}; use CQL for it", table.name));
+    let of_cells = || table.statics.iter().chain(&table.regulars);
+    if let Some(column) = of_cells().find(|column| column.ty.is_multi_cell()) {
+        return cannot(&format!("its column {} is a collection or a user-defined type", column.name));
+    }
+    let mut flags: Vec<String> = table.flags.iter().filter(|flag| *flag == "counter").cloned().collect();
+    let mut family = table.clone();
+    match (&table.clustering[..], &table.regulars[..], &table.statics[..]) {
+        ([], ..) => {
+            let ty = if table.is_counter() { CqlType::Counter } else { CqlType::Blob };
+            let declared = table.regulars.iter().map(|column| Column {
+                kind: ColumnKind::Static,
+                id: Table::UNNUMBERED,
+                ..column.clone()
+            });
+            let hidden = [
+                Column::new(NAME, ColumnKind::Clustering, CqlType::Text),
+                Column::new(VALUE, ColumnKind::Regular, ty),
+            ];
+            let columns = table.partition_key.iter().cloned().chain(declared).chain(hidden);
+            let options = table.options.clone();
+            family = Table::new((&table.keyspace, &table.name), table.id, columns);
+            family.options = options;
+            flags.push(COLUMNS.to_owned());
+        }
+        ([_], [_], []) => flags.push("dense".to_owned()),
+        ([name], [_], _) if matches!(name.ty, CqlType::Text | CqlType::Ascii) => {}
+        ([_], [_], _) => return cannot("it has static columns, and clustering that is no text"),
+        ([first, rest @ ..], [_], []) => {
+            if rest.iter().any(|column| column.reversed != first.reversed) {
+                return cannot("its clustering columns are in different orders");
+            }
+            flags.extend(["dense".to_owned(), "compound".to_owned()]);
+        }
+        _ => return cannot("it has clustering, and not exactly one other column"),
+    }
+    family.flags = flags;
+    Ok(family)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::schema::TableId;
+
+    fn table(columns: &[(&str, ColumnKind, CqlType)]) -> Table {
+        let columns = columns.iter().map(|(name, kind, ty)| Column::new(name, *kind, ty.clone()));
+        Table::new(("ks", "t"), TableId(uuid::Uuid::nil()), columns)
+    }
+
+    #[test]
+    fn tables_are_the_families_that_they_were() {
+        use ColumnKind::{Clustering, PartitionKey, Regular, Static};
+        let key = ("key", PartitionKey, CqlType::Blob);
+        let name = ("column1", Clustering, CqlType::Text);
+        let value = ("value", Regular, CqlType::Blob);
+        let layout =
+            |columns: &[_]| family_of(&table(columns)).map(|family| (Layout::of(&family), family.flags));
+        let flags = |flags: &[&str]| flags.iter().map(|flag| (*flag).to_owned()).collect::<Vec<_>>();
+        let found = layout(&[key.clone(), name.clone(), value.clone()]);
+        assert_eq!(found, Ok((Layout::Rows, flags(&["dense"]))));
+        let second = ("column2", Clustering, CqlType::BigInt);
+        let found = layout(&[key.clone(), name.clone(), second.clone(), value.clone()]);
+        assert_eq!(found, Ok((Layout::Rows, flags(&["dense", "compound"]))));
+        let fixed = ("a", Static, CqlType::Int);
+        let found = layout(&[key.clone(), name.clone(), value.clone(), fixed.clone()]);
+        assert_eq!(found, Ok((Layout::RowsAndStatics, flags(&[]))));
+        let found = layout(&[key.clone(), value.clone(), ("b", Regular, CqlType::Int)]);
+        assert_eq!(found, Ok((Layout::Columns, flags(&["columns"]))));
+        let list = CqlType::List { element: std::sync::Arc::new(CqlType::Int), frozen: false };
+        for (columns, why) in [
+            (vec![key.clone(), name.clone(), value.clone(), ("b", Regular, CqlType::Int)], "exactly one"),
+            (vec![key.clone(), name.clone(), second.clone(), value.clone(), fixed], "exactly one"),
+            (vec![key, ("b", Regular, list)], "column b is a collection"),
+        ] {
+            let error = layout(&columns).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

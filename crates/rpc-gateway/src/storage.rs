@@ -1,0 +1,341 @@
+//! The tables of a cluster as the storage of the RPC interface.
+
+use crate::errors::{Work, cql_error};
+use crate::reads::Reading;
+use crate::schema::Families;
+use crate::statements::{Prepared, Sender};
+use crate::writes;
+use arc_swap::ArcSwap;
+use helenus_cluster::{Cluster, ClusterError, ClusterEvent, Extras, Login, OwnedAnswer};
+use helenus_cql::CqlError;
+use helenus_cql::backend::{
+    Answer, BoundValue, Identity, LoginRefused, Outcome, Request, ResultColumn, ResultColumns, RowsOut,
+    Values,
+};
+use helenus_cql::syntax::ast::Permission;
+use helenus_engine::Ticket;
+use helenus_engine::read::{ReadCommand, RowSink};
+use helenus_gateway::{Role, Roles, used_keyspace};
+use helenus_host::Clock;
+use helenus_model::mutation::{Mutation, PartitionUpdate};
+use helenus_model::schema::{Schema, Table};
+use helenus_rpc::{CallOptions, LoggedIn, Storage};
+use helenus_wire::native::{
+    BatchKind, Consistency, ErrorCode, Query, QueryParameters, Request as NativeRequest, ResultMessage,
+    Value, Values as NativeValues, Version,
+};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+/// The longest answer to a call.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// How long a change of the schema waits until the nodes agree.
+const AGREEMENT: Duration = Duration::from_secs(10);
+/// The pause between two attempts to read the schema.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The tables of a cluster.
+pub struct ClusterTables {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    clock: Arc<dyn Clock>,
+    last_timestamp_us: AtomicI64,
+}
+
+struct Shared {
+    roles: Arc<Roles>,
+    prepared: Arc<Prepared>,
+    families: ArcSwap<Families>,
+}
+
+impl Shared {
+    /// Reads the schema again.
+    async fn refresh(&self) -> Result<(), ClusterError> {
+        let epoch = self.families.load().schema.epoch;
+        let families = Families::read(&self.roles.own().cluster, epoch + 1).await?;
+        // Before the families: what is prepared with the old ones would stay.
+        self.families.store(Arc::new(families));
+        self.prepared.clear();
+        Ok(())
+    }
+}
+
+impl ClusterTables {
+    /// Reads the schema and follows it. `roles`: those of the gateway. Called in the runtime that runs the cluster's connections.
+    ///
+    /// # Errors
+    /// The schema cannot be read.
+    pub async fn new(roles: Arc<Roles>, clock: Arc<dyn Clock>) -> Result<ClusterTables, ClusterError> {
+        let cluster = roles.own().cluster.clone();
+        let events = cluster.events();
+        let families = ArcSwap::from_pointee(Families::read(&cluster, 1).await?);
+        let shared = Arc::new(Shared { roles, prepared: Arc::default(), families });
+        tokio::spawn(follow(Arc::downgrade(&shared), events));
+        Ok(ClusterTables { shared, runtime: Handle::current(), clock, last_timestamp_us: AtomicI64::new(0) })
+    }
+
+    fn cluster(&self, manner: CallOptions<'_>) -> Result<Cluster, CqlError> {
+        let role = manner.login.and_then(|handle| Arc::clone(handle).downcast::<Role>().ok());
+        match role {
+            Some(role) => Ok(role.cluster.clone()),
+            None if self.has_logins() => Err(not_logged_in()),
+            None => Ok(self.shared.roles.own().cluster.clone()),
+        }
+    }
+
+    fn sender(&self, manner: CallOptions<'_>) -> Result<Sender, CqlError> {
+        if !manner.may_block {
+            return Err(CqlError::WouldBlock);
+        }
+        Ok(Sender {
+            cluster: self.cluster(manner)?,
+            prepared: Arc::clone(&self.shared.prepared),
+            consistency: consistency(manner.consistency),
+        })
+    }
+
+    /// Sends the changes of each partition as one request, all at the same time. Partitions of one key in several tables go together.
+    fn send(&self, updates: &[PartitionUpdate], kind: BatchKind, sender: &Sender) -> Result<(), CqlError> {
+        let mut groups: Vec<(&PartitionUpdate, Vec<_>)> = Vec::new();
+        for update in updates {
+            let statements = writes::statements(update)?;
+            let is_same = |first: &PartitionUpdate| {
+                kind == BatchKind::Logged
+                    || first.key == update.key && first.table.keyspace == update.table.keyspace
+            };
+            match groups.last_mut() {
+                Some((first, group)) if is_same(first) => group.extend(statements),
+                _ => groups.push((update, statements)),
+            }
+        }
+        let send = |group: Vec<_>| {
+            let sender = sender.clone();
+            self.runtime.spawn(async move { sender.write(kind, &group).await })
+        };
+        let tasks: Vec<_> = groups.into_iter().map(|(_, group)| send(group)).collect();
+        let mut result = Ok(());
+        for task in tasks {
+            let done = self.runtime.block_on(task);
+            let done = done.map_err(|_| CqlError::Server("the gateway is stopping".to_owned()));
+            result = result.and(done.and_then(|done| done));
+        }
+        result
+    }
+}
+
+/// Reads the schema again after each change, until the interface is dropped.
+async fn follow(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(ClusterEvent::Schema(_) | ClusterEvent::Missed) | Err(RecvError::Lagged(_)) => {}
+            Ok(ClusterEvent::Topology(..) | ClusterEvent::Status(..)) => continue,
+            Err(RecvError::Closed) => return,
+        }
+        // One picture for all that came together.
+        while events.try_recv().is_ok() {}
+        loop {
+            let Some(shared) = shared.upgrade() else { return };
+            if shared.refresh().await.is_ok() {
+                break;
+            }
+            drop(shared);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+fn not_logged_in() -> CqlError {
+    CqlError::Unauthorized("You have not logged in".to_owned())
+}
+
+fn consistency(number: u16) -> Consistency {
+    Consistency::from_code(number).unwrap_or(Consistency::One)
+}
+
+impl Storage for ClusterTables {
+    fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.shared.families.load().schema)
+    }
+
+    fn schema_epoch(&self) -> u64 {
+        self.shared.families.load().schema.epoch
+    }
+
+    fn no_family(&self, table: &Table) -> String {
+        self.shared.families.load().reason(table)
+    }
+
+    fn now_s(&self) -> i64 {
+        self.clock.wall_us() / 1_000_000
+    }
+
+    fn next_timestamp(&self) -> Result<i64, CqlError> {
+        let now_us = self.clock.wall_us();
+        let next = |last: i64| Some(now_us.max(last.saturating_add(1)));
+        let last = self.last_timestamp_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        Ok(now_us.max(last.unwrap_or_default().saturating_add(1)))
+    }
+
+    fn answer_bytes_max(&self) -> usize {
+        ANSWER_BYTES_MAX
+    }
+
+    fn read(
+        &self,
+        command: &ReadCommand,
+        sink: &mut dyn RowSink,
+        manner: CallOptions<'_>,
+    ) -> Result<(), CqlError> {
+        let sender = self.sender(manner)?;
+        Reading { runtime: &self.runtime, sender, command, cancelled: manner.cancelled }.run(sink)
+    }
+
+    fn write(
+        &self,
+        mutation: &Mutation,
+        is_atomic: bool,
+        manner: CallOptions<'_>,
+    ) -> Result<Ticket, CqlError> {
+        let kind = if is_atomic { BatchKind::Logged } else { BatchKind::Unlogged };
+        let sender = self.sender(manner)?;
+        self.send(&mutation.updates, kind, &sender)?;
+        Ok(Ticket::ready())
+    }
+
+    fn count(&self, mutation: &Mutation, manner: CallOptions<'_>) -> Result<Ticket, CqlError> {
+        let sender = self.sender(manner)?;
+        self.send(&mutation.updates, BatchKind::Counter, &sender)?;
+        Ok(Ticket::ready())
+    }
+
+    fn query(
+        &self,
+        text: &str,
+        request: &Request<'_>,
+        (rows, manner): (&mut dyn RowsOut, CallOptions<'_>),
+    ) -> Result<Answer, CqlError> {
+        if let Some(keyspace) = used_keyspace(text) {
+            // Connections are shared, so their keyspace must not change.
+            return match self.schema().keyspaces.contains_key(keyspace.as_str()) {
+                true => Ok(Outcome::UsedKeyspace(keyspace.into()).into()),
+                false => Err(CqlError::Invalid(format!("Keyspace '{keyspace}' does not exist"))),
+            };
+        }
+        if !request.may_block {
+            return Err(CqlError::WouldBlock);
+        }
+        let cluster = self.cluster(manner)?;
+        let level = request.consistency;
+        let failed = |error| cql_error(error, Work::Statement, level);
+        let answer = self.runtime.block_on(run(&cluster, text, request)).map_err(failed)?;
+        match answer.result().map_err(failed)? {
+            ResultMessage::Rows(found) => {
+                let columns = found.metadata.columns.to_vec().map_err(|error| failed(error.into()))?;
+                let columns = columns.into_iter().map(|column| ResultColumn {
+                    keyspace: column.keyspace,
+                    table: column.table,
+                    name: column.name,
+                    ty: column.ty,
+                });
+                let columns = Arc::new(ResultColumns { columns: columns.collect(), id: [0; 16] });
+                rows.columns(&columns);
+                for row in found.iter() {
+                    row.map_err(|error| failed(error.into()))?.cells().for_each(|cell| rows.cell(cell));
+                    rows.end_row();
+                }
+                Ok(Outcome::Rows { columns, paging_state: None, ticket: None }.into())
+            }
+            ResultMessage::SchemaChange(_) => {
+                self.runtime.block_on(async {
+                    // What the nodes do not agree on yet comes with the event.
+                    let _ = cluster.wait_for_agreement(AGREEMENT).await;
+                    let _ = self.shared.refresh().await;
+                });
+                Ok(Outcome::Done(Ticket::ready()).into())
+            }
+            _ => Ok(Outcome::Done(Ticket::ready()).into()),
+        }
+    }
+
+    fn has_logins(&self) -> bool {
+        self.shared.roles.are_needed()
+    }
+
+    fn log_in(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<LoggedIn, LoginRefused> {
+        let login = Login { user: user.to_owned(), password: password.to_owned() };
+        let from = client.unwrap_or(IpAddr::from([127, 0, 0, 1]));
+        match self.runtime.block_on(self.shared.roles.log_in(login, from)) {
+            Ok(role) => Ok(LoggedIn { identity: Identity::of_role(user).at(client), handle: Some(role) }),
+            Err(refused) => {
+                let text = refused.error.message;
+                let error = match refused.error.detail.code() {
+                    ErrorCode::Overloaded => CqlError::Overloaded(text),
+                    _ => CqlError::BadCredentials(text),
+                };
+                Err(LoginRefused { error, wait: refused.wait })
+            }
+        }
+    }
+
+    fn check_permissions(
+        &self,
+        identity: &Identity,
+        _permissions: &[Permission],
+        _named: (&str, &str),
+        _may_block: bool,
+    ) -> Result<(), CqlError> {
+        // The cluster checks the rest.
+        if self.has_logins() && identity.role.is_none() { Err(not_logged_in()) } else { Ok(()) }
+    }
+
+    fn rows_known(&self, _table: &Table) -> u64 {
+        0
+    }
+
+    fn on_written(&self, _listener: Box<dyn Fn() + Send + Sync>) {}
+
+    fn write_out(&self) -> Result<(), helenus_engine::Error> {
+        Ok(())
+    }
+}
+
+/// Runs a statement of CQL 3 on the first node that can be asked.
+async fn run(cluster: &Cluster, text: &str, request: &Request<'_>) -> Result<OwnedAnswer, ClusterError> {
+    let bound: &[BoundValue<'_>] = match request.values {
+        Values::Positional(values) => values,
+        Values::Named(_) => &[],
+    };
+    let values: Vec<Value<'_>> = bound
+        .iter()
+        .map(|value| match value {
+            BoundValue::Bytes(bytes) => Value::Bytes(bytes),
+            BoundValue::Null => Value::Null,
+            BoundValue::Unset => Value::Unset,
+        })
+        .collect();
+    let mut last = ClusterError::NoNode { reason: None };
+    for node in cluster.plan(None) {
+        let Some(mut connection) = node.connection() else { continue };
+        if let Some(keyspace) = request.keyspace.filter(|_| connection.version() < Version::V5) {
+            connection = node.connection_in(keyspace).await?;
+        }
+        let parameters = QueryParameters {
+            consistency: consistency(request.consistency),
+            values: NativeValues::positional(&values),
+            keyspace: request.keyspace.filter(|_| connection.version() >= Version::V5),
+            ..QueryParameters::default()
+        };
+        let query = NativeRequest::Query(Query { query: text, parameters });
+        match connection.call(&query, &Extras::default()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.was_sent() => return Err(error.into()),
+            Err(error) => last = error.into(),
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,89 @@
+//! How a call may be executed: whether it may block, at which consistency level, as whom.
+
+use crate::error::{Result, RpcError};
+use helenus_cql::backend::ANALYSED_AT_ONCE_BYTES;
+use helenus_engine::ReadRequest;
+use helenus_engine::read::Probe;
+use helenus_model::mutation::Mutation;
+use helenus_wire::thrift::ConsistencyLevel;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a storage keeps for a client that has logged in, for as long as the client's session.
+pub type LoginHandle = Arc<dyn Any + Send + Sync>;
+
+/// The consistency level's number in the native protocol.
+pub(crate) fn native_level(level: ConsistencyLevel) -> u16 {
+    match level {
+        ConsistencyLevel::Any => 0x00,
+        ConsistencyLevel::One => 0x01,
+        ConsistencyLevel::Two => 0x02,
+        ConsistencyLevel::Three => 0x03,
+        ConsistencyLevel::Quorum => 0x04,
+        ConsistencyLevel::All => 0x05,
+        ConsistencyLevel::LocalQuorum => 0x06,
+        ConsistencyLevel::EachQuorum => 0x07,
+        ConsistencyLevel::Serial => 0x08,
+        ConsistencyLevel::LocalSerial => 0x09,
+        ConsistencyLevel::LocalOne => 0x0A,
+    }
+}
+
+/// How a call may be executed.
+#[derive(Clone, Copy)]
+pub struct CallOptions<'a> {
+    /// Whether the call may wait for the disk.
+    pub may_block: bool,
+    /// Counts the work of the call, if it is observed. A traced call has a probe of its own.
+    pub probe: Option<&'a Mutex<Probe>>,
+    /// Set when the client is gone; the call's reads then end early.
+    pub cancelled: Option<&'a AtomicBool>,
+    /// The consistency level that the call names, as the native protocol numbers it. The call sets it.
+    pub consistency: u16,
+    /// What the storage keeps of the client's login. The session sets it.
+    pub login: Option<&'a LoginHandle>,
+}
+
+impl Default for CallOptions<'_> {
+    /// A call that may not block, at level ONE.
+    fn default() -> Self {
+        let consistency = native_level(ConsistencyLevel::One);
+        CallOptions { may_block: false, probe: None, cancelled: None, consistency, login: None }
+    }
+}
+
+impl<'a> CallOptions<'a> {
+    /// Takes over the consistency level of the call.
+    pub(crate) fn at(&mut self, level: ConsistencyLevel) {
+        self.consistency = native_level(level);
+    }
+
+    /// The engine's parameters of a read.
+    pub(crate) fn read(self) -> ReadRequest<'a> {
+        ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
+    }
+
+    /// Defers a long statement until the call may block, because parsing takes time in proportion to its bytes.
+    pub(crate) fn check_length(self, bytes: usize) -> Result<()> {
+        if !self.may_block && bytes > ANALYSED_AT_ONCE_BYTES { Err(RpcError::WouldBlock) } else { Ok(()) }
+    }
+
+    /// Ends a cancelled call. For calls of many reads, each too short to check for itself.
+    pub(crate) fn go_on(self) -> Result<()> {
+        match self.cancelled {
+            Some(cancelled) if cancelled.load(Ordering::Relaxed) => {
+                Err(helenus_engine::Error::Cancelled.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a write in the probe.
+    pub(crate) fn wrote(self, mutation: &Mutation) {
+        if let Some(probe) = self.probe {
+            probe.lock().count_write(mutation);
+        }
+    }
+}

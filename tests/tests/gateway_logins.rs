@@ -1,0 +1,208 @@
+//! `helenus serve --gateway --cluster-logins`: clients log in as roles of the cluster, which permits their statements. The cluster is a
+//! Helenus with logins, which answers as a node of Cassandra does; `cluster` has real nodes, without logins.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+
+use end_to_end::raw::{
+    AUTH_SUCCESS, AUTHENTICATE, ERROR, EXECUTE, OPTIONS, PREPARE, QUERY, RESULT, Raw, query,
+};
+use end_to_end::{Cql, Server, refused};
+use helenus_wire::thrift::{
+    AuthenticationRequest, Column, ColumnParent, ConsistencyLevel, Field, Map, Method, args, begin_call,
+    end_message,
+};
+use tempfile::TempDir;
+
+const BAD_CREDENTIALS: i32 = 0x0100;
+const PROTOCOL: i32 = 0x000A;
+const UNAUTHORIZED: i32 = 0x2100;
+
+/// A cluster with a keyspace and three roles, and a gateway to it.
+struct Gateway {
+    cluster: Server,
+    server: Server,
+    _folder: TempDir,
+}
+
+fn gateway() -> Gateway {
+    let cluster = Server::start_with(&[
+        "--memory",
+        "--authenticator",
+        "PasswordAuthenticator",
+        "--authorizer",
+        "CassandraAuthorizer",
+        "--set",
+        "permissions_validity=0ms",
+    ]);
+    let admin = Cql::connect_as(cluster.address(), ("cassandra", "cassandra")).expect("the first login");
+    for statement in [
+        "CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE app.t (key blob PRIMARY KEY, v text)",
+        "CREATE ROLE gateway WITH LOGIN = true AND PASSWORD = 'own'",
+        "CREATE ROLE reader WITH LOGIN = true AND PASSWORD = 'r'",
+        "CREATE ROLE writer WITH LOGIN = true AND PASSWORD = 'w'",
+        "GRANT SELECT ON app.t TO reader",
+        "GRANT MODIFY ON app.t TO writer",
+    ] {
+        admin.run(statement);
+    }
+    let folder = TempDir::with_prefix("helenus-gateway-").expect("a temporary directory");
+    let password = folder.path().join("password");
+    std::fs::write(&password, "own\n").expect("a file");
+    let server = Server::start_with(&[
+        "--gateway",
+        cluster.address(),
+        "--cluster-username",
+        "gateway",
+        "--cluster-password-file",
+        text(&password),
+        "--cluster-logins",
+        "--rpc",
+        "127.0.0.1:0",
+    ]);
+    Gateway { cluster, server, _folder: folder }
+}
+
+fn text(path: &PathBuf) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+fn client(gateway: &Gateway, version: u8, login: (&str, &str)) -> Raw {
+    let (raw, reply) = Raw::login(gateway.server.address(), version, login);
+    assert_eq!(reply.opcode, AUTH_SUCCESS, "{reply:?}");
+    raw
+}
+
+const READ: &str = "SELECT v FROM app.t WHERE key = 0x01";
+const WRITE: &str = "INSERT INTO app.t (key, v) VALUES (0x01, 'x')";
+
+#[test]
+fn the_cluster_permits_what_a_client_s_role_may_do_in_every_version() {
+    let gateway = gateway();
+    for version in 3..=5 {
+        let mut reader = client(&gateway, version, ("reader", "r"));
+        let mut writer = client(&gateway, version, ("writer", "w"));
+        assert_eq!(writer.query(WRITE).opcode, RESULT);
+        assert_eq!(reader.query(READ).opcode, RESULT);
+        let (code, why) = reader.query(WRITE).error();
+        assert_eq!((code, why.contains("reader has no MODIFY permission")), (UNAUTHORIZED, true), "{why}");
+        let (code, why) = writer.query(READ).error();
+        assert_eq!((code, why.contains("writer has no SELECT permission")), (UNAUTHORIZED, true), "{why}");
+    }
+}
+
+#[test]
+fn a_statement_that_one_role_has_prepared_is_checked_for_another() {
+    let gateway = gateway();
+    let mut writer = client(&gateway, 4, ("writer", "w"));
+    let mut reader = client(&gateway, 4, ("reader", "r"));
+    let long = |statement: &str| [&(statement.len() as i32).to_be_bytes()[..], statement.as_bytes()].concat();
+    let prepared = writer.ask(PREPARE, &long(WRITE));
+    assert_eq!(prepared.opcode, RESULT, "{prepared:?}");
+    // The kind, and the id with its length.
+    let id = prepared.body[4..22].to_vec();
+    let execute = [&id[..], &[0, 1, 0]].concat();
+    assert_eq!(writer.ask(EXECUTE, &execute).opcode, RESULT);
+    let (code, why) = reader.ask(EXECUTE, &execute).error();
+    assert_eq!(code, UNAUTHORIZED, "{why}");
+    assert_eq!(writer.ask(EXECUTE, &execute).opcode, RESULT);
+}
+
+#[test]
+fn logins_are_refused_in_the_cluster_s_words_and_nothing_runs_before_them() {
+    let gateway = gateway();
+    let (mut raw, reply) = Raw::greeted(gateway.server.address(), 4);
+    assert_eq!(reply.opcode, AUTHENTICATE);
+    assert!(String::from_utf8_lossy(&reply.body).contains("PasswordAuthenticator"));
+    for (opcode, body) in [(QUERY, query(4, READ, &[])), (OPTIONS, Vec::new())] {
+        let (code, why) = raw.ask(opcode, &body).error();
+        assert_eq!((code, why.contains("expecting SASL_RESPONSE")), (PROTOCOL, true), "{why}");
+    }
+    for (token, expected) in [
+        (&b"\0reader\0wrong"[..], "Provided username reader and/or password are incorrect"),
+        (b"\0nobody\0r", "Provided username nobody and/or password are incorrect"),
+        (b"reader\0r", "Authentication ID must not be null"),
+        (b"\0reader\0", "Password must not be null"),
+    ] {
+        assert_eq!(raw.authenticate(token).error(), (BAD_CREDENTIALS, expected.to_owned()));
+    }
+    let (code, _) = raw.ask(QUERY, &query(4, READ, &[])).error();
+    assert_eq!(code, PROTOCOL);
+    assert_eq!(raw.authenticate(b"\0reader\0r").opcode, AUTH_SUCCESS);
+    assert_eq!(raw.query(READ).opcode, RESULT);
+}
+
+#[test]
+fn a_password_that_was_changed_is_not_taken_from_an_earlier_login() {
+    let gateway = gateway();
+    let mut before = client(&gateway, 4, ("reader", "r"));
+    let admin = Cql::connect_as(gateway.cluster.address(), ("cassandra", "cassandra")).expect("a login");
+    admin.run("ALTER ROLE reader WITH PASSWORD = 'other'");
+    let (_, reply) = Raw::login(gateway.server.address(), 4, ("reader", "r"));
+    assert_eq!(reply.opcode, ERROR, "{reply:?}");
+    let mut after = client(&gateway, 4, ("reader", "other"));
+    assert_eq!(after.query(READ).opcode, RESULT);
+    // Who is connected stays so, as at Cassandra.
+    assert_eq!(before.query(READ).opcode, RESULT);
+}
+
+#[test]
+fn the_old_interface_logs_in_too() {
+    let gateway = gateway();
+    let line = gateway.server.head().iter().find(|line| line.starts_with("rpc")).expect("its address");
+    let mut socket =
+        TcpStream::connect(line.split_whitespace().nth(1).expect("an address")).expect("connect");
+    let mut call = |method: Method, arguments: &dyn Fn(&mut Vec<u8>)| {
+        let mut message = Vec::new();
+        let at = begin_call(method, 1, &mut message);
+        arguments(&mut message);
+        end_message(at, &mut message);
+        socket.write_all(&message).expect("write");
+        let mut length = [0; 4];
+        socket.read_exact(&mut length).expect("a frame");
+        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+        socket.read_exact(&mut answer).expect("its message");
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let login = |user: &'static str, password: &'static str| {
+        move |out: &mut Vec<u8>| {
+            let credentials =
+                Map(vec![("username".into(), user.into()), ("password".into(), password.into())]);
+            let auth_request = AuthenticationRequest { credentials };
+            args::Login { auth_request }.write(out);
+        }
+    };
+    let enter = |out: &mut Vec<u8>| args::OfKeyspace { keyspace: "app" }.write(out);
+    let insert = |out: &mut Vec<u8>| {
+        let column = Column { name: b"v", value: Some(b"x"), timestamp: Some(1), ttl: None };
+        let column_parent = ColumnParent { column_family: "t", super_column: None };
+        let consistency_level = ConsistencyLevel::One;
+        args::Insert { key: &[1], column_parent, column, consistency_level }.write(out);
+    };
+    assert!(call(Method::SetKeyspace, &enter).contains("You have not logged in"));
+    let answer = call(Method::Login, &login("writer", "wrong"));
+    assert!(answer.contains("Provided username writer and/or password are incorrect"), "{answer}");
+    let answer = call(Method::Login, &login("reader", "r"));
+    assert!(!answer.contains("incorrect"), "{answer}");
+    call(Method::SetKeyspace, &enter);
+    let answer = call(Method::Insert, &insert);
+    assert!(answer.contains("reader has no MODIFY permission"), "{answer}");
+    call(Method::Login, &login("writer", "w"));
+    let answer = call(Method::Insert, &insert);
+    assert!(!answer.contains("permission"), "{answer}");
+}
+
+#[test]
+fn a_gateway_with_logins_needs_a_cluster_that_has_them_and_no_insecure_flag() {
+    let open = Server::start_with(&["--memory"]);
+    let told =
+        refused(&["serve", "--gateway", open.address(), "--cluster-logins", "--listen", "127.0.0.1:0"]);
+    assert!(told.contains("asks nobody to log in"), "{told}");
+    let gateway = gateway();
+    let told = refused(&["serve", "--gateway", gateway.cluster.address(), "--listen", "127.0.0.1:0"]);
+    assert!(told.contains("--cluster-username NAME"), "{told}");
+    let told = refused(&["serve", "--gateway", gateway.cluster.address(), "--listen", "0.0.0.0:0"]);
+    assert!(told.contains("--cluster-logins"), "{told}");
+}
