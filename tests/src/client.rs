@@ -70,6 +70,32 @@ impl Client {
         python(crate::root().join("tests/drivers").join(name))
     }
 
+    /// The command to start the program that runs a load on the tables of `keyspace` while a move is cut over.
+    ///
+    /// # Panics
+    /// The client has no such program.
+    #[must_use]
+    pub fn load_across_a_cut(self, address: &str, keyspace: &str) -> Command {
+        let drivers = crate::root().join("tests/drivers");
+        let mut command = match self {
+            Self::Python => python(drivers.join("python/cut.py")),
+            Self::Node => {
+                let mut command = Command::new("node");
+                command.arg(drivers.join("node/cut.js")).env("NODE_PATH", installed("node/node_modules"));
+                command
+            }
+            Self::Go => Command::new(installed("go/driver")),
+            Self::Java => java("java", "Cut"),
+            other => panic!("{other:?} has no program for a cut"),
+        };
+        command.arg(address);
+        if self == Self::Go {
+            command.arg("cut");
+        }
+        command.arg(keyspace);
+        command
+    }
+
     fn command(self) -> Command {
         let drivers = crate::root().join("tests/drivers");
         match self {

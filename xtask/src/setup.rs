@@ -69,7 +69,8 @@ fn node() -> Result<(), String> {
 fn go() -> Result<(), String> {
     let folder = drivers().join("go");
     let home = clients().join("go");
-    once(&home, &[&folder.join("go.mod"), &folder.join("go.sum"), &folder.join("main.go")], |home| {
+    let sources = ["go.mod", "go.sum", "main.go", "cut.go"].map(|name| folder.join(name));
+    once(&home, &sources.each_ref().map(PathBuf::as_path), |home| {
         let build = ["build", "-o"];
         step(
             "go: program",
@@ -99,9 +100,9 @@ fn rust_with_tls() -> Result<(), String> {
 
 /// The Java programs, packed, with the jars of their clients beside them.
 fn java() -> Result<(), String> {
-    packed("java", "Driver.java")?;
-    packed("thrift-java", "ThriftDriver.java")?;
-    packed("astyanax", "AstyanaxDriver.java")?;
+    packed("java", &["Driver.java", "Cut.java"])?;
+    packed("thrift-java", &["ThriftDriver.java"])?;
+    packed("astyanax", &["AstyanaxDriver.java"])?;
     jars("cassandra-cli")
 }
 
@@ -118,11 +119,13 @@ fn jars(folder: &str) -> Result<(), String> {
     })
 }
 
-fn packed(folder: &str, program: &str) -> Result<(), String> {
+fn packed(folder: &str, programs: &[&str]) -> Result<(), String> {
     let home = clients().join(folder);
     let folder = drivers().join(folder);
-    let program = folder.join("src/main/java").join(program);
-    once(&home, &[&folder.join("pom.xml"), &program], |home| {
+    let mut pinned = vec![folder.join("pom.xml")];
+    pinned.extend(programs.iter().map(|program| folder.join("src/main/java").join(program)));
+    let pinned: Vec<&Path> = pinned.iter().map(PathBuf::as_path).collect();
+    once(&home, &pinned, |home| {
         let build = format!("-Dhelenus.build={}", home.display());
         let args = [
             "-q",

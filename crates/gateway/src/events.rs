@@ -3,16 +3,22 @@
 //! The node that tells of events may be lost. Then the schema is compared with the one that was known before, and clients are told
 //! what they have missed.
 
+use std::net::SocketAddr;
 use std::sync::Weak;
+use std::time::Duration;
 
 use helenus_cluster::ClusterEvent;
-use helenus_wire::native::{Event, EventType, Outgoing};
+use helenus_wire::native::{Event, EventType, Outgoing, TopologyChange};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::deliver::AGREEMENT;
 use crate::schema_picture::SchemaPicture;
 use crate::shared::Shared;
+use crate::shown_nodes::came;
+
+/// The time between two nodes that are shown. The Python driver looks for the node of an event within 10 s.
+const APART: Duration = Duration::from_secs(15);
 
 /// Runs until the gateway is dropped.
 pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
@@ -42,15 +48,25 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 shared.statements.clear();
                 known = missed(&shared, known).await;
             }
-            ClusterEvent::Topology(change, node) if shared.options.shows_nodes => {
+            // A node that comes while not all are shown waits for its turn.
+            ClusterEvent::Topology(change, node)
+                if shared.shown.are_all()
+                    || shared.options.shows_nodes && change == TopologyChange::RemovedNode =>
+            {
                 send(&shared, EventType::TopologyChange, Event::Topology(change, node));
             }
-            ClusterEvent::Status(change, node) if shared.options.shows_nodes => {
+            ClusterEvent::Status(change, node) if is_shown(&shared, node) => {
                 send(&shared, EventType::StatusChange, Event::Status(change, node));
             }
             ClusterEvent::Topology(..) | ClusterEvent::Status(..) => {}
         }
     }
+}
+
+/// Whether clients see the node with this address.
+fn is_shown(shared: &Shared, address: SocketAddr) -> bool {
+    let topology = shared.cluster.topology();
+    topology.nodes.iter().any(|node| node.named == address && shared.shown.has(node))
 }
 
 fn send(shared: &Shared, kind: EventType, event: Event<'_>) {
@@ -71,4 +87,20 @@ async fn missed(shared: &Shared, known: SchemaPicture) -> SchemaPicture {
         send(shared, EventType::SchemaChange, Event::Schema(change));
     }
     now
+}
+
+/// Shows one node after the other, until all are shown or the gateway is dropped.
+pub(crate) async fn show_nodes(shared: Weak<Shared>) {
+    loop {
+        {
+            let Some(shared) = shared.upgrade() else { return };
+            let topology = shared.cluster.topology();
+            let Some(node) = topology.nodes.iter().find(|node| !shared.shown.has(node)) else {
+                return shared.shown.add_all();
+            };
+            shared.shown.add(node);
+            shared.connected().iter().for_each(|client| came(client, node));
+        }
+        tokio::time::sleep(APART).await;
+    }
 }

@@ -4,7 +4,7 @@
 //! holds its partition (`forward`); the answer is put into the client's version on the task that reads the node's connection
 //! (`deliver`, `translate`). What cannot be passed on as it is, is made here: STARTUP and OPTIONS, ids of prepared statements
 //! (`statements`), logins (`roles`), paging states (`paging`), `system.local` and `system.peers` (`own_tables`, `peers_select`), USE, and
-//! events (`events`, `schema_picture`). By option it shows the nodes of the cluster beside itself.
+//! events (`events`, `schema_picture`). By option it shows the nodes of the cluster beside itself (`shown_nodes`).
 //!
 //! Nothing is sent a second time if the first may have had an effect: see `forward`.
 #![cfg_attr(
@@ -29,6 +29,7 @@ mod roles;
 mod schema_picture;
 mod server;
 mod shared;
+mod shown_nodes;
 mod statement_text;
 mod statements;
 mod tokens;

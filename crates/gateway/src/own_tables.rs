@@ -53,7 +53,8 @@ fn peers(job: &Job, select: &PeersSelect, columns: &[ColumnSpec]) -> Result<(usi
     let versions = job.schema_versions.get();
     // A node that is not connected is shown with the schema of the others, because drivers do not see nodes without one.
     let common = versions.and_then(|versions| versions.values().next());
-    let nodes = topology.nodes.iter().filter(|node| select.matches(node.peer, &values));
+    let shown = topology.nodes.iter().filter(|node| job.shared.shown.has(node));
+    let nodes = shown.filter(|node| select.matches(node.peer, &values));
     let (mut count, mut cells) = (0, Vec::new());
     for node in nodes.take(select.limit(&values)) {
         let version = versions.and_then(|versions| versions.get(&node.host_id)).or(common);

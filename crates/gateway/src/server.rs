@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use helenus_cluster::Cluster;
 use helenus_tls::Policy;
-use helenus_wire::native::{
-    ErrorCode, ErrorMessage, Event, EventType, HandedOver, Outgoing, TopologyChange, Version,
-};
+use helenus_wire::native::{ErrorCode, ErrorMessage, HandedOver, Version};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -85,6 +83,9 @@ impl Gateway {
             tokio::spawn(events::pass_on(Arc::downgrade(&shared), told)),
             tokio::spawn(drop_idle_roles(Arc::downgrade(&shared))),
         ];
+        if shared.options.shows_nodes && !shared.shown.are_all() {
+            tasks.push(tokio::spawn(events::show_nodes(Arc::downgrade(&shared))));
+        }
         let open = Arc::new(AtomicU64::new(0));
         for listener in listening {
             tasks.push(tokio::spawn(accept(Arc::clone(&shared), listener, Arc::clone(&open))));
@@ -216,12 +217,7 @@ async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
     let mut connection = Connection::new(shared, &client);
     connection.resume(state);
     shared.add_client(&client);
-    if shared.options.shows_nodes {
-        for node in &shared.cluster.topology().nodes {
-            let came = Event::Topology(TopologyChange::NewNode, node.named);
-            client.event(EventType::TopologyChange, &Outgoing::Event(&came));
-        }
-    }
+    shared.shown.tell(&shared.cluster, &client);
     let (input, output) = socket.into_split();
     let (writes, grace) = (Arc::clone(&client), shared.options.reader_grace);
     let writer = tokio::spawn(async move { writes.write(Box::new(output), grace).await });

@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::options::GatewayOptions;
 use crate::paging::PagingStates;
 use crate::roles::Roles;
+use crate::shown_nodes::ShownNodes;
 use crate::statements::Statements;
 
 /// The state of a gateway.
@@ -30,13 +31,16 @@ pub(crate) struct Shared {
     /// The id of the one node that clients see.
     pub host_id: Uuid,
     pub paging: PagingStates,
+    pub shown: ShownNodes,
 }
 
 impl Shared {
     pub fn new(cluster: Cluster, options: GatewayOptions, address: SocketAddr) -> Shared {
         let cluster_name = cluster.topology().cluster_name.clone();
         let own_id = options.own_node.as_ref().map(|own| own.host_id);
+        let shows_all = options.shows_nodes && options.own_node.is_none();
         Shared {
+            shown: ShownNodes::new(shows_all),
             statements: Statements::new(),
             budget: Arc::new(Budget::new(options.bytes_max)),
             clients: Mutex::new(Vec::new()),

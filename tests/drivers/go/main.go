@@ -495,6 +495,12 @@ func reprepareCase(_ string, session *gocql.Session) error {
 
 func main() {
 	address := os.Args[1]
+	if len(os.Args) == 4 && os.Args[2] == "cut" {
+		if !cut(address, os.Args[3]) {
+			os.Exit(1)
+		}
+		return
+	}
 	session, err := connect(address, nil)
 	if err == nil {
 		err = all(session, "CREATE KEYSPACE IF NOT EXISTS "+keyspace+" WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")

@@ -1,4 +1,5 @@
-//! `helenus serve --gateway`: the Python driver in versions 3, 4 and 5 through it, and a node that is killed under load.
+//! `helenus serve --gateway`: the Python driver in versions 3, 4 and 5 through it, and a node that is killed under load. A fourth
+//! client comes to a gateway with `--show-nodes`, and must go to the nodes by itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -13,7 +14,11 @@ const VICTIM: u32 = 3;
 pub fn passes(ring: &Ring) {
     let gateway = Server::start_with(&["--gateway", &ring.address(1)]);
     let address = gateway.address();
+    // At another address than the nodes', as drivers tell hosts apart by it.
+    let showing = ["--gateway", &ring.address(1), "--show-nodes", "--listen", "127.0.0.9:0"];
+    let showing = Server::start_with(&showing);
     let mut clients: Vec<_> = ["3", "4", "5"].map(|version| (version, start(address, version))).into();
+    clients.push(("that sees the nodes", start_with_nodes(showing.address())));
     // Each has written for a while by now, so that requests are in flight.
     let mut outputs: Vec<_> =
         clients.iter_mut().map(|(version, client)| output_until_kill(version, client)).collect();
@@ -27,7 +32,7 @@ pub fn passes(ring: &Ring) {
             output.push(line.expect("text"));
         }
         let status = client.wait().expect("its end");
-        assert!(status.success(), "version {version}: {output:#?}\n{}", gateway.log());
+        assert!(status.success(), "version {version}: {output:#?}\n{}{}", gateway.log(), showing.log());
     }
     ring.restart(VICTIM);
 }
@@ -35,6 +40,12 @@ pub fn passes(ring: &Ring) {
 fn start(address: &str, version: &str) -> Child {
     let mut command = Client::program("python/gateway.py");
     command.args([address, version, "kill"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().expect("the client starts")
+}
+
+fn start_with_nodes(address: &str) -> Child {
+    let mut command = Client::program("python/gateway_nodes.py");
+    command.args([address, "3", "kill"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().expect("the client starts")
 }
 

@@ -6,6 +6,7 @@
 //!     tests/tools/cluster.sh start 3 /tmp/ring --port 9142
 //!     HELENUS_RING=/tmp/ring cargo test -p end-to-end --test cluster
 
+mod drivers_cut;
 mod gateway;
 mod missed_events;
 mod move_counters;
@@ -26,5 +27,6 @@ fn a_cluster_takes_tables_and_is_served_by_a_gateway() {
     move_cut::passes(&ring);
     rpc::passes(&ring);
     missed_events::passes(&ring);
+    drivers_cut::passes(&ring);
     gateway::passes(&ring);
 }

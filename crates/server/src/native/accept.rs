@@ -102,7 +102,9 @@ pub(super) struct ListenAddresses {
 }
 
 /// The sockets that are listened on.
-pub(super) struct Listeners {
+#[derive(Debug)]
+pub struct Listeners {
+    /// Listens for all connections, or for those in the clear.
     pub first: std::net::TcpListener,
     /// Listens for connections by TLS alone, while the first is in the clear.
     pub encrypted: Option<std::net::TcpListener>,
@@ -112,7 +114,7 @@ pub(super) struct Listeners {
 
 impl Listeners {
     /// Opens the sockets.
-    pub fn bind(addresses: ListenAddresses) -> Result<Listeners, ServerError> {
+    pub(super) fn bind(addresses: ListenAddresses) -> Result<Listeners, ServerError> {
         let open = |address| bind(address).map_err(|source| ServerError::Bind { address, source });
         Ok(Listeners {
             first: open(addresses.first)?,
@@ -136,18 +138,27 @@ impl Listening {
         let (encrypted, shard_aware) = (also(listeners.encrypted)?, also(listeners.shard_aware)?);
         Some(Listening { first: TcpListener::from_std(listeners.first).ok()?, encrypted, shard_aware })
     }
+
+    fn into_std(self) -> Option<Listeners> {
+        let also = |listener: Option<TcpListener>| listener.map(TcpListener::into_std).transpose().ok();
+        let (encrypted, shard_aware) = (also(self.encrypted)?, also(self.shard_aware)?);
+        Some(Listeners { first: self.first.into_std().ok()?, encrypted, shard_aware })
+    }
 }
 
-/// An order to the accepting task: listen on these sockets from now on, or on none.
-pub(super) struct ListenOrder {
-    pub listeners: Option<Listeners>,
-    /// Gets whether there is a listener now.
-    pub done: std::sync::mpsc::SyncSender<bool>,
+/// An order to the accepting task.
+pub(super) enum ListenOrder {
+    /// Listen on these sockets from now on, or on none. The sender gets whether there is a listener now.
+    Listen(Option<Listeners>, std::sync::mpsc::SyncSender<bool>),
+    /// Give the sockets away, and listen on none. They stay open, so that no client is refused.
+    Give(std::sync::mpsc::SyncSender<Option<Listeners>>),
 }
 
 /// Accepts a connection. The last value is whether it may use TLS.
 async fn accept(listening: Option<&Listening>) -> std::io::Result<(TcpStream, SocketAddr, bool)> {
-    let Some(listening) = listening else { return std::future::pending().await };
+    let Some(listening) = listening else {
+        return std::future::pending().await;
+    };
     let may_be_tls = listening.encrypted.is_none();
     let (encrypted, shard_aware) = (&listening.encrypted, &listening.shard_aware);
     tokio::select! {
@@ -194,8 +205,7 @@ impl Acceptor {
             let accepted = tokio::select! {
                 accepted = accept(listening.as_ref()), if paused_until.is_none() => accepted,
                 Some(order) = self.orders.recv() => {
-                    listening = order.listeners.and_then(Listening::of);
-                    let _may_not_wait = order.done.send(listening.is_some());
+                    listening = carry_out(order, listening);
                     continue;
                 }
                 () = pause => {
@@ -227,7 +237,9 @@ impl Acceptor {
             Ok(admitted) => admitted,
             Err(reason) => return self.refuse(stream, client, reason),
         };
-        let Ok(stream) = prepare(&self.shared, stream) else { return };
+        let Ok(stream) = prepare(&self.shared, stream) else {
+            return;
+        };
         let (share, admitted) = admitted;
         let mailbox = Arc::new(Mailbox::default());
         let waiting = Arc::downgrade(&mailbox);
@@ -285,10 +297,27 @@ impl Acceptor {
     }
 }
 
+/// Carries out an order; returns what is listened on from now on.
+fn carry_out(order: ListenOrder, listening: Option<Listening>) -> Option<Listening> {
+    match order {
+        ListenOrder::Listen(listeners, done) => {
+            let listening = listeners.and_then(Listening::of);
+            let _may_not_wait = done.send(listening.is_some());
+            listening
+        }
+        ListenOrder::Give(to) => {
+            let _may_not_wait = to.send(listening.and_then(Listening::into_std));
+            None
+        }
+    }
+}
+
 /// Gives a connection to the event loop that has the fewest. False if it has no room.
 fn place(ways: &[LoopChannel], arrival: Accepted) -> bool {
     let fewest = ways.iter().min_by_key(|(_, event_loop)| event_loop.connections.load(Ordering::Relaxed));
-    let Some((way, event_loop)) = fewest else { return false };
+    let Some((way, event_loop)) = fewest else {
+        return false;
+    };
     event_loop.connections.fetch_add(1, Ordering::Relaxed);
     let is_placed = way.try_send(arrival).is_ok();
     if !is_placed {

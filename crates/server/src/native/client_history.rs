@@ -85,7 +85,7 @@ impl NativeServer {
         let listening = self.listening().lock();
         let (done, closed) = sync_channel(1);
         self.shared().pause(true);
-        if listening.try_send(ListenOrder { listeners: None, done }).is_ok() {
+        if listening.try_send(ListenOrder::Listen(None, done)).is_ok() {
             let _thread_may_be_gone = closed.recv();
         }
         for mailbox in self.shared().mailboxes() {
@@ -108,7 +108,7 @@ impl NativeServer {
         let listeners = Some(Listeners::bind(self.addresses())?);
         let (done, opened) = sync_channel(1);
         self.shared().pause(false);
-        let sent = listening.try_send(ListenOrder { listeners, done }).is_ok();
+        let sent = listening.try_send(ListenOrder::Listen(listeners, done)).is_ok();
         if sent && opened.recv().unwrap_or(false) && self.is_running() {
             return Ok(());
         }

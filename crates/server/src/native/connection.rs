@@ -23,8 +23,8 @@ use std::time::Duration;
 use helenus_host::account;
 use helenus_wire::WireError;
 use helenus_wire::native::{
-    AfterRefusal, Direction, EnvelopeReader, HEADER_LENGTH, Refusal, SegmentFormat, SegmentReader, Step,
-    Version,
+    AfterRefusal, Agreed, Direction, EnvelopeReader, HEADER_LENGTH, HandedOver, Refusal, SegmentFormat,
+    SegmentReader, Step, UnservedInput, Version,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
@@ -33,6 +33,7 @@ use super::answer::Tools;
 use super::deadlines::{Deadlines, Late};
 use super::disk_pool::LARGE_BODY_BYTES;
 use super::event_loops::{EventLoop, Shared};
+use super::hand_over::{self, Order};
 use super::in_flight::{ConnectionShare, PartialFrame, Reservation};
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
@@ -102,6 +103,8 @@ pub(super) struct Connection<S> {
     /// The time limits, so that slow senders do not hold memory or connections that others need.
     deadlines: Deadlines,
     lingering: Option<Pin<Box<Sleep>>>,
+    /// The connection ends here and goes on elsewhere.
+    is_handed_over: bool,
     /// The number of bytes sent when the socket was full, and the timer after which a client that takes no more is
     /// dropped.
     unread: Option<(usize, Pin<Box<Sleep>>)>,
@@ -135,6 +138,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             partial: PartialFrame::new(&requests.share.account),
             deadlines,
             lingering: None,
+            is_handed_over: false,
             unread: None,
             requests,
         }
@@ -143,6 +147,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn drive(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         for _ in 0..READS_PER_POLL {
             scratch.tools.forget_time();
+            let order = self.requests.shared.hand_over.order();
+            self.requests.waits = order.step() != hand_over::Step::Serve;
             self.requests.take_messages(scratch);
             self.begin();
             self.give_up_late_login(context);
@@ -154,7 +160,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.hand_over_lines(scratch);
             match self.requests.output.poll_write(&mut self.stream, context) {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Ready(Ok(())) if self.requests.is_finished() => return self.linger(context, scratch),
+                Poll::Ready(Ok(())) if self.requests.is_finished() => {
+                    return self.linger(context, scratch);
+                }
                 // The client has taken everything, so input that waited for that is served.
                 Poll::Ready(Ok(())) if self.stalled && self.has_room() => continue,
                 Poll::Ready(Ok(())) => self.unread = None,
@@ -162,6 +170,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Pending => {}
             }
             if self.requests.mailbox.overrun.load(Ordering::Acquire) || self.is_displaced() {
+                return Poll::Ready(());
+            }
+            if self.requests.waits && self.comes_to_rest(order) {
                 return Poll::Ready(());
             }
             if !self.may_read() {
@@ -196,6 +207,49 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
+    /// Called while the server waits, with its order. Notes that no request is in flight. Returns whether the connection ends here
+    /// now, to be handed over.
+    #[cold]
+    fn comes_to_rest(&mut self, order: Order) -> bool {
+        if self.requests.in_flight_count() > 0 {
+            return false;
+        }
+        self.requests.shared.hand_over.note_rest(&self.requests.mailbox, order);
+        if order.step() != hand_over::Step::HandOver || self.requests.closing {
+            return false;
+        }
+        let stage = self.requests.session.stage;
+        if self.is_in_the_clear() && matches!(stage, Stage::Initial | Stage::Ready) {
+            self.is_handed_over = true;
+            return true;
+        }
+        // A session of TLS, or a login, cannot go on elsewhere: it ends once the answers are sent.
+        self.requests.mailbox.leaving.store(true, Ordering::Release);
+        self.requests.mailbox.wake();
+        false
+    }
+
+    fn is_in_the_clear(&self) -> bool {
+        self.requests.mailbox.facts.lock().session.is_none()
+    }
+
+    /// The stream and the state of a connection that goes on elsewhere; `None` if it has ended for good.
+    pub fn handed_over(self) -> Option<(S, HandedOver)> {
+        if !self.is_handed_over {
+            return None;
+        }
+        let (session, output) = self.requests.into_parts();
+        let Session { version, compression, keyspace, events, .. } = session;
+        let agreed = version.map(|version| Agreed { version, compression, keyspace, events });
+        let segments = match self.framing {
+            Framing::Bare(_) => None,
+            Framing::Segments(reader, _) => Some(reader),
+        };
+        let (envelopes, skip, bytes) = (self.unserved, self.skip, self.kept);
+        let unserved = UnservedInput { envelopes, skip, segments, bytes };
+        Some((self.stream, HandedOver { agreed, unsent: output.into_unsent(), unserved }))
+    }
+
     /// Hands the lines for the audit log over.
     fn hand_over_lines(&self, scratch: &mut Scratch) {
         scratch.tools.hand_over_lines(self.requests.shared.limits.audit.as_deref());
@@ -224,6 +278,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn has_room(&self) -> bool {
         let requests = &self.requests;
         !requests.closing
+            && !requests.waits
             && requests.output.unsent() < unsent_bytes_max()
             && requests.in_flight_count() < self.in_flight_max()
     }
@@ -304,7 +359,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let stream =
             self.kept.get(2..4).and_then(|bytes| bytes.try_into().ok()).map_or(0, i16::from_be_bytes);
-        let Some(bytes) = self.reservation_wanted() else { return };
+        let Some(bytes) = self.reservation_wanted() else {
+            return;
+        };
         let then = AfterRefusal::Skip(bytes);
         self.skip = Some((
             bytes.saturating_sub(self.kept.len() as u64),
@@ -411,7 +468,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn serve_kept(&mut self, scratch: &mut Scratch) {
         let kept = std::mem::take(&mut self.kept);
-        let Some(mut kept) = self.serve_whole(kept, scratch) else { return };
+        let Some(mut kept) = self.serve_whole(kept, scratch) else {
+            return;
+        };
         let used = self.serve(&kept, scratch);
         kept.drain(..used.min(kept.len()));
         if !kept.is_empty() || kept.capacity() <= KEPT_BYTES_MAX {
@@ -421,7 +480,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// If the kept input is exactly one large request, serves it without a copy; otherwise returns it.
     fn serve_whole(&mut self, kept: Vec<u8>, scratch: &mut Scratch) -> Option<Vec<u8>> {
-        let Framing::Bare(reader) = &self.framing else { return Some(kept) };
+        let Framing::Bare(reader) = &self.framing else {
+            return Some(kept);
+        };
         let is_large = kept.len() >= LARGE_BODY_BYTES && self.skip.is_none() && self.has_room();
         let header = match reader.clone().read(&kept) {
             Ok(Some(envelope)) if is_large && envelope.size() == kept.len() => envelope.header,

@@ -24,6 +24,7 @@ use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
 use super::disk_pool::{DiskPool, PoolLimits, Reports};
+use super::hand_over::{HandOver, Step};
 use super::in_flight::InFlightBytes;
 use super::limits::{Limits, ticks};
 use super::mailbox::{Mailbox, Waiters};
@@ -76,6 +77,8 @@ pub(super) struct Shared {
     paused: AtomicBool,
     /// The clients seen so far.
     pub history: History,
+    /// Where connections wait, and whom they are handed to.
+    pub hand_over: HandOver,
 }
 
 impl Shared {
@@ -228,6 +231,7 @@ impl NativeServer {
             paused: AtomicBool::new(limits.starts_paused),
             handshakes_count: AtomicUsize::new(0),
             history: History::default(),
+            hand_over: HandOver::default(),
             host: host.clone(),
             backend,
             write_timeout_ticks: AtomicU64::new(ticks(limits.write_timeout)),
@@ -531,17 +535,24 @@ fn open(event_loop: &Arc<EventLoop>, arrival: Accepted, connections: &mut JoinSe
         let mut connections = event_loop.shared.connections.lock();
         connections.push(Arc::clone(&mailbox));
         // The connection was accepted before `pause` closed the listener.
-        mailbox.leaving.store(event_loop.shared.paused.load(Ordering::Acquire), Ordering::Release);
+        let shared = &event_loop.shared;
+        let leaves =
+            shared.paused.load(Ordering::Acquire) && shared.hand_over.order().step() != Step::HandOver;
+        mailbox.leaving.store(leaves, Ordering::Release);
     }
     let place = ConnectionEntry {
         event_loop: Arc::clone(event_loop),
         mailbox: Arc::clone(&mailbox),
         _admitted: admitted,
     };
-    let connection = Connection::new(stream, Some(client), share, Arc::clone(event_loop), mailbox);
+    let mut connection = Connection::new(stream, Some(client), share, Arc::clone(event_loop), mailbox);
     connections.spawn(async move {
-        let _place = place;
-        connection.await;
+        (&mut connection).await;
+        let shared = Arc::clone(&place.event_loop.shared);
+        if let Some((stream, state)) = connection.handed_over() {
+            shared.hand_over.give(stream, state);
+        }
+        drop(place);
     });
 }
 

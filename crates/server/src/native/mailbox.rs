@@ -63,6 +63,8 @@ pub(super) struct Mailbox {
     pub began: AtomicBool,
     /// The server is paused: the connection ends once its received requests are answered.
     pub leaving: AtomicBool,
+    /// The last order during which it had no request in flight (`hand_over`).
+    pub at_rest_since: AtomicU64,
     /// The connection must make room for another unless it has begun.
     pub displaced: AtomicBool,
 }

@@ -133,12 +133,7 @@ impl Output {
     ) -> Poll<io::Result<()>> {
         self.seal();
         while let Some(from) = self.next() {
-            let rest = match from {
-                From::Bytes => self.bytes.get(self.written..),
-                From::Whole => self.whole.front().and_then(|whole| whole.bytes.get(whole.taken..)),
-                From::Parts => self.parts.0.get(self.parts.1..),
-            };
-            let count = match Pin::new(&mut *stream).poll_write(context, rest.unwrap_or_default()) {
+            let count = match Pin::new(&mut *stream).poll_write(context, self.rest(from)) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => count,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -147,15 +142,43 @@ impl Output {
                     return Poll::Pending;
                 }
             };
-            self.left = self.left.wrapping_add(count);
-            match from {
-                From::Bytes => self.written += count,
-                From::Whole => self.whole.front_mut().into_iter().for_each(|whole| whole.taken += count),
-                From::Parts => self.parts.1 += count,
-            }
+            self.advance(from, count);
         }
         // An encrypted stream may hold what it has taken.
         Pin::new(stream).poll_flush(context)
+    }
+
+    /// All that has not been sent, as it goes to the socket.
+    pub fn into_unsent(mut self) -> Vec<u8> {
+        self.seal();
+        let mut unsent = Vec::new();
+        while let Some(from) = self.next() {
+            let rest = self.rest(from);
+            unsent.extend_from_slice(rest);
+            let count = rest.len();
+            self.advance(from, count);
+        }
+        unsent
+    }
+
+    /// The bytes of this source that have not been sent.
+    fn rest(&self, from: From) -> &[u8] {
+        let rest = match from {
+            From::Bytes => self.bytes.get(self.written..),
+            From::Whole => self.whole.front().and_then(|whole| whole.bytes.get(whole.taken..)),
+            From::Parts => self.parts.0.get(self.parts.1..),
+        };
+        rest.unwrap_or_default()
+    }
+
+    /// Records that so many bytes of this source have been sent.
+    fn advance(&mut self, from: From, count: usize) {
+        self.left = self.left.wrapping_add(count);
+        match from {
+            From::Bytes => self.written += count,
+            From::Whole => self.whole.front_mut().into_iter().for_each(|whole| whole.taken += count),
+            From::Parts => self.parts.1 += count,
+        }
     }
 
     /// Charges the bytes that the client does not read to the memory account. Not called for a client that reads its
@@ -188,7 +211,9 @@ impl Output {
             self.kept = None;
         }
         let whole = self.whole.front_mut()?;
-        let Some((_, writer)) = &mut self.segments else { return Some(From::Whole) };
+        let Some((_, writer)) = &mut self.segments else {
+            return Some(From::Whole);
+        };
         let rest = whole.bytes.get(whole.taken..).unwrap_or_default();
         for part in rest.chunks(MAX_PAYLOAD).take(PARTS_AT_ONCE) {
             writer.append_part(part, &mut self.parts.0);

@@ -71,6 +71,8 @@ pub(super) struct Requests {
     pub output: Output,
     /// The connection ends after the answers it has.
     pub closing: bool,
+    /// No further request is begun, because the server waits (`hand_over`). Set at the beginning of each round of a poll.
+    pub waits: bool,
     client: Option<SocketAddr>,
     held: Vec<Waiting>,
     /// Jobs in the disk pool.
@@ -97,12 +99,18 @@ impl Requests {
             share,
             output: Output::default(),
             closing: false,
+            waits: false,
             client,
             held: Vec::new(),
             disk_jobs_count: 0,
             held_bytes: 0,
             fresh: false,
         }
+    }
+
+    /// The session and the unsent answers of a connection that ends here.
+    pub fn into_parts(mut self) -> (Session, Output) {
+        (std::mem::replace(&mut self.session, Session::new(false)), std::mem::take(&mut self.output))
     }
 
     /// Requests that are not answered yet.
@@ -366,7 +374,9 @@ impl Requests {
             true => Ok(Reply::WouldBlock),
             false => contain(|| answer(&caller, head, request, tools, self.output.envelopes())),
         };
-        let Ok(reply) = ran else { return self.panicked(start, &head, tools) };
+        let Ok(reply) = ran else {
+            return self.panicked(start, &head, tools);
+        };
         drop(scope);
         self.output.appended();
         match reply {
@@ -415,7 +425,9 @@ impl Requests {
 
     /// Takes the messages of other threads: answers of the disk pool, and events.
     pub fn take_messages(&mut self, scratch: &mut Scratch) {
-        let Some(messages) = self.mailbox.take() else { return };
+        let Some(messages) = self.mailbox.take() else {
+            return;
+        };
         for finished in messages.finished {
             let Finished { envelope, held, charge, keyspace, identity, reservation, error, .. } = finished;
             self.disk_jobs_count -= 1;
@@ -435,7 +447,9 @@ impl Requests {
                 self.hold(held, 0, (reservation, of_held));
             }
         }
-        let Some(version) = self.session.version else { return };
+        let Some(version) = self.session.version else {
+            return;
+        };
         for change in messages.events {
             let event = Event::Schema(schema_change(&change));
             let head = ResponseHead::new(version, EVENT_STREAM);
@@ -514,7 +528,9 @@ impl Requests {
 
     #[cold]
     fn note_slow_write(&self, ticks: u64) {
-        let Some(slow) = &self.shared.slow else { return };
+        let Some(slow) = &self.shared.slow else {
+            return;
+        };
         let waited_ms = ticks * TICK.as_millis() as u64;
         if slow.threshold_ns().is_some_and(|threshold| waited_ms * 1_000_000 >= threshold) {
             slow.slow_write(waited_ms);

@@ -84,9 +84,19 @@ impl ServerStream {
 }
 
 impl ServerStream {
+    /// The socket of a connection in the clear.
+    pub fn into_clear(self) -> Option<TcpStream> {
+        match self {
+            ServerStream::Clear(socket) => Some(socket),
+            ServerStream::Tls(_) => None,
+        }
+    }
+
     /// Whom the certificate is for that the client has shown in its handshake, if it has shown one.
     pub fn client_certificate(&self) -> Option<ClientCertificate> {
-        let ServerStream::Tls(stream) = self else { return None };
+        let ServerStream::Tls(stream) = self else {
+            return None;
+        };
         let own = stream.secured.session.peer_certificates()?.first()?;
         Some(ClientCertificate { uris: helenus_tls::uris(own), common_name: helenus_tls::common_name(own) })
     }

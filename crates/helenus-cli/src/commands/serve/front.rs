@@ -1,24 +1,26 @@
 //! The front of a running server: its listener of the native protocol, served by the database or, after a cut, by the target of a move.
 //!
-//! The mover calls it (`helenus_mover::Front`). A pause answers what was begun and closes all connections and the listener; then either the
-//! native server or a gateway listens on the same address, and clients come back to it by themselves.
+//! The mover calls it (`helenus_mover::Front`). At a cut the native server hands the sockets of its clients and of its listeners to a
+//! gateway in this process: clients keep their connections, but those by TLS. At a rollback connections are closed after their
+//! answers, and the native server gets the listeners back.
 
 use super::gateway;
 use helenus_cluster::Cluster;
-use helenus_gateway::Gateway;
+use helenus_cql::LocalBackend;
+use helenus_cql::backend::Backend;
+use helenus_gateway::{Gateway, GatewayOptions, OwnNode};
 use helenus_mover::{Front, FrontError, MoveOrder, Side, cluster_options};
 use helenus_server::config::ServerConfig;
 use helenus_server::log::{Entry, Level, Log};
-use helenus_server::native::NativeServer;
+use helenus_server::native::{Listeners, NativeServer};
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
-/// The pause between two looks at the connections that are left.
-const LOOK: Duration = Duration::from_millis(2);
 /// The pause before a target that cannot be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 /// How long requests in flight may take to be answered at the end.
@@ -27,6 +29,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// The listener of a server.
 pub struct ServerFront {
     native: Arc<NativeServer>,
+    local: Arc<LocalBackend>,
     config: ServerConfig,
     tls: Option<Arc<ServerTls>>,
     log: Arc<Log>,
@@ -42,7 +45,9 @@ struct State {
     /// The connected target.
     cluster: Option<Cluster>,
     /// While the target answers and there is no pause.
-    gateway: Option<Gateway>,
+    gateway: Option<Arc<Gateway>>,
+    /// The sockets that clients connect to, while neither side listens.
+    listeners: Option<Vec<TcpListener>>,
 }
 
 impl ServerFront {
@@ -52,7 +57,7 @@ impl ServerFront {
     /// # Errors
     /// No threads can be started.
     pub(super) fn new(
-        native: &Arc<NativeServer>,
+        (native, local): (&Arc<NativeServer>, &Arc<LocalBackend>),
         config: &ServerConfig,
         tls: Option<&Arc<ServerTls>>,
         log: &Arc<Log>,
@@ -62,9 +67,11 @@ impl ServerFront {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
         let is_paused = side == Side::Cluster;
-        let state = State { side, is_paused, is_stopped: false, cluster: None, gateway: None };
+        let state =
+            State { side, is_paused, is_stopped: false, cluster: None, gateway: None, listeners: None };
         Ok(Arc::new(ServerFront {
             native: Arc::clone(native),
+            local: Arc::clone(local),
             config: config.clone(),
             tls: tls.cloned(),
             log: Arc::clone(log),
@@ -130,21 +137,69 @@ impl ServerFront {
         self.native.stop();
     }
 
-    fn listen_by_cluster(&self, state: &mut State) -> Result<(), FrontError> {
+    /// Starts a gateway on the sockets that clients connect to; on new ones if there are none.
+    fn serve_by_cluster(&self, state: &mut State) -> Result<(), FrontError> {
         if state.is_stopped {
             return Err(FrontError::Failed("the server is stopping".to_owned()));
         }
         let not_ready = || FrontError::Failed("the target is not connected".to_owned());
         let cluster = state.cluster.clone().ok_or_else(not_ready)?;
-        let options = gateway::options(&self.config, self.native.address(), self.tls.clone());
-        let started = self.runtime.block_on(Gateway::start(cluster, options));
-        state.gateway = Some(started.map_err(|error| FrontError::Failed(error.to_string()))?);
+        let options = self.gateway_options();
+        let listeners = match &state.listeners {
+            Some(listeners) => Some(
+                listeners
+                    .iter()
+                    .map(TcpListener::try_clone)
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(failed)?,
+            ),
+            None => None,
+        };
+        let started = self.runtime.block_on(async {
+            match listeners {
+                Some(listeners) => Gateway::start_on(cluster, options, listeners),
+                None => Gateway::start(cluster, options).await,
+            }
+        });
+        state.gateway = Some(Arc::new(started.map_err(failed)?));
+        state.listeners = None;
         state.is_paused = false;
         Ok(())
     }
 
+    /// A gateway that clients take for the server which they know, beside the nodes of the cluster.
+    fn gateway_options(&self) -> GatewayOptions {
+        let mut options = gateway::options(&self.config, self.native.address(), self.tls.clone());
+        options.shows_nodes = true;
+        options.own_node = Some(OwnNode {
+            host_id: self.local.database().host_id(),
+            cluster_name: self.config.cluster_name.clone(),
+            datacenter: self.config.datacenter.clone(),
+            rack: self.config.rack.clone(),
+        });
+        let local = Arc::clone(&self.local);
+        options.known_statements = Some(Arc::new(move |id| {
+            let known = local.prepared(id).ok().flatten()?;
+            Some((known.keyspace.as_deref().map(str::to_owned), known.query.to_string()))
+        }));
+        options
+    }
+
+    /// Lets the native server listen on the sockets that clients connect to. They wait until `go_on`.
     fn listen_here(&self, state: &mut State) -> Result<(), FrontError> {
-        self.native.resume().map_err(|error| FrontError::Failed(error.to_string()))?;
+        let mut listeners = state.listeners.take().unwrap_or_default().into_iter();
+        match listeners.next() {
+            Some(first) => {
+                let listeners = Listeners { first, encrypted: None, shard_aware: listeners.next() };
+                self.native.take_back(listeners).map_err(failed)
+            }
+            None => self.native.resume().map_err(failed),
+        }
+    }
+
+    fn serve_here(&self, state: &mut State) -> Result<(), FrontError> {
+        self.listen_here(state)?;
+        self.native.go_on();
         state.is_paused = false;
         Ok(())
     }
@@ -183,25 +238,18 @@ impl Front for ServerFront {
         let begun = Instant::now();
         let mut state = self.state.lock();
         match state.side {
-            Side::Local => {
-                self.native.pause();
-                while self.native.connections_count() > 0 && begun.elapsed() < within {
-                    self.runtime.block_on(tokio::time::sleep(LOOK));
-                }
-                let requests = self.native.connections_count();
-                if requests > 0 {
-                    self.listen_here(&mut state)?;
-                    return Err(FrontError::Busy { requests, within });
-                }
-            }
+            Side::Local => self
+                .native
+                .halt(within)
+                .map_err(|not_at_rest| FrontError::Busy { requests: not_at_rest.connections, within })?,
             Side::Cluster => {
                 let Some(gateway) = state.gateway.take() else {
                     return Err(FrontError::Failed("clients are not served at this moment".to_owned()));
                 };
+                state.listeners = Some(gateway.give_listeners());
                 self.runtime.block_on(gateway.drain(within));
-                drop(gateway);
                 if begun.elapsed() >= within {
-                    self.listen_by_cluster(&mut state)?;
+                    self.serve_by_cluster(&mut state)?;
                     return Err(FrontError::Busy { requests: 1, within });
                 }
             }
@@ -215,11 +263,15 @@ impl Front for ServerFront {
         if !state.is_paused {
             return;
         }
-        let listens = match state.side {
-            Side::Local => self.listen_here(&mut state),
-            Side::Cluster => self.listen_by_cluster(&mut state),
+        let serves = match state.side {
+            Side::Local => {
+                self.native.go_on();
+                state.is_paused = false;
+                Ok(())
+            }
+            Side::Cluster => self.serve_by_cluster(&mut state),
         };
-        if let Err(error) = listens {
+        if let Err(error) = serves {
             let text = format!("clients cannot be served: {error}; stop the server and start it again");
             self.log.write(Level::Error, &Entry::new("move", text));
         }
@@ -227,7 +279,27 @@ impl Front for ServerFront {
 
     fn to_cluster(&self) -> Result<(), FrontError> {
         let mut state = self.state.lock();
-        self.listen_by_cluster(&mut state)?;
+        if state.side == Side::Local {
+            state.listeners = self.native.give_listeners().map(sockets);
+        }
+        if let Err(error) = self.serve_by_cluster(&mut state) {
+            if state.side == Side::Local
+                && let Err(error) = self.listen_here(&mut state)
+            {
+                let text = format!("clients cannot connect: {error}; stop the server and start it again");
+                self.log.write(Level::Error, &Entry::new("move", text));
+            }
+            return Err(error);
+        }
+        if let Some(gateway) = &state.gateway {
+            let gateway = Arc::downgrade(gateway);
+            self.native.hand_over(Box::new(move |socket, connection| {
+                // Without the gateway the server is stopping, and the connection ends.
+                if let Some(gateway) = gateway.upgrade() {
+                    gateway.take(socket, connection);
+                }
+            }));
+        }
         state.side = Side::Cluster;
         drop(state);
         self.say("clients are served by the target of the move from now on");
@@ -237,12 +309,22 @@ impl Front for ServerFront {
     fn to_local(&self) -> Result<(), FrontError> {
         let mut state = self.state.lock();
         if let Some(gateway) = state.gateway.take() {
+            state.listeners = Some(gateway.give_listeners());
             self.runtime.block_on(gateway.drain(DRAIN));
         }
-        self.listen_here(&mut state)?;
+        self.serve_here(&mut state)?;
         state.side = Side::Local;
         drop(state);
         self.say("clients are served by this database again");
         Ok(())
     }
+}
+
+fn failed(error: impl std::fmt::Display) -> FrontError {
+    FrontError::Failed(error.to_string())
+}
+
+/// The sockets for clients; the one for TLS alone is not there, because a gateway has none.
+fn sockets(listeners: Listeners) -> Vec<TcpListener> {
+    std::iter::once(listeners.first).chain(listeners.shard_aware).collect()
 }

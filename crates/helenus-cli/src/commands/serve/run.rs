@@ -212,7 +212,7 @@ fn serve(
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
     let side = if cut.is_some() { Side::Cluster } else { Side::Local };
-    let front = ServerFront::new(&native, config, tls.as_ref(), log, side)?;
+    let front = ServerFront::new((&native, &local), config, tls.as_ref(), log, side)?;
     let rpc = match &cut {
         None => start_rpc(&host, &local, (config, tls.clone(), &audit), &slow)?.map(Arc::new),
         Some(_) => None,
