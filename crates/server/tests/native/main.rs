@@ -3,6 +3,7 @@
 mod canned;
 mod client;
 mod flow;
+mod hand_over;
 mod handshake;
 mod hostile;
 mod panics;

@@ -1,0 +1,177 @@
+//! Connections that wait, and those that another server goes on with.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use helenus_wire::native::*;
+
+use crate::canned::Server;
+use crate::client::Client;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn query(query: &str) -> Request<'_> {
+    Request::Query(Query { query, parameters: QueryParameters::default() })
+}
+
+/// Hands all connections over to the receiver, once no request is in flight.
+fn hand_over(server: &Server) -> (Receiver<(TcpStream, HandedOver)>, helenus_server::native::Listeners) {
+    let (sender, handed) = sync_channel(16);
+    server.native.halt(LONG).expect("requests end");
+    let taker = move |socket, state| sender.send((socket, state)).expect("the test takes it");
+    let listeners = server.native.give_listeners().expect("it listens");
+    server.native.hand_over(Box::new(taker));
+    (handed, listeners)
+}
+
+/// The next connection that is handed over; its socket blocks.
+fn taken(handed: &Receiver<(TcpStream, HandedOver)>) -> (TcpStream, HandedOver) {
+    let (socket, state) = handed.recv_timeout(LONG).expect("a connection is handed over");
+    socket.set_nonblocking(false).expect("a socket option");
+    socket.set_read_timeout(Some(LONG)).expect("a socket option");
+    (socket, state)
+}
+
+#[test]
+fn a_halt_waits_for_requests_in_flight_and_begins_no_other() {
+    let server = Server::start();
+    for version in Version::ALL {
+        server.canned.gate.store(false, Ordering::Release);
+        let mut client = Client::ready(server.address(), version, &[]);
+        client.send(&[(1, query("wait")), (2, query("write"))]);
+        assert_eq!(client.receive().unwrap().header.stream, 2);
+        let busy = server.native.halt(Duration::from_millis(20)).expect_err("one waits for the log");
+        assert_eq!(busy.connections, 1);
+        client.send(&[(3, query("write"))]);
+        assert_eq!(client.receive().unwrap().header.stream, 3, "after a halt in vain it goes on");
+        server.canned.open_gate();
+        server.native.halt(LONG).expect("the log is written");
+        assert_eq!(client.receive().unwrap().header.stream, 1, "what was begun is answered");
+        client.send(&[(4, query("write"))]);
+        // Who connects meanwhile waits too.
+        let mut later = Client::connect(server.address(), version);
+        later.raw(&startup(version));
+        let before = server.native.figures().requests;
+        server.native.halt(LONG).expect("nothing was begun");
+        assert_eq!(server.native.figures().requests, before);
+        server.native.go_on();
+        assert_eq!(client.receive().unwrap().header.stream, 4);
+        assert!(later.receive().unwrap().is_ready());
+    }
+}
+
+fn startup(version: Version) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_startup(&[("CQL_VERSION", "3.0.0")], &RequestHead::new(version, 0), &mut bytes).expect("short");
+    bytes
+}
+
+#[test]
+fn a_connection_is_handed_over_with_its_state_and_every_byte() {
+    for version in Version::ALL {
+        for options in [&[][..], &[("COMPRESSION", "lz4")]] {
+            let server = Server::start();
+            let mut client = Client::ready(server.address(), version, options);
+            client.query("use ks");
+            client.ask(Request::Register(EventTypes::default().with(EventType::TopologyChange)));
+            // A long answer that the client does not read yet, and the beginning of a request behind it.
+            client.send(&[(5, query("rows 200 100000"))]);
+            let request = client.frame(&[(6, query("write"))]);
+            let (first, rest) = request.split_at(request.len() / 2);
+            client.raw(first);
+            let (handed, _listeners) = hand_over(&server);
+            let (mut socket, state) = taken(&handed);
+            client.raw(rest);
+            let agreed = state.agreed.expect("after STARTUP");
+            assert_eq!(agreed.version, version);
+            assert_eq!(agreed.compression, (!options.is_empty()).then_some(Compression::Lz4));
+            assert_eq!(agreed.keyspace.as_deref(), Some("ks"));
+            assert!(agreed.events.contains(EventType::TopologyChange));
+            assert!(!agreed.events.contains(EventType::SchemaChange));
+            assert!(state.unserved.envelopes.is_empty() && state.unserved.skip.is_none());
+            assert_eq!(state.unserved.segments.is_some(), version >= Version::V5);
+            let mut input = state.unserved.bytes;
+            while input.len() < request.len() {
+                let mut more = vec![0; request.len() - input.len()];
+                let count = socket.read(&mut more).expect("the rest");
+                input.extend_from_slice(&more[..count]);
+            }
+            assert!(input == request, "no byte is lost");
+            let writes = std::thread::spawn(move || {
+                socket.write_all(&state.unsent).expect("the client reads");
+                socket
+            });
+            let answer = client.receive().expect("an answer");
+            let Response::Result(ResultMessage::Rows(rows)) = answer.message().response else {
+                panic!("rows")
+            };
+            assert_eq!((answer.header.stream, rows.row_count), (5, 200));
+            drop(writes.join());
+        }
+    }
+}
+
+#[test]
+fn requests_that_were_read_and_not_served_are_handed_over() {
+    let server = Server::start();
+    let mut client = Client::ready(server.address(), Version::V5, &[]);
+    // The client reads nothing, so that the answers to the first fill what may be unsent, and the others stay unserved.
+    let long = query("rows 200 100000");
+    let many: Vec<_> = (0..8).map(|stream| (stream, long)).collect();
+    client.send(&many);
+    let (handed, _listeners) = hand_over(&server);
+    let (mut socket, state) = taken(&handed);
+    let writes = std::thread::spawn(move || {
+        socket.write_all(&state.unsent).expect("the client reads");
+        drop(socket);
+        (state.unserved, state.agreed)
+    });
+    let mut answered = 0;
+    while client.receive().is_some() {
+        answered += 1;
+    }
+    let (unserved, _) = writes.join().expect("it ends");
+    let reader =
+        EnvelopeReader { from: Direction::Request, connection: Some(Version::V5), max_frame: 1 << 20 };
+    let (mut rest, mut streams) = (&unserved.envelopes[..], Vec::new());
+    while !rest.is_empty() {
+        let envelope = reader.read_in_segment(rest).expect("whole envelopes");
+        streams.push(envelope.header.stream);
+        rest = &rest[envelope.size()..];
+    }
+    assert!(!streams.is_empty(), "some are not served");
+    assert_eq!(streams, (answered..8).collect::<Vec<i16>>(), "each is answered or handed over");
+}
+
+#[test]
+fn whoever_connects_before_startup_is_handed_over_and_the_listener_too() {
+    let server = Server::start();
+    let mut early = Client::connect(server.address(), Version::V4);
+    early.raw(&startup(Version::V4)[..4]);
+    let (handed, listeners) = hand_over(&server);
+    let (mut socket, state) = taken(&handed);
+    assert!(state.agreed.is_none());
+    let mut input = state.unserved.bytes;
+    while input.len() < 4 {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).expect("what was sent");
+        input.push(byte[0]);
+    }
+    assert_eq!(input, startup(Version::V4)[..4]);
+    // The socket is open all the time.
+    let mut late = Client::connect(server.address(), Version::V5);
+    listeners.first.set_nonblocking(false).expect("a socket option");
+    let (accepted, _) = listeners.first.accept().expect("the client waits there");
+    drop(accepted);
+    assert!(late.is_closed());
+    listeners.first.set_nonblocking(true).expect("a socket option");
+    assert!(!server.native.is_running());
+    server.native.take_back(listeners).expect("it listens again");
+    let mut again = Client::connect(server.address(), Version::V4);
+    again.raw(&startup(Version::V4));
+    server.native.go_on();
+    assert!(server.native.is_running() && again.receive().unwrap().is_ready());
+}
