@@ -46,7 +46,10 @@ impl Shared {
             clients: Mutex::new(Vec::new()),
             runtime: Handle::current(),
             host_id: own_id.unwrap_or_else(|| host_id(&cluster_name, address)),
-            paging: PagingStates { cluster: cluster_name, are_bare: options.shows_nodes },
+            paging: PagingStates {
+                cluster: cluster_name,
+                are_bare: options.shows_nodes || options.own_node.is_some(),
+            },
             roles: Arc::new(Roles::new(cluster.clone(), options.logins)),
             cluster,
             options,

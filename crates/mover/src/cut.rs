@@ -71,7 +71,7 @@ pub(crate) fn cut(
     runtime.block_on(tokio::time::sleep(behind.saturating_sub(begun.elapsed())));
     let cut = Cut { at_us: context.database().wall_us(), rollback_within_s: order.rollback_within_s };
     write(context, Some(cut))?;
-    if let Err(error) = front.to_cluster() {
+    if let Err(error) = front.to_cluster(cut.rollback_within_s == 0) {
         // Nobody was served by the target yet, so the cut can be taken back.
         write(context, None)?;
         return Err(error.into());

@@ -62,11 +62,12 @@ pub trait Front: Send + Sync {
     /// Ends a pause; `side` answers as before. Without a pause it does nothing.
     fn go_on(&self);
 
-    /// From now on the target answers, and a pause ends. `make_ready` was called before.
+    /// From now on the target answers, and a pause ends. `make_ready` was called before. `shows_nodes`: clients learn of the nodes of
+    /// the target and go to them by themselves, so that no rollback would find all of them here.
     ///
     /// # Errors
     /// It cannot be done; a pause goes on.
-    fn to_cluster(&self) -> Result<(), FrontError>;
+    fn to_cluster(&self, shows_nodes: bool) -> Result<(), FrontError>;
 
     /// From now on this database answers, and a pause ends.
     ///
@@ -148,7 +149,7 @@ pub(crate) mod double {
             }
         }
 
-        fn to_cluster(&self) -> Result<(), FrontError> {
+        fn to_cluster(&self, _shows_nodes: bool) -> Result<(), FrontError> {
             self.step("to_cluster", |told| (told.is_paused, told.is_cut) = (false, true))
         }
 
@@ -166,7 +167,7 @@ pub(crate) mod double {
         }
         {
             let _pause = super::Pause::begin(&front, Duration::ZERO).unwrap();
-            front.to_cluster().unwrap();
+            front.to_cluster(false).unwrap();
         }
         assert_eq!(front.0.lock().steps, ["pause", "go_on", "pause", "to_cluster"]);
         front.0.lock().fails = Some("pause");

@@ -46,5 +46,5 @@ pub use messages::{
 };
 pub use mover::Mover;
 pub use pull::{PullOrder, PullReport, PullRequest, PulledTable, Puller, ReadFrom};
-pub use state::cut_of;
+pub use state::{CutOver, cut_of};
 pub use target::options as cluster_options;

@@ -266,10 +266,13 @@ impl Mover {
         drop(context);
         self.halt();
         let waited_ms = done.waited.as_millis();
+        let way_back = match order.rollback_within_s {
+            0 => "There is no way back".to_owned(),
+            within_s => format!("helenus move rollback takes it back for {}", duration_words(within_s)),
+        };
         Ok(MoveAnswer::Done(format!(
             "clients are served by {to} now, through this server; they waited {waited_ms} ms. {tables} tables were complete there. \
-             helenus move rollback takes it back for {}",
-            duration_words(order.rollback_within_s)
+             {way_back}"
         )))
     }
 

@@ -44,14 +44,25 @@ impl Cut {
     }
 }
 
-/// The order of a move that has been cut over in this data directory; `None` if this server answers itself. The listeners of a
-/// server that starts depend on it.
+/// A move that has been cut over.
+#[derive(Clone, Debug)]
+pub struct CutOver {
+    /// The order of the move, which names the target.
+    pub order: MoveOrder,
+    /// Until when it may be rolled back, microseconds since the epoch.
+    pub rollback_until_us: i64,
+}
+
+/// The move that has been cut over in this data directory; `None` if this server answers itself. The listeners of a server that
+/// starts depend on it.
 ///
 /// # Errors
 /// The state cannot be read. Then nobody may be served, because the truth may be at the target.
-pub fn cut_of(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Option<MoveOrder>, MoveError> {
+pub fn cut_of(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Option<CutOver>, MoveError> {
     let state = StateFile::of(Arc::clone(disk), directory).read()?;
-    Ok(state.filter(|state| state.cut.is_some()).map(|state| state.order))
+    Ok(state.and_then(|state| {
+        Some(CutOver { rollback_until_us: state.cut?.rollback_until_us(), order: state.order })
+    }))
 }
 
 /// A table of a move.
@@ -207,7 +218,8 @@ mod tests {
         assert!(cut_of(&disk, folder.path()).unwrap().is_none());
         let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
         file.write(&MoveState { cut, ..state.clone() }).unwrap();
-        assert_eq!(cut_of(&disk, folder.path()).unwrap().as_ref(), Some(&state.order));
+        let cut = cut_of(&disk, folder.path()).unwrap().unwrap();
+        assert_eq!((&cut.order, cut.rollback_until_us), (&state.order, 60_000_001));
         // A state that was written before there were cuts.
         let text = std::fs::read_to_string(folder.path().join("move/state.json")).unwrap();
         let (before, after) = text.split_once(r#","cut":"#).unwrap();

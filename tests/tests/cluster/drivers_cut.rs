@@ -71,7 +71,7 @@ pub fn passes(ring: &Ring) {
 fn cut(data: &str) {
     let began = Instant::now();
     loop {
-        let args = ["move", "cutover", "--pause", "1s", "--data", data];
+        let args = ["move", "cutover", "--pause", "1s", "--rollback-within", "0", "--data", data];
         let output =
             std::process::Command::new(end_to_end::binary()).args(args).output().expect("helenus runs");
         if output.status.success() {

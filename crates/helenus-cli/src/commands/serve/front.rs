@@ -9,7 +9,7 @@ use helenus_cluster::Cluster;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::Backend;
 use helenus_gateway::{Gateway, GatewayOptions, OwnNode};
-use helenus_mover::{Front, FrontError, MoveOrder, Side, cluster_options};
+use helenus_mover::{CutOver, Front, FrontError, MoveOrder, Side, cluster_options};
 use helenus_server::config::ServerConfig;
 use helenus_server::log::{Entry, Level, Log};
 use helenus_server::native::{Listeners, NativeServer};
@@ -42,6 +42,8 @@ struct State {
     side: Side,
     is_paused: bool,
     is_stopped: bool,
+    /// Whether clients learn of the nodes of the target, so that they go there by themselves.
+    shows_nodes: bool,
     /// The connected target.
     cluster: Option<Cluster>,
     /// While the target answers and there is no pause.
@@ -67,8 +69,15 @@ impl ServerFront {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
         let is_paused = side == Side::Cluster;
-        let state =
-            State { side, is_paused, is_stopped: false, cluster: None, gateway: None, listeners: None };
+        let state = State {
+            side,
+            is_paused,
+            is_stopped: false,
+            shows_nodes: false,
+            cluster: None,
+            gateway: None,
+            listeners: None,
+        };
         Ok(Arc::new(ServerFront {
             native: Arc::clone(native),
             local: Arc::clone(local),
@@ -82,8 +91,8 @@ impl ServerFront {
 
     /// Serves by the target, for a server that starts after a cut. If the target cannot be reached, it is tried again, and meanwhile
     /// no client is admitted.
-    pub(super) fn begin_at(self: &Arc<ServerFront>, order: MoveOrder) {
-        if self.try_begin_at(&order) {
+    pub(super) fn begin_at(self: &Arc<ServerFront>, cut: CutOver) {
+        if self.try_begin_at(&cut) {
             return;
         }
         let front = Arc::clone(self);
@@ -91,15 +100,16 @@ impl ServerFront {
         let _task = self.runtime.spawn_blocking(move || {
             while !front.state.lock().is_stopped {
                 front.runtime.block_on(tokio::time::sleep(AGAIN));
-                if front.try_begin_at(&order) {
+                if front.try_begin_at(&cut) {
                     return;
                 }
             }
         });
     }
 
-    fn try_begin_at(&self, order: &MoveOrder) -> bool {
-        let begun = self.make_ready(order).and_then(|()| self.to_cluster());
+    fn try_begin_at(&self, cut: &CutOver) -> bool {
+        let shows_nodes = self.local.database().wall_us() > cut.rollback_until_us;
+        let begun = self.make_ready(&cut.order).and_then(|()| self.to_cluster(shows_nodes));
         if let Err(error) = &begun {
             let text = format!("clients cannot be served yet: {error}; it is tried again");
             self.log.write_rate_limited(Level::Error, "move", Entry::new("move", text));
@@ -144,7 +154,7 @@ impl ServerFront {
         }
         let not_ready = || FrontError::Failed("the target is not connected".to_owned());
         let cluster = state.cluster.clone().ok_or_else(not_ready)?;
-        let options = self.gateway_options();
+        let options = self.gateway_options(state.shows_nodes);
         let listeners = match &state.listeners {
             Some(listeners) => Some(
                 listeners
@@ -167,10 +177,10 @@ impl ServerFront {
         Ok(())
     }
 
-    /// A gateway that clients take for the server which they know, beside the nodes of the cluster.
-    fn gateway_options(&self) -> GatewayOptions {
+    /// A gateway that clients take for the server which they know.
+    fn gateway_options(&self, shows_nodes: bool) -> GatewayOptions {
         let mut options = gateway::options(&self.config, self.native.address(), self.tls.clone());
-        options.shows_nodes = true;
+        options.shows_nodes = shows_nodes;
         options.own_node = Some(OwnNode {
             host_id: self.local.database().host_id(),
             cluster_name: self.config.cluster_name.clone(),
@@ -277,8 +287,9 @@ impl Front for ServerFront {
         }
     }
 
-    fn to_cluster(&self) -> Result<(), FrontError> {
+    fn to_cluster(&self, shows_nodes: bool) -> Result<(), FrontError> {
         let mut state = self.state.lock();
+        state.shows_nodes = shows_nodes;
         if state.side == Side::Local {
             state.listeners = self.native.give_listeners().map(sockets);
         }

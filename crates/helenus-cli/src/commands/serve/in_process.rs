@@ -39,11 +39,11 @@ impl InProcess {
                 refuse_served(directory)?;
                 settings.set_flag("data", &directory.display().to_string())?;
                 let host = helenus_host::real::host();
-                if let Some(order) = cut_of(&host.disk, directory)? {
+                if let Some(cut) = cut_of(&host.disk, directory)? {
                     eprintln!(
                         "Warning: a move was cut over to {}: this directory has the data of that moment, and what is written here is not \
                          seen by clients",
-                        order.to.join(", ")
+                        cut.order.to.join(", ")
                     );
                 }
                 host

@@ -239,9 +239,9 @@ fn serve(
     };
     let open_to_all =
         open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
-    if let Some(order) = cut {
-        announce(log, "move", format!("was cut over: clients are served by {}", order.to.join(", ")));
-        front.begin_at(order);
+    if let Some(cut) = cut {
+        announce(log, "move", format!("was cut over: clients are served by {}", cut.order.to.join(", ")));
+        front.begin_at(cut);
     }
     let mover = Mover::open(&local, directory_of(config), front.clone());
     let admin = start_admin(&host, &local, (doors, &mover), (config, &open_to_all))?;
