@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::Path;
 
 use end_to_end::raw::{
     AUTH_SUCCESS, AUTHENTICATE, ERROR, EXECUTE, OPTIONS, PREPARE, QUERY, RESULT, Raw, query,
@@ -65,7 +65,7 @@ fn gateway() -> Gateway {
     Gateway { cluster, server, _folder: folder }
 }
 
-fn text(path: &PathBuf) -> &str {
+fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 

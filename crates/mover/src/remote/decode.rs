@@ -16,6 +16,8 @@ pub(super) struct Decoder<'d> {
 }
 
 type Cells<'a> = [Option<&'a [u8]>];
+/// WRITETIME and TTL of a column: each a number, a list of numbers, or null.
+type TimeValues<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 impl<'d> Decoder<'d> {
     pub(super) fn new(texts: &'d ReadTexts) -> Decoder<'d> {
@@ -85,7 +87,7 @@ impl<'d> Decoder<'d> {
     fn column(
         &self,
         (column, value): (&ReadColumn, &[u8]),
-        times: Option<(Option<&[u8]>, Option<&[u8]>)>,
+        times: Option<TimeValues<'_>>,
         now_s: i64,
         out: &mut Vec<SeenCell>,
     ) -> Result<(), MoveError> {

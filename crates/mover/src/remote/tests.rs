@@ -249,6 +249,9 @@ fn rows_that_are_written_elsewhere_have_the_same_cells_and_are_seen_as_long() {
     }
 }
 
+/// A row here and at the other side.
+type RowPair = (Option<SeenRow>, Option<SeenRow>);
+
 #[test]
 fn what_is_brought_back_is_what_the_other_side_has() {
     for seed in 0..RUNS {
@@ -258,7 +261,7 @@ fn what_is_brought_back_is_what_the_other_side_has() {
         later.iter().for_each(|text| there.run(text));
         let table = here.table();
         for round in 0..2 {
-            let mut pairs: BTreeMap<(Vec<u8>, Vec<u8>), (Option<SeenRow>, Option<SeenRow>)> = BTreeMap::new();
+            let mut pairs: BTreeMap<(Vec<u8>, Vec<u8>), RowPair> = BTreeMap::new();
             let position = |row: &SeenRow| (row.position().0.to_vec(), row.position().1.to_vec());
             for row in here.rows() {
                 let pair = pairs.entry(position(&row)).or_default();
