@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("helenus-cli/src/commands/export.rs", "incremental_backups", "a column of system_schema.tables"),
     ("mover/src/schema.rs", "incremental_backups", "an option of tables"),
     ("mover/src/plan.rs", "cdc_enabled", "a key of the cluster's nodes"),
+    ("cluster/src/topology.rs", "broadcast_address", "a column of system.local"),
     ("gateway/src/own_tables.rs", "broadcast_address", "a column of system.local"),
     ("gateway/src/own_tables.rs", "listen_address", "a column of system.local"),
     ("cql/src/virtual_table/local.rs", "broadcast_address", "a column of system.local"),

@@ -35,6 +35,13 @@ fn taken(handed: &Receiver<(TcpStream, HandedOver)>) -> (TcpStream, HandedOver) 
     (socket, state)
 }
 
+/// Waits until the server has begun another request than these.
+fn begun(server: &Server, before: u64) {
+    while server.native.figures().requests == before {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_halt_waits_for_requests_in_flight_and_begins_no_other() {
     let server = Server::start();
@@ -78,7 +85,9 @@ fn a_connection_is_handed_over_with_its_state_and_every_byte() {
             client.query("use ks");
             client.ask(Request::Register(EventTypes::default().with(EventType::TopologyChange)));
             // A long answer that the client does not read yet, and the beginning of a request behind it.
+            let before = server.native.figures().requests;
             client.send(&[(5, query("rows 200 100000"))]);
+            begun(&server, before);
             let request = client.frame(&[(6, query("write"))]);
             let (first, rest) = request.split_at(request.len() / 2);
             client.raw(first);
@@ -99,7 +108,13 @@ fn a_connection_is_handed_over_with_its_state_and_every_byte() {
                 let count = socket.read(&mut more).expect("the rest");
                 input.extend_from_slice(&more[..count]);
             }
-            assert!(input == request, "no byte is lost");
+            let at = input.iter().zip(&request).position(|(one, other)| one != other);
+            assert!(
+                input == request,
+                "{version:?} {options:?}: {} bytes for {}, the first that differs is {at:?}",
+                input.len(),
+                request.len()
+            );
             let writes = std::thread::spawn(move || {
                 socket.write_all(&state.unsent).expect("the client reads");
                 socket
@@ -114,14 +129,18 @@ fn a_connection_is_handed_over_with_its_state_and_every_byte() {
     }
 }
 
+const REQUESTS: i16 = 256;
+
 #[test]
 fn requests_that_were_read_and_not_served_are_handed_over() {
     let server = Server::start();
     let mut client = Client::ready(server.address(), Version::V5, &[]);
     // The client reads nothing, so that the answers to the first fill what may be unsent, and the others stay unserved.
     let long = query("rows 200 100000");
-    let many: Vec<_> = (0..8).map(|stream| (stream, long)).collect();
+    let many: Vec<_> = (0..REQUESTS).map(|stream| (stream, long)).collect();
+    let before = server.native.figures().requests;
     client.send(&many);
+    begun(&server, before);
     let (handed, _listeners) = hand_over(&server);
     let (mut socket, state) = taken(&handed);
     let writes = std::thread::spawn(move || {
@@ -143,7 +162,7 @@ fn requests_that_were_read_and_not_served_are_handed_over() {
         rest = &rest[envelope.size()..];
     }
     assert!(!streams.is_empty(), "some are not served");
-    assert_eq!(streams, (answered..8).collect::<Vec<i16>>(), "each is answered or handed over");
+    assert_eq!(streams, (answered..REQUESTS).collect::<Vec<i16>>(), "each is answered or handed over");
 }
 
 #[test]
@@ -151,6 +170,10 @@ fn whoever_connects_before_startup_is_handed_over_and_the_listener_too() {
     let server = Server::start();
     let mut early = Client::connect(server.address(), Version::V4);
     early.raw(&startup(Version::V4)[..4]);
+    // Until then it is the listener's.
+    while server.native.figures().accepted == 0 {
+        std::thread::yield_now();
+    }
     let (handed, listeners) = hand_over(&server);
     let (mut socket, state) = taken(&handed);
     assert!(state.agreed.is_none());

@@ -66,7 +66,7 @@ impl Report {
         let cluster = &self.cluster;
         writeln!(
             out,
-            "\nA cluster for the load of {}: {} nodes, {} copies, num_tokens {}",
+            "\nA cluster for the load of {}: {} nodes, {} copies, {} tokens a node",
             match self.days_ahead {
                 0 => "today".to_owned(),
                 days => format!("{days} days from now"),
