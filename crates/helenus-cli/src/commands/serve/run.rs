@@ -106,12 +106,9 @@ pub fn command() -> Command {
         .value_name("DIR")
         .conflicts_with("adopt")
         .help("If the database has no keyspaces, run the .cql and .sh files of DIR in the order of their names, before clients are let in");
-    let command = Command::new("serve")
-        .about("Start a server")
-        .after_help(EXAMPLES)
-        .args(flags)
-        .args([config, adopt, set, init]);
-    GatewayFlags::augment_args(command)
+    let command = Command::new("serve").after_help(EXAMPLES).args(flags).args([config, adopt, set, init]);
+    // `augment_args` replaces `about` by the documentation of the struct.
+    GatewayFlags::augment_args(command).about("Start a server")
 }
 
 /// Runs the server until a signal ends it.
