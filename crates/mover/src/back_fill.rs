@@ -9,11 +9,8 @@ use crate::context::Context;
 use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
 use crate::lists::{self, SentList};
+use crate::remote::TokenRange;
 use crate::target::TableTarget;
-use helenus_engine::read::KeyRange;
-use helenus_model::byte_comparable::token_bound;
-use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
-use helenus_model::token::Token;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -58,7 +55,7 @@ async fn range(
     let may_be_there = context.is_repeated();
     let (sender, mut parcels) = mpsc::channel(AHEAD);
     let (database, table) = (Arc::clone(context.database()), Arc::clone(target));
-    let bounds = key_range(number, ranges);
+    let bounds = TokenRange::of(number, ranges).key_range();
     let reading = tokio::task::spawn_blocking(move || read_range(&database, &table, &bounds, &sender));
     let mut requests = JoinSet::new();
     let (mut rows, mut bytes) = (0, 0);
@@ -124,40 +121,5 @@ async fn finish_one(requests: &mut JoinSet<Result<(), MoveError>>) -> Result<(),
     match requests.join_next().await {
         Some(ended) => sent(ended),
         None => Ok(()),
-    }
-}
-
-/// The partitions of a range of tokens, by their ordered positions.
-fn key_range(number: u32, ranges: u32) -> KeyRange {
-    let bound = |number: u32| {
-        let width = (u128::from(u64::MAX) + 1) / u128::from(ranges.max(1));
-        let offset = (width * u128::from(number)) as u64;
-        let mut position = Vec::new();
-        token_bound(Token((offset ^ (1 << 63)) as i64), true, &mut position);
-        position
-    };
-    KeyRange {
-        start: if number == 0 { BEFORE_ALL.to_vec() } else { bound(number) },
-        end: if number + 1 >= ranges { AFTER_ALL.to_vec() } else { bound(number + 1) },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use helenus_model::partitions::PartitionKey;
-
-    #[test]
-    fn ranges_touch_each_other_and_cover_every_key() {
-        for ranges in [1, 2, 7, 64] {
-            let all: Vec<KeyRange> = (0..ranges).map(|number| key_range(number, ranges)).collect();
-            assert_eq!((&all[0].start[..], &all[ranges as usize - 1].end[..]), (BEFORE_ALL, AFTER_ALL));
-            assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start));
-            for key in 0..500_u32 {
-                let position = PartitionKey::new(key.to_be_bytes().to_vec()).decorated;
-                let of = all.iter().filter(|range| range.start <= position && position < range.end);
-                assert_eq!(of.count(), 1);
-            }
-        }
     }
 }

@@ -3,16 +3,14 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
 
 use end_to_end::{Client, Cql, Server, tool};
-use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::moving::{until_done, wait_for_tail};
 use crate::ring::Ring;
 
 const KEYSPACE: &str = "drivers_cut";
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The server's address: the port of the nodes, which the driver for Node.js expects at every host.
 const LISTEN: &str = "127.0.0.8:9142";
 
@@ -41,12 +39,13 @@ pub fn passes(ring: &Ring) {
     }
     drop(source);
     moving(&["start", "--to", &ring.address(1), "--tables", KEYSPACE]);
-    wait_for_tail(&moving);
+    wait_for_tail(&data);
     let mut loads: Vec<Load> = CLIENTS.map(|(client, name)| Load::start(client, name)).into();
     for load in &mut loads {
         assert_eq!(load.line(), "running", "{}", load.name);
     }
-    cut(&data);
+    let args = ["move", "cutover", "--pause", "1s", "--rollback-within", "0", "--data", &data];
+    println!("{}", until_done(&args).trim());
     let mut failed = Vec::new();
     for load in &mut loads {
         load.child.stdin.as_mut().expect("its input").write_all(b"end\n").expect("it waits");
@@ -65,36 +64,6 @@ pub fn passes(ring: &Ring) {
     }
     assert!(failed.is_empty(), "{}\n{}", failed.join("\n"), server.log());
     target.run(&format!("DROP KEYSPACE {KEYSPACE}"));
-}
-
-/// Cuts over; repeats it while the tail is behind.
-fn cut(data: &str) {
-    let began = Instant::now();
-    loop {
-        let args = ["move", "cutover", "--pause", "1s", "--rollback-within", "0", "--data", data];
-        let output =
-            std::process::Command::new(end_to_end::binary()).args(args).output().expect("helenus runs");
-        if output.status.success() {
-            println!("{}", String::from_utf8_lossy(&output.stdout).trim());
-            return;
-        }
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        let passes =
-            error.contains("behind") || error.contains("in time") || error.contains("not come to an end");
-        assert!(passes && began.elapsed() < PATIENCE, "{error}");
-    }
-}
-
-fn wait_for_tail(moving: &dyn Fn(&[&str]) -> String) {
-    let began = Instant::now();
-    loop {
-        let status: Value = serde_json::from_str(&moving(&["status", "--json"])).expect("a status");
-        let tables = status["tables"].as_array().expect("tables").clone();
-        if tables.iter().all(|table| table["phase"] == "tail" && table["lag_s"] == 0.0) {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{status}");
-    }
 }
 
 /// A running program.

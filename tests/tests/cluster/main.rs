@@ -12,6 +12,7 @@ mod missed_events;
 mod move_counters;
 mod move_cut;
 mod move_data;
+mod moving;
 mod ring;
 mod rpc;
 mod verify_and_pull;

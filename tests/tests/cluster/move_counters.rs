@@ -6,12 +6,11 @@ use end_to_end::{Cql, Server, draw, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::moving::wait_for_tail;
 use crate::ring::Ring;
 
 const TABLES: [(&str, &str); 2] =
     [("cut_counts.wide", "p, c, a, b"), ("cut_counts.statics", "p, c, total, n")];
-/// A row in doubt waits for a while, and for the node.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn passes(ring: &Ring) {
     let folder = TempDir::with_prefix("helenus-move-").expect("a temporary directory");
@@ -46,7 +45,7 @@ pub fn passes(ring: &Ring) {
     server.restart();
     let source = Cql::connect(server.address());
     count(&source, &mut random, 500);
-    wait(&moving, &server);
+    wait_for_tail(&data);
     ring.kill(3);
     count(&source, &mut random, 1_000);
     ring.restart(3);
@@ -54,7 +53,7 @@ pub fn passes(ring: &Ring) {
     source.run("DELETE FROM cut_counts.wide WHERE p = 3");
     source.run("DELETE FROM cut_counts.wide WHERE p = 4 AND c > 1 AND c <= 3");
     source.run("DELETE FROM cut_counts.statics WHERE p = 1 AND c = 1");
-    wait(&moving, &server);
+    wait_for_tail(&data);
     let began = Instant::now();
     loop {
         let differing = differences(&source, &target);
@@ -79,20 +78,6 @@ fn count(cql: &Cql, random: &mut draw::Draw, times: u32) {
             _ => format!("UPDATE cut_counts.statics SET n = n + {by} WHERE p = {p} AND c = {c}"),
         };
         cql.run(&statement);
-    }
-}
-
-/// Waits until both tables are at the end of their changes.
-fn wait(moving: &dyn Fn(&[&str]) -> String, server: &Server) {
-    let began = Instant::now();
-    loop {
-        let status: Value = serde_json::from_str(&moving(&["status", "--json"])).expect("a status");
-        let tables = status["tables"].as_array().expect("tables").clone();
-        assert!(tables.iter().all(|table| table["phase"] != "stopped"), "{status}");
-        if tables.iter().all(|table| table["phase"] == "tail" && table["lag_s"] == 0.0) {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{status}\n{}", server.log());
     }
 }
 

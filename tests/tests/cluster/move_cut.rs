@@ -10,6 +10,7 @@ use end_to_end::{Cql, Server, refused, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::moving::{until_done, wait_for_tail};
 use crate::ring::Ring;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -37,7 +38,7 @@ pub fn passes(ring: &Ring) {
     let to = ring.address(1);
     moving(&["start", "--to", &to, "--tables", "cut_ks"]);
     assert!(refusal(&["rollback"]).contains("not been cut over"));
-    wait_for_tail(&moving);
+    wait_for_tail(&data);
     source.run("CREATE TABLE cut_ks.later (a int PRIMARY KEY)");
     let reasons = refusal(&["cutover", "--dry-run"]);
     assert!(reasons.contains("cut_ks.later is no part of the move"), "{reasons}");
@@ -90,7 +91,7 @@ pub fn passes(ring: &Ring) {
     let count = here.rows("SELECT n FROM cut_ks.counts WHERE client = 100");
     assert_eq!(format!("{:?}", count[0][0]), "Some(Counter(Counter(5)))");
     // The move goes on, and what was written here since is at the cluster too.
-    wait_for_tail(&moving);
+    wait_for_tail(&data);
     later.check(&target);
     moving(&["abort"]);
     drop(here);
@@ -98,36 +99,6 @@ pub fn passes(ring: &Ring) {
     server.restart();
     later.check(&Cql::connect(server.address()));
     target.run("DROP KEYSPACE cut_ks");
-}
-
-/// Repeats a verb that is refused for a passing reason.
-fn until_done(args: &[String]) -> String {
-    let began = Instant::now();
-    loop {
-        let output =
-            std::process::Command::new(end_to_end::binary()).args(args).output().expect("helenus runs");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if output.status.success() {
-            return text;
-        }
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        let passes =
-            error.contains("behind") || error.contains("in time") || error.contains("not come to an end");
-        assert!(passes && began.elapsed() < PATIENCE, "{error}");
-    }
-}
-
-fn wait_for_tail(moving: &dyn Fn(&[&str]) -> String) {
-    let began = Instant::now();
-    loop {
-        let status: Value = serde_json::from_str(&moving(&["status", "--json"])).expect("a status");
-        let tables = status["tables"].as_array().expect("tables").clone();
-        assert!(tables.iter().all(|table| table["phase"] != "stopped"), "{status}");
-        if tables.iter().all(|table| table["phase"] == "tail" && table["lag_s"] == 0.0) {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{status}");
-    }
 }
 
 /// What clients were told to be written.

@@ -3,19 +3,18 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use end_to_end::{Cql, Server, binary, refused, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::moving::wait_for_tail;
 use crate::ring::Ring;
 
 const KINDS: &str = "vr_ks.kinds";
 /// Rows of the table that is written to during a comparison.
 const BUSY: usize = 200;
 /// How long the back-fill and the tail may take.
-const PATIENCE: Duration = Duration::from_secs(90);
 /// Seconds by which a TTL may differ between two reads.
 const TTL_SLACK_S: i64 = 3;
 
@@ -140,20 +139,6 @@ fn fill(cql: &Cql) {
     }
     for at in 0..BUSY {
         cql.run(&format!("INSERT INTO vr_ks.busy (p, c, v) VALUES ({}, {at}, 'v')", at % 7));
-    }
-}
-
-fn wait_for_tail(data: &str) {
-    let began = Instant::now();
-    loop {
-        let status: Value =
-            serde_json::from_str(&tool(&["move", "status", "--json", "--data", data])).expect("a status");
-        let tables = status["tables"].as_array().expect("tables");
-        if !tables.is_empty() && tables.iter().all(|table| table["phase"] == "tail" && table["lag_s"] == 0.0)
-        {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{status}");
     }
 }
 

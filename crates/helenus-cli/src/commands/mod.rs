@@ -9,6 +9,7 @@ pub mod cert;
 pub mod changes;
 pub mod cli;
 mod client;
+mod cluster_access;
 pub mod container;
 pub mod export;
 mod held_files;

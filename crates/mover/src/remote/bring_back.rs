@@ -37,8 +37,8 @@ pub struct BroughtBack {
     pub kept: u64,
 }
 
-/// Makes the local rows of a range of tokens equal to the cluster's. Clients may write neither side meanwhile. Counters are added
-/// up; one that was deleted there becomes 0 here.
+/// Makes the local rows of a range of tokens equal to the cluster's. Clients may write neither side meanwhile. Tables
+/// of counters have their own way (`counters_back`).
 ///
 /// # Errors
 /// A side cannot be read; the local database refuses a write; `stop` became true.
@@ -54,36 +54,28 @@ pub async fn bring_back(
     let of_remote = Arc::new(RemoteTable::new(table, cluster));
     let mut merge = Merge::of_range(database, &remote, &of_remote, range);
     let mut done = BroughtBack::default();
-    let (mut writes, mut sums) = (Vec::new(), Vec::new());
+    let mut writes = Vec::new();
     loop {
         let pair = merge.next().await?;
         let is_end = pair.is_none();
         if let Some(pair) = pair {
             done.rows += 1;
-            if table.is_counter() {
-                sums.extend(sum_of(pair));
-            } else {
-                let times = (database.wall_us(), database.now_s());
-                let before = writes.len();
-                let row = row_writes(table, &pair, times, &mut writes);
-                let kept = row.map_err(|error| MoveError::Row {
-                    table: format!("{}.{}", table.keyspace, table.name),
-                    error,
-                })?;
-                done.changed += u64::from(writes.len() > before);
-                done.kept += u64::from(kept);
-            }
+            let times = (database.wall_us(), database.now_s());
+            let before = writes.len();
+            let row = row_writes(table, &pair, times, &mut writes);
+            let kept = row.map_err(|error| MoveError::Row {
+                table: format!("{}.{}", table.keyspace, table.name),
+                error,
+            })?;
+            done.changed += u64::from(writes.len() > before);
+            done.kept += u64::from(kept);
         }
-        if writes.len() + sums.len() >= CHUNK || is_end {
-            let (writes, sums) = (std::mem::take(&mut writes), std::mem::take(&mut sums));
-            done.changed += sums.len() as u64;
+        if writes.len() >= CHUNK || is_end {
+            let writes = std::mem::take(&mut writes);
             let (backend, table) = (Arc::clone(backend), Arc::clone(table));
             let run = tokio::task::spawn_blocking(move || {
                 let mut writer = LocalWriter::new(&backend, &table);
                 writer.run(&writes)?;
-                for (here, wanted) in &sums {
-                    writer.add_up(here.as_ref(), wanted)?;
-                }
                 writer.finish()
             });
             run.await.map_err(|error| MoveError::Internal(error.to_string()))??;
@@ -92,13 +84,6 @@ pub async fn bring_back(
             return Ok(done);
         }
     }
-}
-
-/// A row of counters here, and the values that it is to have; `None` if it has them.
-fn sum_of((here, there): Pair) -> Option<(Option<SeenRow>, SeenRow)> {
-    let wanted = there.or_else(|| here.as_ref().map(|row| SeenRow { cells: Vec::new(), ..row.clone() }))?;
-    let is_same = here.as_ref().is_some_and(|here| here.cells == wanted.cells);
-    (!is_same).then_some((here, wanted))
 }
 
 /// Appends the writes that make a row here the one there. Returns whether something newer here stays.

@@ -62,7 +62,8 @@ impl Recorder {
         if !is_due {
             return;
         }
-        let sample = self.take(database, &mut state);
+        let (sample, now) = self.take(database, state.before);
+        state.before = Some(now);
         state.samples.push(sample);
         let surplus = state.samples.len().saturating_sub(SAMPLES_MAX);
         state.samples.drain(..surplus);
@@ -73,26 +74,23 @@ impl Recorder {
 
     /// All samples, and one of this moment as the last.
     pub(crate) fn with_present(&self, database: &Database) -> Vec<Sample> {
-        let mut state = self.state.lock();
-        let before = state.before;
-        let present = self.take(database, &mut state);
-        // The rates of the next sample begin where they would have.
-        state.before = before;
+        let state = self.state.lock();
+        let (present, _) = self.take(database, state.before);
         let mut samples = state.samples.clone();
         samples.push(present);
         samples
     }
 
-    fn take(&self, database: &Database, state: &mut State) -> Sample {
+    /// A sample of this moment with its rates since `before`, and the counters of this moment.
+    fn take(&self, database: &Database, before: Option<Counters>) -> (Sample, Counters) {
         let (now, reads, writes) = gather(database);
-        let before = state.before.replace(now);
         let elapsed_s = before.map(|before| now.time_ns.saturating_sub(before.time_ns) as f64 / 1e9);
         let rate = |of: fn(&Counters) -> f64| {
             let (before, elapsed_s) = (before?, elapsed_s.filter(|elapsed_s| *elapsed_s >= 1.0)?);
             Some((of(&now) - of(&before)).max(0.0) / elapsed_s)
         };
         let (free, all) = self.directory.as_deref().and_then(disk_space).unwrap_or_default();
-        Sample {
+        let sample = Sample {
             time_s: database.wall_us() / 1_000_000,
             data_bytes: now.data_bytes,
             disk_free_bytes: free,
@@ -105,7 +103,8 @@ impl Recorder {
             writes_per_s: rate(|counters| counters.writes as f64),
             read_p99_us: reads.percentile(0.99) / MICROSECOND_NS,
             write_p99_us: writes.percentile(0.99) / MICROSECOND_NS,
-        }
+        };
+        (sample, now)
     }
 }
 

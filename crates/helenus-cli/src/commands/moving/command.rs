@@ -3,16 +3,17 @@
 use super::verbs::TOOL;
 use super::{show, verify};
 use crate::commands::access::TlsOptions;
+use crate::commands::cluster_access::ClusterAccess;
 use crate::commands::passwords::LoginOptions;
 use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helenus_host::Host;
-use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, TlsFiles, VerifyOrder};
+use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, VerifyOrder};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
 use helenus_server::quantity::parse_seconds;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 const EXAMPLES: &str = "Examples:
@@ -244,23 +245,12 @@ fn order(options: &OrderOptions) -> Result<MoveOrder> {
         };
         replication.insert(keyspace.to_owned(), map.to_owned());
     }
-    // Read here, so that a wrong file is told at once; the server reads them again.
-    options.tls.client()?;
-    let tls = &options.tls;
-    let tls = tls.is_on().then(|| -> Result<TlsFiles> {
-        Ok(TlsFiles {
-            cafile: tls.cafile.as_ref().map(absolute).transpose()?,
-            cert: tls.cert.as_ref().map(absolute).transpose()?,
-            key: tls.key.as_ref().map(absolute).transpose()?,
-            insecure: tls.insecure,
-        })
-    });
-    let login = options.login.login()?.map(|login| (login.user.clone(), login.password.clone()));
+    let access = ClusterAccess::of(&options.login, &options.tls)?;
     Ok(MoveOrder {
         to: options.to.clone(),
         local_dc: options.local_dc.clone(),
-        login,
-        tls: tls.transpose()?,
+        login: access.login,
+        tls: access.tls,
         what: options.tables.clone(),
         replication,
         rows_per_second: options.rows_per_second,
@@ -271,10 +261,4 @@ fn order(options: &OrderOptions) -> Result<MoveOrder> {
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The server may have another working directory.
-fn absolute(path: &PathBuf) -> Result<String> {
-    let path = std::path::absolute(path)?;
-    path.to_str().map(str::to_owned).context("a path that is not UTF-8")
 }

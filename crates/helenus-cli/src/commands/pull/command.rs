@@ -3,12 +3,13 @@
 use super::show::{Line, words};
 use super::verbs::TOOL;
 use crate::commands::access::TlsOptions;
+use crate::commands::cluster_access::ClusterAccess;
 use crate::commands::passwords::LoginOptions;
 use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use helenus_host::Host;
-use helenus_mover::{MoveOrder, PullOrder, PullReport, PullRequest, Puller, ReadFrom, TlsFiles};
+use helenus_mover::{MoveOrder, PullOrder, PullReport, PullRequest, Puller, ReadFrom};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -144,23 +145,12 @@ fn ask_puller(socket: &Path, request: &PullRequest) -> Result<PullReport> {
 }
 
 fn order(host: &Host, command: &PullCommand) -> Result<PullOrder> {
-    // Read here, so that a wrong file is told at once; the server reads them again.
-    command.tls.client()?;
-    let tls = &command.tls;
-    let tls = tls.is_on().then(|| -> Result<TlsFiles> {
-        Ok(TlsFiles {
-            cafile: tls.cafile.as_ref().map(absolute).transpose()?,
-            cert: tls.cert.as_ref().map(absolute).transpose()?,
-            key: tls.key.as_ref().map(absolute).transpose()?,
-            insecure: tls.insecure,
-        })
-    });
-    let login = command.login.login()?.map(|login| (login.user.clone(), login.password.clone()));
+    let access = ClusterAccess::of(&command.login, &command.tls)?;
     let cluster = MoveOrder {
         to: command.from.clone(),
         local_dc: command.local_dc.clone(),
-        login,
-        tls: tls.transpose()?,
+        login: access.login,
+        tls: access.tls,
         what: command.tables.clone(),
         replication: BTreeMap::new(),
         rows_per_second: command.rows_per_second,
@@ -216,12 +206,6 @@ fn text_of(host: &Host, path: &Path) -> Result<String> {
     };
     let bytes = read().with_context(|| format!("cannot read {}", path.display()))?;
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
-}
-
-/// The server may have another working directory.
-fn absolute(path: &PathBuf) -> Result<String> {
-    let path = std::path::absolute(path)?;
-    path.to_str().map(str::to_owned).context("a path that is not UTF-8")
 }
 
 #[cfg(test)]
