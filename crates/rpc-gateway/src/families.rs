@@ -19,19 +19,19 @@ const COLUMNS: &str = "columns";
 const NAME: &str = "\u{1}name";
 const VALUE: &str = "\u{1}value";
 
-/// How the statements of a family look.
+/// Where a column family has its columns in the table of the cluster. The statements depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Columns are rows.
+    /// A column of the family is a row of the table.
     Rows,
-    /// Columns are rows, and static columns.
+    /// The declared columns are static columns of the table, all others are rows.
     RowsAndStatics,
-    /// Columns are those of the one row of a partition.
+    /// A partition has one row, and its columns are those of the family.
     Columns,
 }
 
 impl Layout {
-    /// Of the table of a family.
+    /// The layout of a family that `family_of` has made.
     pub(crate) fn of(family: &Table) -> Layout {
         match () {
             () if family.flags.iter().any(|flag| flag == COLUMNS) => Layout::Columns,
@@ -41,10 +41,10 @@ impl Layout {
     }
 }
 
-/// The table of the family that a table of the cluster is.
+/// Describes a table of the cluster as a column family, in the form that `rpc` has for those of this process.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the table cannot be used as a column family.
 pub(crate) fn family_of(table: &Table) -> Result<Table, String> {
     let cannot =
         |why: &str| Err(format!("table {} cannot be used by RPC: {why}; use CQL for it", table.name));

@@ -1,8 +1,9 @@
 //! The file of the history: a line of JSON for each sample, the oldest first, replaced whole.
 //!
-//! A line that cannot be read is left out. The file is of no value to the data, so nothing fails for its sake.
+//! A line that cannot be read, or whose time cannot be, is left out. The file is of no value to the data, so nothing fails for its sake.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ use super::sample::Sample;
 
 /// A longer file is not read: something else must have written it.
 const BYTES_MAX: u64 = 16 << 20;
+
+/// Times that a clock can show, seconds since the epoch: to the year 4147.
+const TIMES_S: Range<i64> = 0..1 << 36;
 
 /// The file `history.jsonl` in the data directory.
 pub(super) struct HistoryFile {
@@ -42,7 +46,8 @@ impl HistoryFile {
         };
         let Ok(text) = read() else { return Vec::new() };
         let lines = text.split(|byte| *byte == b'\n');
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+        let samples = lines.filter_map(|line| serde_json::from_slice::<Sample>(line).ok());
+        samples.filter(|sample| TIMES_S.contains(&sample.time_s)).collect()
     }
 
     /// Replaces the file.
@@ -82,5 +87,9 @@ mod tests {
         let second = text.lines().nth(1).unwrap();
         std::fs::write(&path, text.replace(second, &second[..10])).unwrap();
         assert_eq!(file.read(), [sample(1), sample(3)]);
+        for time_s in [i64::MIN, -1, 1 << 36, i64::MAX] {
+            file.write(&[sample(time_s), sample(3)]).unwrap();
+            assert_eq!(file.read(), [sample(3)]);
+        }
     }
 }

@@ -16,7 +16,7 @@ pub struct Report {
     pub history_hours: f64,
     /// Days that were looked ahead.
     pub days_ahead: u32,
-    /// Each figure.
+    /// Each figure beside its bound.
     pub limits: Vec<Limit>,
     /// In words, whether and when the machine will be too small.
     pub verdict: String,
@@ -27,7 +27,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Computes it.
+    /// Computes the report.
     pub fn new(growth: &Growth, days: u32, (replicas, size): (u32, NodeSize)) -> Report {
         let samples = &growth.samples;
         let found = limits(growth);
