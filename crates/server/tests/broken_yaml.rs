@@ -145,7 +145,8 @@ proptest! {
         if let Err(error) = settings.read_yaml("f.yaml", &text) {
             let error = error.to_string();
             prop_assert!(error.starts_with("f.yaml"), "{}", error);
-            for word in FOREIGN {
+            // The error shows what is wrong, so words that the text itself contains are not the library's.
+            for word in FOREIGN.iter().filter(|word| !text.contains(**word)) {
                 prop_assert!(!error.contains(word), "{}: {}", word, error);
             }
         }
