@@ -92,6 +92,8 @@ impl DdlPlan {
     pub(crate) fn prepare(statement: &ast::Statement<'_>, scope: &Scope<'_>) -> Result<Option<DdlPlan>> {
         use SchemaChangeKind::{Created, Dropped, Updated};
         use ast::Permission as P;
+        // Before the permission, because Cassandra's parser resolves classes.
+        check_classes(&statement.kind)?;
         let (name, kind, permission, is_type) = match &statement.kind {
             StatementKind::CreateKeyspace(create) => {
                 return Ok(Some(Self::of_keyspace(statement, create.name.as_str(), Created, P::Create)));
@@ -158,7 +160,6 @@ impl DdlPlan {
     ) -> Result<DdlOutcome> {
         let mut statement = parse_within(&self.text, work).map_err(|error| work.parse_error(error))?;
         room_for(self.text.len() * DEFINITION_BYTES)?;
-        check_classes(&statement.kind)?;
         self.check_keyspace()?;
         let is_index = matches!(statement.kind, StatementKind::CreateIndex(_) | StatementKind::DropIndex(_));
         let (mut warnings, mut within) = (Vec::new(), Vec::new());
