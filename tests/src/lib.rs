@@ -6,6 +6,7 @@
 //! - [`Cql`]: a blocking session of the Rust driver, for tests that inspect rows;
 //! - [`Oracle`]: the one Cassandra 5.0.9 that all tests share, and [`offline`], its tools for files;
 //! - [`raw`]: a client that sends hand-made bytes, for requests that no driver sends;
+//! - [`Calls`]: a connection of Thrift RPC;
 //! - [`files`]: the SSTables in a data directory; [`tool()`], the binary's commands on files;
 //! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as by a person;
 //! - [`process`]: memory and CPU time of a process;
@@ -23,6 +24,7 @@
 //! | `HELENUS_ORACLE` | the directory of the shared Cassandra | `target/oracle` |
 //! | `HELENUS_ORACLE_PORT` | its CQL port | 19042 |
 
+mod calls;
 mod client;
 mod cql;
 pub mod draw;
@@ -35,6 +37,7 @@ mod small_disk;
 mod terminal;
 mod tool;
 
+pub use calls::Calls;
 pub use client::{Client, analysis};
 pub use conformance::root;
 pub use conformance::server::{Server, binary};

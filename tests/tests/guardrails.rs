@@ -3,8 +3,12 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use end_to_end::Server;
 use end_to_end::raw::{RESULT, Raw};
+use end_to_end::{Calls, Server};
+use helenus_wire::thrift::{
+    Column, ColumnOrSuperColumn, ColumnParent, Compression, ConsistencyLevel, CounterColumn, Map, Method,
+    Mutation, SlicePredicate, SliceRange, args,
+};
 use tempfile::TempDir;
 
 const INVALID: i32 = 0x2200;
@@ -19,10 +23,15 @@ struct Guarded {
 
 impl Guarded {
     fn start(settings: &str) -> Guarded {
+        Guarded::start_with(settings, &[])
+    }
+
+    fn start_with(settings: &str, options: &[&str]) -> Guarded {
         let folder = TempDir::with_prefix("helenus-guardrails-").expect("a temporary directory");
         let path = folder.path().join("settings.yaml");
         fs::write(&path, settings).expect("written");
-        let server = Server::start_in(folder, &["--config", path.to_str().expect("UTF-8")]);
+        let options = [&["--config", path.to_str().expect("UTF-8")], options].concat();
+        let server = Server::start_in(folder, &options);
         Guarded { server, settings: path }
     }
 
@@ -97,6 +106,68 @@ fn writes_are_warned_of_and_refused_before_the_disk_is_full() {
     guarded.set("cluster_name: c\n");
     client.run(write);
     guarded.logged("below the thresholds again");
+}
+
+/// The old interface refuses them too; it still reads and truncates.
+#[test]
+fn writes_by_rpc_are_refused_before_the_disk_is_full() {
+    let guarded = Guarded::start_with("cluster_name: c\n", &["--rpc", "127.0.0.1:0"]);
+    let mut client = Raw::ready(guarded.server.address(), 4);
+    client.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.run("CREATE TABLE k.t (key blob, c blob, v blob, PRIMARY KEY (key, c)) WITH COMPACT STORAGE");
+    client.run(
+        "CREATE TABLE k.counts (key blob, c blob, v counter, PRIMARY KEY (key, c)) WITH COMPACT STORAGE",
+    );
+    let mut calls = Calls::connect(&Calls::address_of(&guarded.server));
+    calls.answer(Method::SetKeyspace, &args::OfKeyspace { keyspace: "k" });
+    let one = ConsistencyLevel::One;
+    let parent = |column_family| ColumnParent { column_family, super_column: None };
+    let column = || Column { name: b"c", value: Some(b"v"), timestamp: Some(1), ttl: None };
+    let written = ColumnOrSuperColumn {
+        column: Some(column()),
+        super_column: None,
+        counter_column: None,
+        counter_super_column: None,
+    };
+    let mutation = Mutation { column_or_supercolumn: Some(written), deletion: None };
+    let mutation_map = Map(vec![(&b"k"[..], Map(vec![("t", vec![mutation])]))]);
+    let insert =
+        args::Insert { key: b"k", column_parent: parent("t"), column: column(), consistency_level: one };
+    let batch = args::BatchMutate { mutation_map, consistency_level: one };
+    let counted = CounterColumn { name: b"c", value: 1 };
+    let add =
+        args::Add { key: b"k", column_parent: parent("counts"), column: counted, consistency_level: one };
+    let cas = args::Cas {
+        key: b"k",
+        column_family: "t",
+        expected: None,
+        updates: Some(vec![column()]),
+        serial_consistency_level: ConsistencyLevel::Serial,
+        commit_consistency_level: one,
+    };
+    let cql = args::Cql3Query {
+        query: b"INSERT INTO t (key, c, v) VALUES (0x01, 0x02, 0x03)",
+        compression: Compression::None,
+        consistency: one,
+    };
+    calls.answer(Method::Insert, &insert);
+    guarded.server.admin(&["flush"]);
+    guarded.set("data_disk_usage_percentage_fail_threshold: 90\ndata_disk_usage_max_disk_size: 1KiB\n");
+    for refused in [
+        calls.exception(Method::Insert, &insert),
+        calls.exception(Method::BatchMutate, &batch),
+        calls.exception(Method::AtomicBatchMutate, &batch),
+        calls.exception(Method::Add, &add),
+        calls.exception(Method::Cas, &cas),
+        calls.exception(Method::ExecuteCql3Query, &cql),
+    ] {
+        assert!(contains(&refused, FULL), "{}", String::from_utf8_lossy(&refused));
+    }
+    let slice_range = SliceRange { start: b"", finish: b"", reversed: false, count: 10 };
+    let predicate = SlicePredicate { column_names: None, slice_range: Some(slice_range) };
+    let read = args::GetSlice { key: b"k", column_parent: parent("t"), predicate, consistency_level: one };
+    calls.answer(Method::GetSlice, &read);
+    calls.answer(Method::Truncate, &args::OfColumnFamily { column_family: "t" });
 }
 
 #[test]

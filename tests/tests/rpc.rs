@@ -6,18 +6,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Client, Cql, Server, files, root};
+use end_to_end::{Calls, Client, Cql, Server, files, root};
 use helenus_wire::thrift::{
-    Column, ColumnParent, ConsistencyLevel, Field, Method, SlicePredicate, SliceRange, args, begin_call,
-    end_message,
+    Column, ColumnParent, ConsistencyLevel, Method, SlicePredicate, SliceRange, args,
 };
 use serde_json::Value;
 
 /// Starts a server with Thrift RPC, and returns its address.
 fn server() -> (Server, String) {
     let server = Server::start_with(&["--rpc", "127.0.0.1:0"]);
-    let line = server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
-    let address = line.split_whitespace().nth(1).expect("an address").to_owned();
+    let address = Calls::address_of(&server);
     (server, address)
 }
 
@@ -208,35 +206,6 @@ fn an_unknown_call_and_missing_arguments_are_answered_with_the_protocols_own_exc
         assert_eq!(answer[..4], [0x80, 1, 0, 3], "an exception");
         let text = String::from_utf8_lossy(&answer);
         assert!(text.contains(expected), "{text}");
-    }
-}
-
-/// A connection that sends and receives encoded calls.
-struct Calls(TcpStream);
-
-impl Calls {
-    fn connect(address: &str) -> Calls {
-        let socket = TcpStream::connect(address).expect("connect");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        Calls(socket)
-    }
-
-    /// The complete answer to a call, which must not be an exception.
-    fn answer<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
-        let mut message = Vec::new();
-        let at = begin_call(method, 1, &mut message);
-        asked.write(&mut message);
-        end_message(at, &mut message);
-        self.0.write_all(&message).expect("write");
-        let mut length = [0; 4];
-        self.0.read_exact(&mut length).expect("a frame");
-        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
-        self.0.read_exact(&mut answer).expect("its message");
-        // A reply, its name and number, and a struct that is empty or begins with field 0, the result.
-        let result = &answer[12 + method.name().len()..];
-        let is_result = answer[3] == 2 && (result == [0] || result[1..3] == [0, 0]);
-        assert!(is_result, "{method:?}: {}", String::from_utf8_lossy(&answer));
-        answer
     }
 }
 
