@@ -2,6 +2,7 @@
 //!
 //! While the client has as much in flight as it may, or all clients together have, nothing is read, so that the client waits too.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::client::Client;
 use crate::forward::forward;
 use crate::input::{Arrived, Input};
 use crate::job::Job;
-use crate::prepare::{check_keyspace, prepare, prepare_known};
+use crate::prepare::{check_keyspace, prepare, prepare_again};
 use crate::roles::{AUTHENTICATOR, Role};
 use crate::shared::Shared;
 use crate::statement_text::{Effect, StatementText};
@@ -220,6 +221,7 @@ impl Connection {
             opcode: header.opcode,
             body,
             keyspace: self.keyspace.clone(),
+            keyspace_is_gone: AtomicBool::new(false),
             text: StatementText { effect: Effect::Other, own_table: None },
             prepared: Vec::new(),
             schema_versions: OnceLock::new(),
@@ -230,7 +232,7 @@ impl Connection {
         let mut job = self.job(header, body, role);
         let resolved = match job.resolve() {
             Err(ErrorMessage { detail: ErrorDetail::Unprepared { .. }, .. }) => {
-                prepare_known(&job).await;
+                prepare_again(&job).await;
                 job.resolve()
             }
             resolved => resolved,

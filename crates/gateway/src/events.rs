@@ -36,7 +36,7 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
         let Some(shared) = shared.upgrade() else { return };
         match event {
             ClusterEvent::Schema(change) => {
-                shared.statements.forget(&change);
+                shared.statements.doubt(Some(&change));
                 // Clients read the schema again at once, and from any node.
                 let _ = shared.cluster.wait_for_agreement(AGREEMENT).await;
                 // Without an answer the picture is too old, and clients are told of this change once more.
@@ -45,7 +45,7 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
             }
             ClusterEvent::Missed => {
                 // Statements may be of tables that have changed.
-                shared.statements.clear();
+                shared.statements.doubt(None);
                 known = missed(&shared, known).await;
             }
             // A node that comes while not all are shown waits for its turn.

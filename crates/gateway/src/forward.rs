@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use helenus_cluster::{Answer, CallError, ClusterError, Connection, Node, OwnedAnswer};
-use helenus_wire::native::{ErrorCode, ErrorMessage, Opcode};
+use helenus_wire::native::{ErrorCode, ErrorMessage, Opcode, ResultMessage};
 
 use crate::deliver::{AGREEMENT, deliver, fail_lost, fail_unsent};
 use crate::job::{Job, Unready};
@@ -47,7 +47,7 @@ fn answered(job: Arc<Job>, node: &Node, answer: Result<Answer<'_>, CallError>) {
         Err(error) if error.was_sent() && job.text.effect != Effect::Read => return fail_lost(&job, &error),
         Err(_) => return with_care(job),
     };
-    match verdict(&answer) {
+    match verdict(&job, &answer) {
         Verdict::Deliver => deliver(&job, &answer),
         Verdict::SchemaChange => {
             let answer = answer.to_owned();
@@ -58,7 +58,7 @@ fn answered(job: Arc<Job>, node: &Node, answer: Result<Answer<'_>, CallError>) {
             forget(&job, node);
             with_care(job);
         }
-        Verdict::Elsewhere => with_care(job),
+        Verdict::Elsewhere | Verdict::KeyspaceGone(_) => with_care(job),
     }
 }
 
@@ -70,14 +70,22 @@ enum Verdict {
     Unprepared,
     /// To ask another node.
     Elsewhere,
+    /// To send again without the keyspace in use, which does not exist any more.
+    KeyspaceGone(ErrorMessage),
 }
 
-fn verdict(answer: &Answer<'_>) -> Verdict {
+fn verdict(job: &Job, answer: &Answer<'_>) -> Verdict {
     let Ok(parts) = translate::parts(answer) else { return Verdict::Deliver };
     match answer.opcode {
         Opcode::Error => match parts.error_code() {
             Some(ErrorCode::Unprepared) => Verdict::Unprepared,
             Some(ErrorCode::IsBootstrapping) => Verdict::Elsewhere,
+            Some(ErrorCode::Invalid) if job.keyspace_for_node().is_some() => {
+                let error = translate::error(answer.version, &parts);
+                error
+                    .filter(|error| job.lacks_keyspace(error))
+                    .map_or(Verdict::Deliver, Verdict::KeyspaceGone)
+            }
             _ => Verdict::Deliver,
         },
         Opcode::Result if parts.is_schema_change() => Verdict::SchemaChange,
@@ -94,6 +102,10 @@ fn forget(job: &Job, node: &Node) {
 async fn deliver_after_agreement(job: &Job, answer: &OwnedAnswer) {
     // Drivers go on after this time too.
     let _ = job.shared.cluster.wait_for_agreement(AGREEMENT).await;
+    // The client that has changed the schema sees no statement as it was before.
+    if let Ok(ResultMessage::SchemaChange(change)) = answer.result() {
+        job.shared.statements.forget(&change);
+    }
     deliver(job, &answer.borrow());
 }
 
@@ -105,7 +117,7 @@ fn with_care(job: Arc<Job>) {
 
 async fn run(job: &Job) {
     let mut attempts = 0;
-    let mut last = None;
+    let (mut last, mut gone) = (None, None);
     for node in job.role.cluster.plan(job.partition()) {
         loop {
             attempts += 1;
@@ -113,8 +125,8 @@ async fn run(job: &Job) {
                 break;
             }
             match attempt(job, &node).await {
-                Attempt::Answered(answer) => match verdict(&answer.borrow()) {
-                    Verdict::Deliver => return deliver(job, &answer.borrow()),
+                Attempt::Answered(answer) => match verdict(job, &answer.borrow()) {
+                    Verdict::Deliver => return deliver_or(gone, job, &answer.borrow()),
                     Verdict::SchemaChange => return deliver_after_agreement(job, &answer).await,
                     Verdict::Unprepared if attempts < ATTEMPTS_MAX => {
                         forget(job, &node);
@@ -124,7 +136,17 @@ async fn run(job: &Job) {
                         return deliver(job, &answer.borrow());
                     }
                     Verdict::Unprepared | Verdict::Elsewhere => {}
+                    Verdict::KeyspaceGone(error) => {
+                        job.forget_keyspace();
+                        gone = Some(error);
+                        continue;
+                    }
                 },
+                Attempt::KeyspaceGone(error) => {
+                    job.forget_keyspace();
+                    gone = Some(error);
+                    continue;
+                }
                 Attempt::Done => return,
                 Attempt::Next(error) => last = Some(error),
             }
@@ -138,8 +160,20 @@ async fn run(job: &Job) {
     }
 }
 
+/// Delivers an answer. `gone`: the keyspace in use does not exist, as this error says; it is the answer to a statement that needs one.
+fn deliver_or(gone: Option<ErrorMessage>, job: &Job, answer: &Answer<'_>) {
+    let Some(gone) = gone.filter(|_| answer.opcode == Opcode::Error) else { return deliver(job, answer) };
+    let error = translate::parts(answer).ok().and_then(|parts| translate::error(answer.version, &parts));
+    match error.is_some_and(|error| error.message.starts_with("No keyspace")) {
+        true => job.fail(&gone),
+        false => deliver(job, answer),
+    }
+}
+
 enum Attempt {
     Answered(OwnedAnswer),
+    /// The keyspace in use cannot be used on a connection, because it does not exist.
+    KeyspaceGone(ErrorMessage),
     /// The client has its answer.
     Done,
     /// Another node may be asked.
@@ -195,7 +229,10 @@ async fn attempt(job: &Job, node: &Node) -> Attempt {
 async fn in_keyspace(job: &Job, node: &Node, connection: Connection) -> Result<Connection, Attempt> {
     match job.keyspace_of_connection(connection.version()) {
         None => Ok(connection),
-        Some(keyspace) => node.connection_in(&keyspace).await.map_err(|error| failed(job, error)),
+        Some(keyspace) => node.connection_in(&keyspace).await.map_err(|error| match error {
+            ClusterError::Server(error) if job.lacks_keyspace(&error) => Attempt::KeyspaceGone(error),
+            error => failed(job, error),
+        }),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use helenus_cluster::Extras;
@@ -34,6 +35,8 @@ pub(crate) struct Job {
     pub body: Vec<u8>,
     /// The keyspace in use.
     pub keyspace: Option<Arc<str>>,
+    /// Set once a node says that the keyspace in use does not exist any more.
+    pub keyspace_is_gone: AtomicBool,
     /// What it does. For EXECUTE this is the prepared statement's.
     pub text: StatementText,
     /// The prepared statements of an EXECUTE or a BATCH, in order; a statement of a batch that is a text has none here.
@@ -158,17 +161,37 @@ impl Job {
         }
     }
 
-    /// The keyspace that must be in use on the node's connection, if its version cannot be told otherwise.
+    /// The keyspace in use that the node is told of.
+    pub fn keyspace_for_node(&self) -> Option<&str> {
+        self.keyspace.as_deref().filter(|_| !self.keyspace_is_gone.load(Ordering::Relaxed))
+    }
+
+    /// Sends the request without the keyspace in use from now on, as a server does where it was dropped: a statement that names its
+    /// keyspaces needs no other.
+    pub fn forget_keyspace(&self) {
+        self.keyspace_is_gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an error says that the keyspace in use does not exist.
+    pub fn lacks_keyspace(&self, error: &ErrorMessage) -> bool {
+        let is_named = |keyspace: &str| error.message == format!("Keyspace '{keyspace}' does not exist");
+        error.detail.code() == ErrorCode::Invalid && self.keyspace_for_node().is_some_and(is_named)
+    }
+
+    /// The keyspace that must be in use on the node's connection, because the request cannot name it: before v5, and for statements
+    /// other than reads and writes, of which Cassandra looks up some (DESCRIBE, GRANT) in the connection's keyspace alone.
     pub fn keyspace_of_connection(&self, node: Version) -> Option<String> {
+        let in_use = self.keyspace_for_node().map(str::to_owned);
+        let is_other = self.text.effect == Effect::Other && self.opcode != Opcode::Batch;
         if node >= Version::V5 || self.opcode == Opcode::Execute {
-            return None;
+            return in_use.filter(|_| is_other);
         }
         let named = match self.message().ok()?.request {
             Request::Query(query) => query.parameters.keyspace,
             Request::Batch(batch) => batch.parameters.keyspace,
             _ => None,
         };
-        named.or(self.keyspace.as_deref()).map(str::to_owned)
+        named.map(str::to_owned).or(in_use)
     }
 
     /// Puts the request for a node and calls `with` with it.
@@ -249,7 +272,7 @@ impl Job {
         Ok(QueryParameters {
             paging_state: state.transpose().map_err(Unready::Refused)?,
             keyspace: match node >= Version::V5 {
-                true => parameters.keyspace.or(self.keyspace.as_deref()),
+                true => parameters.keyspace.or(self.keyspace_for_node()),
                 false => None,
             },
             ..parameters

@@ -31,7 +31,7 @@ pub(crate) async fn prepare(job: &Job) {
                 let text = "EXPLAIN cannot be prepared at a gateway, which cannot see into the cluster";
                 return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, text));
             }
-            let prepared = match job.role.cluster.prepare(query, keyspace).await {
+            let prepared = match prepare_in(job, query, keyspace).await {
                 Ok(prepared) => prepared,
                 Err(ClusterError::Server(error)) => return job.fail(&error),
                 Err(ClusterError::Call(error)) if error.was_sent() => {
@@ -55,6 +55,23 @@ pub(crate) async fn prepare(job: &Job) {
     job.client.answer(job.version, job.stream, &Outgoing::Prepared(&prepared));
 }
 
+/// Prepares a statement at a node. If the keyspace in use does not exist any more, without it: the statement may name its own.
+async fn prepare_in(job: &Job, query: &str, keyspace: Option<&str>) -> Result<Arc<Statement>, ClusterError> {
+    match job.role.cluster.prepare(query, keyspace).await {
+        Err(ClusterError::Server(gone))
+            if keyspace == job.keyspace.as_deref() && job.lacks_keyspace(&gone) =>
+        {
+            match job.role.cluster.prepare(query, None).await {
+                Err(ClusterError::Server(error)) if error.message.starts_with("No keyspace") => {
+                    Err(ClusterError::Server(gone))
+                }
+                other => other,
+            }
+        }
+        other => other,
+    }
+}
+
 /// Remembers a statement that was prepared at a node.
 fn add(
     shared: &Shared,
@@ -63,10 +80,13 @@ fn add(
 ) -> Arc<GatewayStatement> {
     let of_cluster = prepared.first_metadata_id();
     let metadata_id = of_cluster.unwrap_or_else(|| metadata_id(&prepared.result_columns));
-    // A client that sees the nodes executes the statement there by the id that it got here.
     let at_node = prepared.first_id().and_then(|id| StatementId::try_from(id).ok());
-    let shown = at_node.filter(|_| shared.options.shows_nodes).unwrap_or(id);
-    let statement = Arc::new(GatewayStatement { id: shown, statement: prepared, text, metadata_id });
+    // The id of a statement that names its keyspaces is that of its text alone. Whether it does, the node's id tells.
+    let of_text = statement_id(None, &prepared.text);
+    // A client that sees the nodes executes the statement there by the id that it got here.
+    let is_shown = |at_node: &StatementId| shared.options.shows_nodes || *at_node == of_text;
+    let shown = at_node.filter(is_shown).unwrap_or(id);
+    let statement = Arc::new(GatewayStatement::new(shown, prepared, text, metadata_id));
     shared.statements.add(id, &statement);
     if shown != id {
         shared.statements.add(shown, &statement);
@@ -74,13 +94,10 @@ fn add(
     statement
 }
 
-/// Prepares the statements of a request that this gateway does not know, but the server that it continues has known. Without success the
-/// client is asked to prepare them, as always.
-pub(crate) async fn prepare_known(job: &Job) {
+/// Prepares the statements of a request again that are doubtful, and those that this gateway does not know, but the server that it continues
+/// has known. Without success the client is asked to prepare them, as always.
+pub(crate) async fn prepare_again(job: &Job) {
     let shared = &job.shared;
-    let Some(known) = &shared.options.known_statements else {
-        return;
-    };
     let Ok(message) = job.message() else { return };
     let ids: Vec<&[u8]> = match message.request {
         Request::Execute(execute) => vec![execute.id],
@@ -94,10 +111,12 @@ pub(crate) async fn prepare_known(job: &Job) {
         _ => return,
     };
     for id in ids.into_iter().filter_map(|id| StatementId::try_from(id).ok()) {
-        if shared.statements.get(&id).is_some() {
+        if let Some(kept) = shared.statements.find(&id) {
+            renew(shared, id, &kept).await;
             continue;
         }
-        let Some((keyspace, query)) = known(&id) else {
+        let Some((keyspace, query)) = shared.options.known_statements.as_ref().and_then(|known| known(&id))
+        else {
             return;
         };
         let text = StatementText::of(&query, keyspace.as_deref());
@@ -105,6 +124,17 @@ pub(crate) async fn prepare_known(job: &Job) {
             return;
         };
         add(shared, id, (prepared, text));
+    }
+}
+
+/// Prepares a doubtful statement again. It is forgotten if clients would bind or read something else by it now.
+async fn renew(shared: &Shared, id: StatementId, kept: &GatewayStatement) {
+    let Statement { text, keyspace, .. } = &*kept.statement;
+    match shared.cluster.prepare(text, keyspace.as_deref()).await {
+        Ok(prepared) if kept.is_like(&prepared) => drop(add(shared, id, (prepared, kept.text.clone()))),
+        // Nothing is known of it where no node has answered: it stays doubtful.
+        Err(error) if !matches!(error, ClusterError::Server(_)) => {}
+        _ => shared.statements.remove(&id),
     }
 }
 

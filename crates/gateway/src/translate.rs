@@ -73,6 +73,14 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// The ERROR of an answer; `None` if it cannot be read.
+pub(crate) fn error(from: Version, parts: &Parts<'_>) -> Option<ErrorMessage> {
+    match decode_response(from, Opcode::Error, Flags(0), parts.message).ok()?.response {
+        Response::Error(error) => Some(error),
+        _ => None,
+    }
+}
+
 /// The message for the client of `job`.
 ///
 /// # Errors
