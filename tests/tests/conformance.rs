@@ -14,7 +14,7 @@ use helenus_wire::native::Version;
 fn runner() -> Runner {
     let cassandra = Oracle::shared().address().to_owned();
     let helenus = Helenus::Own(Box::new(Server::start()));
-    let place = Place { cassandra, helenus, version: Version::V5, role: Role::Anonymous };
+    let place = Place { cassandra, helenus, version: Version::V5, role: Role::Anonymous, is_gateway: false };
     Runner::connect(place).expect("both servers")
 }
 
@@ -23,7 +23,8 @@ fn runner_as(role: Role) -> Runner {
     let cassandra = Oracle::with_logins().address().to_owned();
     let logins = ["--authenticator", "PasswordAuthenticator", "--authorizer", "CassandraAuthorizer"];
     let helenus = Helenus::Own(Box::new(Server::start_with(&logins)));
-    Runner::connect(Place { cassandra, helenus, version: Version::V5, role }).expect("both servers")
+    Runner::connect(Place { cassandra, helenus, version: Version::V5, role, is_gateway: false })
+        .expect("both servers")
 }
 
 /// Runs a script; what is wrong with it.

@@ -17,6 +17,7 @@ conformance [OPTIONS] --statements N [--seed N] [--states]   generated statement
 
   --cassandra HOST:PORT   the judge [default: $CONFORMANCE_CASSANDRA, or 127.0.0.1:19042]
   --helenus HOST:PORT     a server that runs; without it the binary of $HELENUS_BIN is started
+  --gateway               with --helenus: it is a gateway to another Cassandra 5.0.9, and no difference is accepted
   --protocol 3|4|5        [default: 5]
   --as ordinary|none      by a role with the rights that the scripts need, or with none; both servers need logins and permissions
   --keyspace NAME         begins the names of the keyspaces that are made [default: cf]
@@ -37,6 +38,7 @@ const SHOWN_MAX: usize = 30;
 struct Options {
     cassandra: String,
     helenus: Option<String>,
+    is_gateway: bool,
     version: Version,
     keyspace: String,
     keeps: bool,
@@ -66,7 +68,13 @@ fn run() -> Result<bool> {
         None if role.logs_in() => Helenus::Own(Box::new(Server::start_with(&LOGINS))),
         None => Helenus::Own(Box::new(Server::start())),
     };
-    let place = Place { cassandra: options.cassandra.clone(), helenus, version: options.version, role };
+    let place = Place {
+        cassandra: options.cassandra.clone(),
+        helenus,
+        version: options.version,
+        role,
+        is_gateway: options.is_gateway,
+    };
     let mut runner = Runner::connect(place)?;
     let begin = Instant::now();
     let failures = if options.generated {
@@ -106,6 +114,7 @@ fn options() -> Result<Options> {
     let mut options = Options {
         cassandra,
         helenus: None,
+        is_gateway: false,
         version: Version::V5,
         keyspace: "cf".to_owned(),
         keeps: false,
@@ -122,6 +131,7 @@ fn options() -> Result<Options> {
             "--help" | "-h" => bail!("\n{USAGE}"),
             "--cassandra" => options.cassandra = value()?,
             "--helenus" => options.helenus = Some(value()?),
+            "--gateway" => options.is_gateway = true,
             "--protocol" => {
                 options.version = match value()?.as_str() {
                     "3" => Version::V3,
