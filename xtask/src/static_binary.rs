@@ -66,12 +66,10 @@ impl Build {
         step("target", Command::new("rustup").args(["target", "add", triple]))?;
         let mut command = Command::new(tools.join("cargo-zigbuild"));
         command.args(["zigbuild", "--release", "--locked", "--package", "helenus-cli", "--target", triple]);
-        // A folder of its own: the other features would build the crates below anew each time.
-        let folder = target().join(if self.analysis { "static-analysis" } else { "static" });
+        // One folder and `shared-crates` for both binaries of a processor, which differ in the last crate alone.
+        let folder = target().join("static");
         command.arg("--target-dir").arg(&folder);
-        if self.analysis {
-            command.args(["--features", "analysis"]);
-        }
+        command.args(["--features", if self.analysis { "shared-crates,analysis" } else { "shared-crates" }]);
         // Other words for the folders that would stand in messages of panics: two machines build the same bytes.
         let home = std::env::var("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|_| std::env::var("HOME").map(|home| PathBuf::from(home).join(".cargo")));
@@ -94,7 +92,15 @@ impl Build {
             .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
         let with = if self.analysis { " with analysis" } else { "" };
         step(&format!("static binary for {}{with}", self.processor.name()), &mut command)?;
-        Ok(folder.join(triple).join("release/helenus"))
+        // The other binary of the processor would take its place.
+        let built = folder.join(triple).join("release/helenus");
+        let kept = folder.join(format!(
+            "helenus-{}{}",
+            self.processor.name(),
+            if self.analysis { "-analysis" } else { "" }
+        ));
+        std::fs::copy(&built, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+        Ok(kept)
     }
 }
 
