@@ -297,11 +297,12 @@ def volume_tests(podman, work):
     """Volumes with the data of a real Cassandra: refused with words, and every byte is as before."""
     tools = HERE.parent / "tools"
 
-    def stock(version, script, *start, cql):
+    def stock(version, script, *start, cql, release=""):
+        environment = os.environ | ({"RELEASE": release} if release else {})
         folder = work / f"cassandra-{version}"
         if not (folder / "complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            called(tools / script, "start", folder / "node", *start)
+            called(tools / script, "start", folder / "node", *start, env=environment)
             try:
                 for statement in [f"CREATE KEYSPACE k WITH replication = {STRATEGY}", "CREATE TABLE k.t (k int PRIMARY KEY)", "INSERT INTO k.t (k) VALUES (42)"]:
                     podman.run("run", "--rm", "--network", "host", IMAGE, "cqlsh", "127.0.0.1", cql, "-e", statement)
@@ -321,10 +322,13 @@ def volume_tests(podman, work):
     def of_cassandra_5_0():
         stock("5.0", "cassandra.sh", "--port", "29142", cql="29142")
 
+    def of_cassandra_4_1():
+        stock("4.1", "old_cassandra.sh", "29150", cql="29151", release="4.1.10")
+
     def of_cassandra_3_11():
         stock("3.11", "old_cassandra.sh", "29160", cql="29161")
 
-    return [(test.__name__, test) for test in [of_cassandra_5_0, of_cassandra_3_11]]
+    return [(test.__name__, test) for test in [of_cassandra_5_0, of_cassandra_4_1, of_cassandra_3_11]]
 
 
 def digest(folder):
@@ -404,18 +408,23 @@ def module_tests(podman, work, release, wanted):
         run_node("cassandra", "module.mjs", release)
 
     def node_scylladb():
-        # Its version 11 is not in the registry, and version 12 needs Node 22.
-        installed = called("node", "--version").strip()
-        if int(installed.lstrip("v").split(".")[0]) < 22:
-            print(f"    not run: the module for ScyllaDB needs Node 22, and this is {installed}")
-            return
-        run_node("scylladb", "scylla.mjs", SCYLLA_TAGS[0])
+        run_node("scylladb", "scylla.mjs", SCYLLA_TAGS[0], node_22())
 
-    def run_node(module, script, argument):
-        folder, packages = work / f"node-{module}", pinned["node"][module]
-        npm = lambda: called("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, *packages)
-        once(folder, " ".join(packages), npm)
-        called("node", HERE / script, argument, folder, env=environment)
+    def node_22():
+        # Version 11 of the module for ScyllaDB is not in the registry, and version 12 needs Node 22.
+        installed = called("node", "--version").strip()
+        if int(installed.lstrip("v").split(".")[0]) >= 22:
+            return "node"
+        folder = npm(work / "node-22", [pinned["node-22"]])
+        return folder / "node_modules/.bin/node"
+
+    def run_node(module, script, argument, program="node"):
+        folder = npm(work / f"node-{module}", pinned["node"][module])
+        called(program, HERE / script, argument, folder, env=environment)
+
+    def npm(folder, packages):
+        install = lambda: called("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, *packages)
+        return once(folder, " ".join(packages), install)
 
     def go():
         for module in pinned["go"]:

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# A real Apache Cassandra 3.11.19, the last line with the old RPC interface, from its jars on Maven Central: the judge of
-# our answers to calls of that interface.
+# A real Apache Cassandra of an older release, from its jars on Maven Central: 3.11.19, the last line with the old RPC interface
+# and the judge of our answers to its calls, or 4.1.10, whose directories are volumes that the image meets.
 #
-#   old_cassandra.sh start DIR [PORT]   a node that keeps everything in DIR; returns when it takes RPC connections
+#   old_cassandra.sh start DIR [PORT]   a node that keeps everything in DIR; returns when it takes connections
 #   old_cassandra.sh stop DIR
 #
-# It serves the RPC interface on 127.0.0.1 at PORT (19160 by default), CQL at PORT+1, storage at PORT+2 and JMX at PORT+3.
-# Cassandra 3.11 was made for JDK 8; with the doors of JDK 17 opened it serves requests. Files are read without mmap: its way
-# of unmapping is gone. Jars are kept in ${XDG_CACHE_HOME:-~/.cache}/helenus/cassandra-3.11.19.
+# RELEASE=4.1.10 before the command takes that release. The node serves the RPC interface (3.11 alone) on 127.0.0.1 at PORT
+# (19160 by default), CQL at PORT+1, storage at PORT+2 and JMX at PORT+3. These releases were made for JDK 8 and 11; with the
+# doors of JDK 17 opened they serve requests. Files are read without mmap: the way of 3.11 to unmap is gone. Jars are kept in
+# ${XDG_CACHE_HOME:-~/.cache}/helenus/cassandra-RELEASE.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version=3.11.19
+version=${RELEASE:-3.11.19}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/helenus/cassandra-$version
 
 fail() { echo "old_cassandra.sh: $*" >&2; exit 1; }
+
+has_rpc() { [[ $version == 3.* ]]; }
 
 # cassandra-all does without the jar of the interface, which has no dependencies that it has not.
 jars() {
@@ -27,7 +30,9 @@ jars() {
       mvn -q -B -f "$cache/pom.xml" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$cache/lib" >&2
       touch "$cache/complete"
     fi
-    mvn -q -B dependency:copy "-Dartifact=org.apache.cassandra:cassandra-thrift:$version" "-DoutputDirectory=$cache/rpc" >&2
+    if has_rpc; then
+      mvn -q -B dependency:copy "-Dartifact=org.apache.cassandra:cassandra-thrift:$version" "-DoutputDirectory=$cache/rpc" >&2
+    fi
     touch "$cache/rpc/complete"
   ) 9>"$cache/lock" || fail "Maven could not fetch Cassandra $version"
 }
@@ -43,9 +48,6 @@ endpoint_snitch: SimpleSnitch
 seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: 127.0.0.1}]}]
 listen_address: 127.0.0.1
 rpc_address: 127.0.0.1
-start_rpc: true
-rpc_port: $port
-rpc_server_type: sync
 start_native_transport: true
 native_transport_port: $((port + 1))
 storage_port: $((port + 2))
@@ -60,6 +62,9 @@ commitlog_sync: periodic
 commitlog_sync_period_in_ms: 10000
 auto_snapshot: false
 YAML
+  if has_rpc; then
+    printf '%s\n' "start_rpc: true" "rpc_port: $port" "rpc_server_type: sync" >>"$dir/conf/cassandra.yaml"
+  fi
   cat >"$dir/conf/logback.xml" <<XML
 <configuration>
   <appender name="ERR" class="ch.qos.logback.core.ConsoleAppender">
@@ -92,9 +97,10 @@ takes_connections() {
 }
 
 start() {
-  local dir port=${2:-19160} begin=$SECONDS pid
+  local dir port=${2:-19160} begin=$SECONDS pid ready
   mkdir -p "$1" && dir=$(cd "$1" && pwd -P)
-  takes_connections "$port" && fail "port $port is taken"
+  if has_rpc; then ready=$port; else ready=$((port + 1)); fi
+  takes_connections "$ready" && fail "port $ready is taken"
   jars
   configuration "$dir" "$port"
   (cd "$dir" && exec setsid java "@$dir/conf/jvm.options" -ea -Xmx"${MAX_HEAP:-768M}" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
@@ -105,13 +111,15 @@ start() {
     org.apache.cassandra.service.CassandraDaemon >"$dir/log" 2>&1 </dev/null) &
   pid=$!
   echo "$pid" >"$dir/pid"
-  until takes_connections "$port"; do
+  until takes_connections "$ready"; do
     kill -0 "$pid" 2>/dev/null || { tail -n 20 "$dir/log" >&2; fail "the node ended while starting; its log is $dir/log"; }
-    ((SECONDS - begin < 180)) || fail "no connection on port $port within 180 s; the log is $dir/log"
+    ((SECONDS - begin < 180)) || fail "no connection on port $ready within 180 s; the log is $dir/log"
     sleep 0.2
   done
   disown "$pid"
-  echo "cassandra $version: RPC on 127.0.0.1:$port, CQL on 127.0.0.1:$((port + 1)), process $pid, directory $dir"
+  local rpc=
+  if has_rpc; then rpc="RPC on 127.0.0.1:$port, "; fi
+  echo "cassandra $version: ${rpc}CQL on 127.0.0.1:$((port + 1)), process $pid, directory $dir"
 }
 
 stop() {
