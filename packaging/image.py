@@ -5,7 +5,8 @@
 
 DIR/layout is the folder (`skopeo copy oci:DIR/layout:VERSION ...`), with the tags VERSION and VERSION-scylla, each for all
 platforms. DIR/image.tar has the first tag's configuration and layers of the first platform in the form of `docker save`, which
-`docker load` and `podman load` read with its HEALTHCHECK; DIR/image-scylla.tar has the second tag's. The same input makes the same
+`docker load` and `podman load` read with its HEALTHCHECK; DIR/image-scylla.tar has the second tag's. DIR/image-layout.tar is the
+layout as one file (`skopeo copy oci-archive:DIR/image-layout.tar:VERSION ...`). The same input makes the same
 bytes: times are those of the commit, owners are numbers, entries are in a fixed order. Needs nothing but Python.
 """
 
@@ -261,6 +262,10 @@ def build(options):
     layout.write("oci-layout", {"imageLayoutVersion": "1.0.0"})
     for tag in TAGS:
         pack(layout, (tag, *loadable[tag]), options.out / f"image{tag.end}.tar", options)
+    whole = Layer(options.epoch)
+    for path in sorted(path for path in layout.folder.rglob("*") if path.is_file()):
+        whole.add(str(path.relative_to(layout.folder)), data=path.read_bytes())
+    write(whole, options.out / "image-layout.tar")
 
 
 def pack(layout, image, file, options):
@@ -275,7 +280,11 @@ def pack(layout, image, file, options):
     tag, config, layers = image
     names = {"Config": add(config, ".json"), "Layers": [add(layer, ".tar.gz") for layer in layers]}
     whole.add("manifest.json", data=encoded([names | {"RepoTags": [f"helenus:{options.version}{tag.end}"]}]))
-    plain, _ = whole.packed()
+    write(whole, file)
+
+
+def write(layer, file):
+    plain, _ = layer.packed()
     file.write_bytes(plain)
     print(f"{file}: {len(plain)} bytes, sha256:{hashlib.sha256(plain).hexdigest()}")
 

@@ -4,7 +4,8 @@
     packaging/licences.py --target TRIPLE --out FILE
 
 Takes the crates from `cargo metadata` and the texts from their sources, those of libraries in C inside them included. A crate
-without a licence is an error. Equal texts stand once. The same Cargo.lock makes the same bytes. Needs Python and cargo.
+without a licence is an error. Those of feature `analysis` alone are marked. Equal texts stand once. The same Cargo.lock makes the
+same bytes. Needs Python and cargo.
 """
 
 import argparse
@@ -20,8 +21,9 @@ LEFT_OUT = {"tests", "test", "benches", "examples", "fuzz", "ci", "doc", "docs",
 DEPTH = 3
 
 
-def metadata(target):
+def metadata(target, features):
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
+    command += ["--manifest-path", "crates/helenus-cli/Cargo.toml", "--features", features]
     return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
 
 
@@ -59,7 +61,9 @@ def main():
     parser.add_argument("--target", required=True)
     parser.add_argument("--out", required=True, type=Path)
     options = parser.parse_args()
-    packages = [package for package in of_binary(metadata(options.target)) if package["source"]]
+    plain = {package["id"] for package in of_binary(metadata(options.target, "shared-crates"))}
+    with_analysis = of_binary(metadata(options.target, "shared-crates,analysis"))
+    packages = [package for package in with_analysis if package["source"]]
     missing = [package["name"] for package in packages if not package["license"] and not package["license_file"]]
     if missing:
         sys.exit(f"licences: without a licence: {', '.join(missing)}")
@@ -71,7 +75,8 @@ def main():
     ]
     for package in packages:
         name = f"{package['name']} {package['version']}"
-        lines.append(f"{name}: {package['license'] or package['license_file']}")
+        mark = "" if package["id"] in plain else " (in helenus-analysis alone)"
+        lines.append(f"{name}{mark}: {package['license'] or package['license_file']}")
         for path, text in texts(Path(package["manifest_path"]).parent):
             places.setdefault(text, []).append(f"{name}: {path}")
     for text, of in sorted(places.items(), key=lambda place: place[1]):

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Packs the static binary for those who install it: tarball, Debian package, Python wheel and npm packages.
 
-    packaging/package.py --version V --epoch SECONDS --out DIR [--also FILE].. [--analysis amd64=HELENUS].. amd64=HELENUS [arm64=HELENUS]
+    packaging/package.py --version V --epoch SECONDS --out DIR [--also FILE].. [--analysis amd64=HELENUS].. [--also-analysis FILE]..
+                         [--image FILE].. amd64=HELENUS [arm64=HELENUS]
 
 The first binary must run on this machine: it writes the manual pages and completions that all packages share. DIR gets the
 packages, the files of --also (each package contains them too), SHA256SUMS and manifest.json with sizes and digests. The binaries of
---analysis, which have Parquet and Arrow, go into a tarball of their own. The same input makes the same bytes. Needs nothing but Python.
+--analysis, which have Parquet and Arrow, go into a tarball of their own, with the files of --also-analysis in place of --also. The files of
+--image stand beside the packages. The same input makes the same bytes. Needs nothing but Python.
 """
 
 import argparse
 import base64
+import copy
 import gzip
 import hashlib
 import io
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -29,7 +33,7 @@ HOMEPAGE = "https://github.com/helenus-db/helenus"
 # The names of a processor: in Debian, in Rust and Python, in Node.js.
 PROCESSORS = {"amd64": ("x86_64", "x64"), "arm64": ("aarch64", "arm64")}
 COMPLETIONS = {"bash": "helenus", "zsh": "_helenus", "fish": "helenus.fish"}
-DOCUMENTS = ["LICENSE", "README.md", "CHANGELOG.md"]
+DOCUMENTS = ["README.md", "CHANGELOG.md"]
 
 
 def packed(epoch, entries):
@@ -54,7 +58,7 @@ def packed(epoch, entries):
 class Shared:
     """What every package has besides the binary."""
 
-    def __init__(self, binary, also):
+    def __init__(self, options, binary):
         with tempfile.TemporaryDirectory() as folder:
             pages = Path(folder) / "man"
             subprocess.run([binary, "man", pages], check=True, capture_output=True)
@@ -63,8 +67,26 @@ class Shared:
             shell: subprocess.run([binary, "completions", shell], check=True, capture_output=True).stdout
             for shell in COMPLETIONS
         }
-        self.documents = {name: (ROOT / name).read_bytes() for name in DOCUMENTS}
-        self.also = {path.name: path.read_bytes() for path in also}
+        self.documents = {name: linked(options, (ROOT / name).read_text()).encode() for name in DOCUMENTS}
+        self.documents["LICENSE"] = (ROOT / "LICENSE").read_bytes()
+        self.also = read(options.also)
+
+    def with_also(self, also):
+        """The same with other files of --also."""
+        other = copy.copy(self)
+        other.also = read(also)
+        return other
+
+
+def linked(options, text):
+    """A document whose links into the repository lead there, since the repository is not in a package."""
+    place = r"\]\((?!https?:|#)([^)]+)\)"
+    text = re.sub(rf"(!\[[^]]*){place}", rf"\1]({HOMEPAGE}/raw/v{options.version}/\2)", text)
+    return re.sub(place, rf"]({HOMEPAGE}/blob/v{options.version}/\1)", text)
+
+
+def read(paths):
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def tarball(options, processor, binary, shared, name="helenus"):
@@ -200,21 +222,26 @@ def main():
     parser.add_argument("--epoch", required=True, type=int)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--also", action="append", default=[], type=Path)
+    parser.add_argument("--also-analysis", action="append", default=[], type=Path)
+    parser.add_argument("--image", action="append", default=[], type=Path)
     parser.add_argument("--analysis", action="append", default=[], metavar="PROCESSOR=HELENUS")
     parser.add_argument("binaries", nargs="+", metavar="PROCESSOR=HELENUS")
     options = parser.parse_args()
     binaries = dict(given.split("=", 1) for given in options.binaries)
-    shared = Shared(next(iter(binaries.values())), options.also)
+    shared = Shared(options, next(iter(binaries.values())))
     packages = [("npm", "any", *npm_main(options, shared))]
     for processor, path in binaries.items():
         binary = Path(path).read_bytes()
         for kind, make in [("tarball", tarball), ("deb", debian), ("wheel", wheel), ("npm", npm_platform)]:
             packages.append((kind, processor, *make(options, processor, binary, shared)))
+    shared_of_analysis = shared.with_also(options.also_analysis)
     for given in options.analysis:
         processor, _, path = given.partition("=")
-        made = tarball(options, processor, Path(path).read_bytes(), shared, name="helenus-analysis")
+        made = tarball(options, processor, Path(path).read_bytes(), shared_of_analysis, name="helenus-analysis")
         packages.append(("tarball", processor, *made))
-    packages += [("about", "any", name, data) for name, data in shared.also.items()]
+    about = shared.also | shared_of_analysis.also
+    packages += [("about", "any", name, data) for name, data in about.items()]
+    packages += [("image", "any", f"helenus-{options.version}-{path.name}", path.read_bytes()) for path in options.image]
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)
     manifest = []

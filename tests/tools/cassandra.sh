@@ -2,7 +2,7 @@
 # A real Apache Cassandra 5.0.9, from its jars on Maven Central: the judge of our answers and of our files.
 #
 #   cassandra.sh start DIR [--port N] [--heap SIZE] [--sync periodic|batch] [--as-released] [--settings FILE]
-#                          [--authenticator CLASS]
+#                          [--authenticator CLASS] [--wait-for-gossip]
 #                                                     a node that keeps everything in DIR; returns when it answers CQL
 #   cassandra.sh stop DIR
 #   cassandra.sh status DIR                           prints the address and succeeds if the node of DIR answers
@@ -14,7 +14,8 @@
 # The node writes what conf/cassandra_latest.yaml makes a release write: BTI files with UUID names, and trie memtables;
 # tables are made with the defaults of conf/cassandra.yaml. It listens on 127.0.0.1 at --port (CQL, default 19042), port+1 (storage) and port+2 (JMX), so
 # that it runs beside a server on 9042. --heap defaults to 1536M, --sync (of the commit log) to periodic. --settings adds the lines of
-# a file to cassandra.yaml.
+# a file to cassandra.yaml. A node here does not wait for other nodes at its start; --wait-for-gossip makes it wait as the official
+# image does.
 #
 # `tool --data` reads the schema and the SSTables of a data directory (the folder that holds one folder a keyspace):
 # sstableverify needs it, sstabledump and sstablemetadata do not.
@@ -95,7 +96,7 @@ released_options() {
 
 start() {
   [[ $# -ge 1 ]] || fail "start needs a directory"
-  local dir port=19042 heap=1536M released= authenticator=
+  local dir port=19042 heap=1536M released= authenticator= gossip=-Dcassandra.skip_wait_for_gossip_to_settle=0
   mkdir -p "$1" && dir=$(cd "$1" && pwd -P)
   shift
   while [[ $# -gt 0 ]]; do
@@ -106,7 +107,8 @@ start() {
       --settings) settings=$(realpath "$2") ;;
       --authenticator) authenticator=$2 ;;
       --as-released) released=yes memtable=SkipListMemtable tokens=16; shift; continue ;;
-      *) fail "start knows --port, --heap, --sync, --settings, --authenticator and --as-released, not '$1'" ;;
+      --wait-for-gossip) gossip=; shift; continue ;;
+      *) fail "start knows --port, --heap, --sync, --settings, --authenticator, --as-released and --wait-for-gossip, not '$1'" ;;
     esac
     shift 2
   done
@@ -124,7 +126,7 @@ start() {
     "-Dcassandra.config=file://$dir/conf/cassandra.yaml" "-Dcassandra.storagedir=$dir" "-Dcassandra.logdir=$dir" \
     "-Dlogback.configurationFile=file://$dir/conf/logback.xml" "-Dcassandra.triggers_dir=$dir/conf/triggers" \
     "-Dcassandra.jmx.local.port=$((port + 2))" -Djava.rmi.server.hostname=127.0.0.1 \
-    -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.superuser_setup_delay_ms=0 -Dcassandra-foreground=yes -cp "$dir/conf:$cache/lib/*" \
+    ${gossip:+"$gossip"} -Dcassandra.superuser_setup_delay_ms=0 -Dcassandra-foreground=yes -cp "$dir/conf:$cache/lib/*" \
     org.apache.cassandra.service.CassandraDaemon >"$dir/log" 2>&1 </dev/null) &
   local pid=$! begin=$SECONDS
   echo "$pid" >"$dir/pid"

@@ -16,10 +16,28 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = args.iter().find(|arg| !["--arm64", "--test"].contains(arg)) {
         return Err(format!("image: {unknown} is no option; it takes --arm64 and --test"));
     }
+    let out = make(args.contains(&"--arm64"))?;
+    println!("{}", out.join("layout").display());
+    if args.contains(&"--test") {
+        let mut test = Command::new("python3");
+        test.arg(root().join("tests/containers/run.py")).arg(&out);
+        return shown("image tests", test.arg(target().join("image-tests")));
+    }
+    Ok(())
+}
+
+/// The files that a release gives away, in the folder of [`make`].
+pub const FILES: [&str; 3] = ["image.tar", "image-scylla.tar", "image-layout.tar"];
+
+/// Makes the image for x86-64, and with `arm64` for that too. Returns the folder.
+///
+/// # Errors
+/// A build fails.
+pub fn make(arm64: bool) -> Result<PathBuf, String> {
     let out = target().join("image");
     fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let mut processors = vec![Processor::Amd64];
-    if args.contains(&"--arm64") {
+    if arm64 {
         processors.push(Processor::Arm64);
     }
     let mut platforms = Vec::new();
@@ -34,13 +52,7 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     image.args(["--revision", &git(&["rev-parse", "HEAD"])?]);
     image.args(["--epoch", &git(&["show", "--no-patch", "--format=%ct", "HEAD"])?]);
     step("image", image.args(platforms))?;
-    println!("{}", out.join("layout").display());
-    if args.contains(&"--test") {
-        let mut test = Command::new("python3");
-        test.arg(root().join("tests/containers/run.py")).arg(&out);
-        return shown("image tests", test.arg(target().join("image-tests")));
-    }
-    Ok(())
+    Ok(out)
 }
 
 /// Runs a command whose output is wanted as it comes.

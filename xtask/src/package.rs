@@ -18,7 +18,7 @@ pub fn run(args: &[&str]) -> Result<(), String> {
         return Err(format!("package: {unknown} is no option; it takes --arm64"));
     }
     let wanted = Wanted { arm64: args.contains(&"--arm64"), analysis: false };
-    make_and_try(&target().join("packages"), wanted, &Also(Vec::new()))
+    make_and_try(&target().join("packages"), wanted, &Also::default())
 }
 
 /// What is made besides the packages for x86-64.
@@ -30,8 +30,16 @@ pub struct Wanted {
     pub analysis: bool,
 }
 
-/// Files that each package contains besides the binary and its documents.
-pub struct Also(pub Vec<PathBuf>);
+/// Files besides the binaries and their documents.
+#[derive(Default)]
+pub struct Also {
+    /// In each package, but the tarballs with Parquet and Arrow.
+    pub all: Vec<PathBuf>,
+    /// In these tarballs.
+    pub analysis: Vec<PathBuf>,
+    /// Container images, which lie beside the packages.
+    pub images: Vec<PathBuf>,
+}
 
 /// Makes the packages in a folder, and installs and asks those of this machine's processor.
 ///
@@ -46,8 +54,10 @@ pub fn make_and_try(out: &Path, wanted: Wanted, also: &Also) -> Result<(), Strin
     package.arg(root().join("packaging/package.py")).arg("--out").arg(out);
     package.args(["--version", env!("CARGO_PKG_VERSION")]);
     package.args(["--epoch", &git(&["show", "--no-patch", "--format=%ct", "HEAD"])?]);
-    for file in &also.0 {
-        package.arg("--also").arg(file);
+    for (option, files) in
+        [("--also", &also.all), ("--also-analysis", &also.analysis), ("--image", &also.images)]
+    {
+        files.iter().for_each(|file| _ = package.arg(option).arg(file));
     }
     for processor in &processors {
         if wanted.analysis {

@@ -2,14 +2,14 @@
 //! missing for it.
 //!
 //! It refuses a tree with changes and a version without its section in CHANGELOG.md (`--snapshot` does not), runs cargo-deny,
-//! writes the SBOM and the licences of all crates, and makes the packages with both in them. `--twice` builds all of it again
+//! writes the SBOM and the licences of all crates, and makes the packages with both in them and the images. `--twice` builds all of it again
 //! from a clone in another folder and compares the digests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::image::{git, shown};
+use crate::image::{self, git, shown};
 use crate::package::{Also, Wanted, make_and_try};
 use crate::run::step;
 use crate::{root, target};
@@ -19,7 +19,9 @@ const TOOLS: [(&str, &str); 2] = [("cargo-cyclonedx", "0.5.9"), ("cargo-deny", "
 /// The target whose crates the SBOM and the licences list. The other processor's are the same.
 const TRIPLE: &str = "x86_64-unknown-linux-musl";
 const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
-const SBOM: &str = "helenus.cdx.json";
+/// The two binaries of a release, with the features that static_binary.rs gives them, and what each is built from.
+const SBOMS: [(&str, &str); 2] =
+    [("helenus.cdx.json", "shared-crates"), ("helenus-analysis.cdx.json", "shared-crates,analysis")];
 
 /// Makes a release.
 pub fn run(args: &[&str]) -> Result<(), String> {
@@ -35,14 +37,20 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     deny(&tools)?;
     let about = target().join("release");
     fs::create_dir_all(&about).map_err(|error| format!("{}: {error}", about.display()))?;
-    let (licences, sbom) = (about.join(LICENCES), about.join(SBOM));
+    let licences = about.join(LICENCES);
     let mut list = Command::new("python3");
     list.arg(root().join("packaging/licences.py")).args(["--target", TRIPLE, "--out"]).arg(&licences);
     step("licences", &mut list)?;
-    write_sbom(&tools, &sbom)?;
+    let [sbom, of_analysis] = SBOMS.map(|(name, features)| (about.join(name), features));
+    for (to, features) in [&sbom, &of_analysis] {
+        write_sbom(&tools, to, features)?;
+    }
     let out = target().join("packages");
     let wanted = Wanted { arm64: has("--arm64"), analysis: true };
-    make_and_try(&out, wanted, &Also(vec![licences, sbom]))?;
+    let image = image::make(has("--arm64"))?;
+    let images = image::FILES.map(|file| image.join(file)).to_vec();
+    let also = Also { all: vec![licences.clone(), sbom.0], analysis: vec![licences, of_analysis.0], images };
+    make_and_try(&out, wanted, &also)?;
     if has("--twice") {
         compare_with_second(&out, has("--arm64"))?;
     }
@@ -122,11 +130,19 @@ fn deny(tools: &Path) -> Result<(), String> {
 }
 
 /// Writes the SBOM: what the binary is built from, in CycloneDX, with the commit's time in place of a clock's.
-fn write_sbom(tools: &Path, to: &Path) -> Result<(), String> {
+fn write_sbom(tools: &Path, to: &Path, features: &str) -> Result<(), String> {
     let name = "helenus-sbom";
     let mut command = Command::new(tools.join("cargo-cyclonedx"));
     command.args(["cyclonedx", "--format", "json", "--spec-version", "1.5", "--no-build-deps", "--quiet"]);
-    command.args(["--target", TRIPLE, "--override-filename", name, "--manifest-path"]);
+    command.args([
+        "--target",
+        TRIPLE,
+        "--features",
+        features,
+        "--override-filename",
+        name,
+        "--manifest-path",
+    ]);
     command.arg(root().join("crates/helenus-cli/Cargo.toml"));
     command.env("SOURCE_DATE_EPOCH", git(&["show", "--no-patch", "--format=%ct", "HEAD"])?);
     let done = step("SBOM", &mut command);

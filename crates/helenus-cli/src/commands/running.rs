@@ -96,8 +96,8 @@ pub fn only_server(address: Option<&Address>) -> Result<RunningServer> {
     match (fitting.as_slice(), address) {
         ([one], _) => Ok((*one).clone()),
         ([], None) => bail!(
-            "no server of this user runs on this machine: start one with helenus serve; or name the directory of another \
-             user's with --data"
+            "no server of this user runs on this machine: start one with helenus serve; for a server of another user, \
+             name its directory with --data"
         ),
         ([], Some(address)) => {
             let others: Vec<&RunningServer> = all.iter().collect();
