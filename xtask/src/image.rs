@@ -67,8 +67,11 @@ fn busybox(processor: Processor, out: &Path) -> Result<PathBuf, String> {
     let file = folder.join("bin/busybox");
     if !file.exists() {
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let script =
-            "cd \"$1\" && apt-get download -q \"busybox-static:$2\" && dpkg-deb -x busybox-static_*.deb .";
+        // With package lists of its own: those of this machine may lack the processor.
+        let script = "cd \"$1\" && mkdir -p lists/partial cache/archives/partial
+            apt=\"apt-get -q -o APT::Architecture=$2 -o APT::Architectures=$2 -o Dir::State::Lists=$PWD/lists -o Dir::Cache=$PWD/cache\"
+            $apt update && $apt download busybox-static && dpkg-deb -x busybox-static_*.deb .
+            rm -r lists cache";
         let mut command = Command::new("sh");
         step("busybox", command.args(["-ec", script, "sh"]).arg(&folder).arg(processor.name()))?;
     }
