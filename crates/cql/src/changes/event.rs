@@ -5,12 +5,13 @@
 //! has each cell with its timestamp and TTL, and each deletion of a cell; `collections_deleted` the deletions of whole
 //! collections, as an assignment of a collection makes one.
 
-use helenus_engine::changes::{Change, ChangeKind, SchemaEvent};
+use helenus_engine::changes::{Before, Change, ChangeKind, SchemaEvent};
 use helenus_model::cell::Cell;
 use helenus_model::counter_context;
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::mutation::RangeBound;
-use helenus_model::row::RowView;
+use helenus_model::reconcile::merge_rows;
+use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{CqlType, UserType, key_values, pack, write_json, write_json_string};
 use std::fmt::Write;
@@ -72,8 +73,8 @@ pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> String {
     };
     let mut event = Event::begin(change.table, &head);
     match &change.kind {
-        ChangeKind::Row { key, row } => event.row(key, *row, true),
-        ChangeKind::StaticRow { key, row } => event.static_row(key, *row),
+        ChangeKind::Row { key, row } => event.row(key, *row, true, change.before),
+        ChangeKind::StaticRow { key, row } => event.static_row(key, *row, change.before),
         ChangeKind::RangeDeletion { key, start, end, deletion } => {
             event.field("scope", "\"range\"");
             event.key(key, None);
@@ -103,8 +104,8 @@ pub(super) fn row_json(
 ) -> String {
     let mut event = Event::begin(table, head);
     match is_static {
-        true => event.static_row(key, row),
-        false => event.row(key, row, false),
+        true => event.static_row(key, row, Before::NotRecorded),
+        false => event.row(key, row, false, Before::NotRecorded),
     }
     event.end()
 }
@@ -161,7 +162,7 @@ impl<'e> Event<'e> {
         write_json(ty, bytes, &mut self.out);
     }
 
-    fn row(&mut self, key: &[u8], row: RowView<'_>, with_deletions: bool) {
+    fn row(&mut self, key: &[u8], row: RowView<'_>, with_deletions: bool, before: Before<'_>) {
         let is_deletion = with_deletions && operation_of_row(row) == "d";
         if is_deletion {
             self.field("scope", "\"row\"");
@@ -177,13 +178,13 @@ impl<'e> Event<'e> {
         if with_deletions && !row.row.deletion.is_live() {
             self.deletion(row.row.deletion);
         }
-        self.written(&self.table.regulars, row, is_deletion);
+        self.written(&self.table.regulars, row, is_deletion, before);
     }
 
-    fn static_row(&mut self, key: &[u8], row: RowView<'_>) {
+    fn static_row(&mut self, key: &[u8], row: RowView<'_>, before: Before<'_>) {
         self.key(key, None);
         self.field("static", "true");
-        self.written(&self.table.statics, row, false);
+        self.written(&self.table.statics, row, false, before);
     }
 
     /// The columns of the partition key, and of the clustering of a row.
@@ -228,19 +229,56 @@ impl<'e> Event<'e> {
         self.out.push('}');
     }
 
-    /// The values by column, then cell by cell.
-    fn written(&mut self, columns: &[Column], row: RowView<'_>, is_deletion: bool) {
-        if is_deletion {
-            return self.no_row();
+    /// The row before and after the change; `false` if it was not recorded.
+    fn images(&mut self, columns: &[&Column], row: RowView<'_>, before: Before<'_>) -> bool {
+        let none = RowBuf::default();
+        let old = match before {
+            Before::NotRecorded => return false,
+            Before::NoRow => none.view(),
+            Before::Row(old) => old,
+        };
+        self.field("row_images", "true");
+        self.image("before", columns, old);
+        let mut merged = RowBuf::default();
+        merge_rows(self.table, old, row, DeletionTime::LIVE, &mut merged);
+        merged.cells.retain(|cell| !cell.is_tombstone());
+        merged.complex_deletions.clear();
+        self.image("after", columns, merged.view());
+        true
+    }
+
+    /// All columns of a row; `null` if there is none.
+    fn image(&mut self, name: &str, columns: &[&Column], row: RowView<'_>) {
+        if row.row.liveness.is_none() && row.row.cells.is_empty() {
+            return self.field(name, "null");
         }
-        self.field("before", "null");
-        let columns: Vec<&Column> = columns.iter().filter(|column| !self.table.is_hidden(column)).collect();
-        self.name("after");
+        self.name(name);
         self.out.push('{');
-        for column in &columns {
-            self.after(column, row);
+        for column in columns {
+            match row.cells_of(column.id) {
+                [] => self.field(&column.name, "null"),
+                _ => self.after(column, row),
+            }
         }
         self.out.push('}');
+    }
+
+    /// The values by column, then cell by cell.
+    fn written(&mut self, columns: &[Column], row: RowView<'_>, is_deletion: bool, before: Before<'_>) {
+        let columns: Vec<&Column> = columns.iter().filter(|column| !self.table.is_hidden(column)).collect();
+        let is_whole = self.images(&columns, row, before);
+        if is_deletion {
+            return if is_whole { () } else { self.no_row() };
+        }
+        if !is_whole {
+            self.field("before", "null");
+            self.name("after");
+            self.out.push('{');
+            for column in &columns {
+                self.after(column, row);
+            }
+            self.out.push('}');
+        }
         self.name("cells");
         self.out.push('[');
         for column in &columns {

@@ -16,6 +16,19 @@ pub struct Change<'c> {
     pub table: &'c Arc<Table>,
     /// What changed.
     pub kind: ChangeKind<'c>,
+    /// The row, or the static row, before the change.
+    pub before: Before<'c>,
+}
+
+/// A row before a change.
+#[derive(Clone, Copy)]
+pub enum Before<'c> {
+    /// It was not recorded: the table is not one of `DatabaseOptions::row_images`, or more than a row changed.
+    NotRecorded,
+    /// There was no row.
+    NoRow,
+    /// Its live cells.
+    Row(RowView<'c>),
 }
 
 /// What changed.

@@ -3,10 +3,12 @@
 //! A reader follows a table by name: after a drop it goes on with the next table of that name. It begins with the first
 //! record of its segment, where the watched tables are defined, and shows what lies behind its position.
 
-use super::change::{Change, ChangeKind, SchemaEvent};
+use super::change::{Before, Change, ChangeKind, SchemaEvent};
 use super::position::ChangePosition;
 use crate::changes_error::ChangesError;
-use crate::commitlog::{CommitLog, DefinitionKind, LogReader, LogRecord, LoggedUpdate, Record};
+use crate::commitlog::{
+    CommitLog, DefinitionKind, LogReader, LogRecord, LoggedUpdate, LoggedUpdates, Record,
+};
 use crate::error::Result;
 use crate::log_position::LogPosition;
 use helenus_model::mutation::{Change as Logged, Changes};
@@ -41,7 +43,16 @@ struct Decoder {
     /// other tables.
     announced: Vec<Option<(SchemaEvent, Arc<Table>)>>,
     announced_for: Option<LogPosition>,
+    /// The rows before the next mutation.
+    before: Vec<Image>,
     row: RowBuf,
+}
+
+/// The recorded rows of a partition.
+struct Image {
+    table: TableId,
+    key: Vec<u8>,
+    changes: Changes,
 }
 
 /// Numbers the changes of one record, those of other tables too: a number is part of a position.
@@ -60,12 +71,21 @@ impl Numbered<'_, '_> {
     }
 
     fn give(&mut self, table: &Arc<Table>, kind: ChangeKind<'_>) -> Result<ControlFlow<()>> {
+        self.give_with(table, kind, Before::NotRecorded)
+    }
+
+    fn give_with(
+        &mut self,
+        table: &Arc<Table>,
+        kind: ChangeKind<'_>,
+        before: Before<'_>,
+    ) -> Result<ControlFlow<()>> {
         self.count += 1;
         if self.count <= self.skip {
             return Ok(ControlFlow::Continue(()));
         }
         let position = ChangePosition { record: self.start, changes: self.count };
-        (self.receive)(&Change { position, table, kind })
+        (self.receive)(&Change { position, table, kind, before })
     }
 }
 
@@ -108,10 +128,16 @@ impl ChangeReader {
             if is_first {
                 self.decoder.begin_segment();
             }
+            // A position may be before a definition or before recorded rows too.
+            self.is_there |= start == from;
             let record = match record {
                 Record::Definition(kind, table) => {
                     let is_own = *table.keyspace == *self.keyspace && *table.name == *self.table;
                     self.decoder.define((kind, Arc::new(*table)), is_own);
+                    continue;
+                }
+                Record::Before(images) => {
+                    self.decoder.keep_before(images);
                     continue;
                 }
                 record => record,
@@ -121,6 +147,7 @@ impl ChangeReader {
             }
             if !self.is_there {
                 if start < from {
+                    self.decoder.before.clear();
                     continue;
                 }
                 if start > from && start.segment() == from.segment() && from.offset() > 0 && !is_first {
@@ -138,6 +165,7 @@ impl ChangeReader {
                 self.log.back_to(start);
                 return Ok(());
             }
+            self.decoder.before.clear();
         }
         let reached = self.log.position();
         if self.is_there || reached >= from {
@@ -154,6 +182,17 @@ impl Decoder {
         self.tables.clear();
         self.announced.clear();
         self.announced_for = None;
+        self.before.clear();
+    }
+
+    fn keep_before(&mut self, images: LoggedUpdates<'_>) {
+        self.before.clear();
+        let kept = images.filter(|image| self.tables.contains_key(&image.table)).map(|image| Image {
+            table: image.table,
+            key: image.key.to_vec(),
+            changes: Changes::from_bytes(image.changes.to_vec()),
+        });
+        self.before.extend(kept);
     }
 
     fn define(&mut self, (kind, table): (DefinitionKind, Arc<Table>), is_own: bool) {
@@ -207,7 +246,8 @@ impl Decoder {
             | Record::Flushed(_)
             | Record::Timestamp(_)
             | Record::Continues(_)
-            | Record::Definition(..) => Ok(ControlFlow::Continue(())),
+            | Record::Definition(..)
+            | Record::Before(_) => Ok(ControlFlow::Continue(())),
         }
     }
 
@@ -231,7 +271,8 @@ impl Decoder {
         update: &LoggedUpdate<'_>,
         numbered: &mut Numbered<'_, '_>,
     ) -> Result<ControlFlow<()>> {
-        let Decoder { tables, row, .. } = self;
+        let Decoder { tables, row, before, .. } = self;
+        let mut old = RowBuf::default();
         let changes = Changes::from_bytes(update.changes.to_vec());
         let table = tables.get(&update.table);
         for change in changes.iter() {
@@ -255,10 +296,52 @@ impl Decoder {
                     ChangeKind::Row { key, row: RowView { row, data: bytes } }
                 }
             };
-            if numbered.give(table, kind)?.is_break() {
+            let images = before.iter().filter(|image| image.table == update.table && image.key == update.key);
+            let before = row_before(images, table, &kind, &mut old)?;
+            if numbered.give_with(table, kind, before)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// The row before a change of it, from the recorded rows of its partition.
+fn row_before<'o>(
+    images: impl Iterator<Item = &'o Image>,
+    table: &Table,
+    kind: &ChangeKind<'_>,
+    old: &'o mut RowBuf,
+) -> Result<Before<'o>> {
+    let (changed, is_static) = match kind {
+        ChangeKind::Row { row, .. } => (row, false),
+        ChangeKind::StaticRow { row, .. } => (row, true),
+        _ => return Ok(Before::NotRecorded),
+    };
+    let width = if is_static { 0 } else { table.clustering.len() };
+    let (mut is_recorded, mut row) = (false, None);
+    for image in images {
+        is_recorded = true;
+        for change in image.changes.iter() {
+            let packed = match change? {
+                Logged::StaticRow(packed) if is_static => packed,
+                Logged::Row(packed) if !is_static => packed,
+                _ => continue,
+            };
+            unpack(packed, width, old)?;
+            let found = RowView { row: old, data: packed };
+            if (0..width).all(|index| found.clustering(index) == changed.clustering(index)) {
+                row = Some(packed);
+                break;
+            }
+        }
+        if row.is_some() {
+            break;
+        }
+    }
+    Ok(match row {
+        Some(data) => Before::Row(RowView { row: old, data }),
+        None if is_recorded => Before::NoRow,
+        None => Before::NotRecorded,
+    })
 }

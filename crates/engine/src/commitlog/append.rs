@@ -26,14 +26,18 @@ impl CommitLog {
         MutationRecord(bytes)
     }
 
-    /// Appends the record of these updates. The ticket tells when the mutation may be acknowledged.
+    /// Appends the record of these updates, behind one of the rows as they were (`images`). The ticket tells when the mutation may be
+    /// acknowledged.
     pub(crate) fn append(
         self: &Arc<Self>,
         MutationRecord(bytes): MutationRecord,
         (mutation, derived): (&Mutation, &[PartitionUpdate]),
+        images: &[PartitionUpdate],
     ) -> Result<Ticket> {
         let updates = || mutation.updates.iter().chain(derived);
-        let content_bytes = bytes.len() - HEADER_BYTES;
+        let before = (!images.is_empty()).then(|| record::before(images));
+        let before_bytes = before.as_ref().map_or(0, |content| content.len() + HEADER_BYTES);
+        let content_bytes = bytes.len() - HEADER_BYTES + before_bytes;
         let mut state = self.state.lock();
         let definitions_bytes = state.watched.definitions_bytes(updates());
         self.make_room(&mut state, content_bytes + layout_bytes(updates()) + definitions_bytes)?;
@@ -44,6 +48,9 @@ impl CommitLog {
         }
         if !watched.is_empty() {
             watched.define_all(updates(), active);
+        }
+        if let Some(content) = before {
+            active.put(&content);
         }
         let ending = self.buffer_end(active);
         let position = active.put_record(bytes, ending, pending);

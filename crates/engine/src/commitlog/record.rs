@@ -24,6 +24,7 @@ const TIMESTAMP: u8 = 6;
 const CONTINUES: u8 = 7;
 const DEFINITION: u8 = 8;
 const IMPORTED: u8 = 9;
+const BEFORE: u8 = 10;
 
 /// Bytes of a timestamp record's content.
 pub(super) const TIMESTAMP_BYTES: usize = 9;
@@ -54,6 +55,9 @@ pub enum Record<'a> {
     Definition(DefinitionKind, Box<Table>),
     /// So many SSTables were imported into a watched table, and are visible.
     Imported(TableId, u32),
+    /// What the rows were that the next mutation changes: an update for each of its partitions whose rows are recorded, without
+    /// the rows that were not there.
+    Before(LoggedUpdates<'a>),
 }
 
 /// Iterates over the updates of a record without copying them.
@@ -86,7 +90,19 @@ impl<'a> Iterator for LoggedUpdates<'a> {
 pub(super) fn put_mutation(mutation: &Mutation, derived: &[PartitionUpdate], out: &mut Vec<u8>) {
     out.push(MUTATION);
     put_len(out, mutation.updates.len() + derived.len());
-    for update in mutation.updates.iter().chain(derived) {
+    put_updates(mutation.updates.iter().chain(derived), out);
+}
+
+/// The content of the record before a mutation whose rows are recorded as they were.
+pub(super) fn before(images: &[PartitionUpdate]) -> Vec<u8> {
+    let mut out = vec![BEFORE];
+    put_len(&mut out, images.len());
+    put_updates(images.iter(), &mut out);
+    out
+}
+
+fn put_updates<'u>(updates: impl Iterator<Item = &'u PartitionUpdate>, out: &mut Vec<u8>) {
+    for update in updates {
         out.extend_from_slice(update.table.id.0.as_bytes());
         put_bytes(out, &update.key);
         put_bytes(out, update.changes.as_bytes());
@@ -180,14 +196,8 @@ pub(super) fn parse(content: &[u8]) -> Option<Record<'_>> {
     let (&kind, rest) = content.split_first()?;
     let mut input = Input(rest);
     let record = match kind {
-        MUTATION => {
-            let count = input.u32()?;
-            let updates = LoggedUpdates(input.0);
-            for _ in 0..count {
-                input.update()?;
-            }
-            Record::Mutation(updates)
-        }
+        MUTATION => Record::Mutation(input.updates()?),
+        BEFORE => Record::Before(input.updates()?),
         LAYOUT => {
             let table = input.table()?;
             let count = input.u32()?;
@@ -239,6 +249,15 @@ impl<'a> Input<'a> {
 
     pub(super) fn table(&mut self) -> Option<TableId> {
         self.array().map(|bytes| TableId(Uuid::from_bytes(bytes)))
+    }
+
+    fn updates(&mut self) -> Option<LoggedUpdates<'a>> {
+        let count = self.u32()?;
+        let updates = LoggedUpdates(self.0);
+        for _ in 0..count {
+            self.update()?;
+        }
+        Some(updates)
     }
 
     fn update(&mut self) -> Option<LoggedUpdate<'a>> {

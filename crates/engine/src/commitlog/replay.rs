@@ -289,7 +289,7 @@ impl Noted {
             Record::Timestamp(timestamp_us) => self.timestamp_us = Some(timestamp_us),
             Record::Continues(end) => self.continues = self.continues.or(Some(end)),
             Record::Definition(..) => self.is_watched = true,
-            Record::Layout(..) | Record::Synced(_) | Record::Imported(..) => {}
+            Record::Layout(..) | Record::Synced(_) | Record::Imported(..) | Record::Before(_) => {}
         }
     }
 

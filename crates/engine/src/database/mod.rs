@@ -22,6 +22,7 @@ mod options;
 mod partition_locks;
 mod reading;
 mod replaying;
+mod row_images;
 mod shared;
 mod status;
 mod timeouts;

@@ -1,6 +1,7 @@
 //! Options of a database. The binary fills them from its own options; this module reads no file.
 
 use super::timeouts::ReadTimeouts;
+use crate::changes::RowImages;
 use crate::commitlog::{KeptLimits, SyncMode};
 use crate::compaction::CompactionSettings;
 use crate::journal::JournalSlot;
@@ -23,6 +24,8 @@ pub struct DatabaseOptions {
     pub mutation_bytes_max: usize,
     /// How much of the log is kept for consumers of changes.
     pub kept_log: KeptLimits,
+    /// Watched tables whose changes are recorded with the row before them.
+    pub row_images: RowImages,
     /// Memory for memtables and cache.
     pub memory: MemoryShares,
     /// Compaction: how many at a time, how fast, and what is purged.
@@ -68,6 +71,7 @@ impl DatabaseOptions {
             skip_damaged_log: false,
             mutation_bytes_max: MUTATION_BYTES_MAX_DEFAULT,
             kept_log: KeptLimits::default(),
+            row_images: RowImages::default(),
             memory: MemoryShares::of_limit(MEMORY_LIMIT),
             compaction: CompactionSettings::default(),
             timeouts: ReadTimeouts::default(),

@@ -53,6 +53,14 @@ pub(super) struct PartitionLocks {
 pub struct PartitionLock<'a> {
     held: Vec<(MutexGuard<'a, ()>, &'a AtomicI64)>,
     timestamps: &'a Timestamps,
+    may_block: bool,
+}
+
+impl PartitionLock<'_> {
+    /// Whether its holder may block.
+    pub(super) fn may_block(&self) -> bool {
+        self.may_block
+    }
 }
 
 impl Drop for PartitionLock<'_> {
@@ -97,7 +105,7 @@ impl PartitionLocks {
         let mut wanted: Vec<usize> = partitions.map(|(table, token)| lock_of(table, token)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut taken = PartitionLock { held: Vec::with_capacity(wanted.len()), timestamps };
+        let mut taken = PartitionLock { held: Vec::with_capacity(wanted.len()), timestamps, may_block };
         for (lock, after_us) in
             wanted.iter().filter_map(|index| self.locks.get(*index).zip(self.after_us.get(*index)))
         {

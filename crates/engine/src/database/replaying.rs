@@ -99,7 +99,8 @@ impl<'a> Replayer<'a> {
             | Record::Timestamp(_)
             | Record::Continues(_)
             | Record::Definition(..)
-            | Record::Imported(..) => {}
+            | Record::Imported(..)
+            | Record::Before(_) => {}
         }
         Ok(())
     }

@@ -54,6 +54,8 @@ struct Checked<'a> {
     extent: TimeRange,
     derived: &'a [PartitionUpdate],
     of_derived: TimeRange,
+    /// The rows as they were, for the feed of changes (`row_images.rs`).
+    images: &'a [PartitionUpdate],
 }
 
 /// An update with its table's view.
@@ -108,17 +110,21 @@ impl Database {
     ///
     /// # Errors
     /// As `write`. `WouldBlock` if another caller holds the lock of one of its partitions, or has written to one after
-    /// `stamped_us` was given out: lock the partitions (`lock_all`), take a new timestamp and make the mutation again.
+    /// `stamped_us` was given out, or the rows are recorded as they were: lock the partitions (`lock_all`), take a new timestamp and make the mutation again.
     pub fn try_write(&self, mutation: &Mutation, stamped_us: Option<i64>) -> Result<Ticket> {
-        self.shared.write_in(mutation, Order::Plain { stamped_us: stamped_us.unwrap_or(NOT_STAMPED) })
+        if self.wants_images(mutation) {
+            return Err(Error::WouldBlock);
+        }
+        self.shared.write_in(mutation, Order::Plain { stamped_us: stamped_us.unwrap_or(NOT_STAMPED) }, &[])
     }
 
     /// Applies a mutation. The caller holds the locks of all its partitions.
     ///
     /// # Errors
-    /// As `write`.
-    pub fn write_locked(&self, mutation: &Mutation, _locked: &PartitionLock<'_>) -> Result<Ticket> {
-        self.shared.write_in(mutation, Order::Locked)
+    /// As `write`. Where rows are recorded as they were, those of a read: `WouldBlock` if the locks were taken without blocking.
+    pub fn write_locked(&self, mutation: &Mutation, locked: &PartitionLock<'_>) -> Result<Ticket> {
+        let images = self.images(mutation, locked.may_block())?;
+        self.shared.write_in(mutation, Order::Locked, &images)
     }
 
     /// Locks partitions that will be read and then written. Lock all partitions of a statement or batch at once, never
@@ -200,10 +206,10 @@ impl Database {
 impl Shared {
     /// Applies a mutation to partitions that nobody else locks, or that the caller has locked.
     pub(crate) fn write(&self, mutation: &Mutation) -> Result<Ticket> {
-        self.write_in(mutation, Order::Locked)
+        self.write_in(mutation, Order::Locked, &[])
     }
 
-    fn write_in(&self, mutation: &Mutation, order: Order) -> Result<Ticket> {
+    fn write_in(&self, mutation: &Mutation, order: Order, images: &[PartitionUpdate]) -> Result<Ticket> {
         self.check_size(mutation)?;
         self.check_room()?;
         let ticket = {
@@ -234,7 +240,7 @@ impl Shared {
                 false => Vec::new(),
             };
             let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
-            let checked = Checked { mutation, extent, derived: &derived, of_derived };
+            let checked = Checked { mutation, extent, derived: &derived, of_derived, images };
             match targets {
                 [target] => self.write_one(&tables, target, &checked, order)?,
                 _ => self.write_several(&tables, targets, &checked, order)?,
@@ -340,7 +346,7 @@ impl Shared {
     /// Appends a record, if there is a log. Returns the ticket and the end of the record.
     fn append(&self, record: Option<MutationRecord>, checked: &Checked<'_>) -> Result<(Ticket, LogPosition)> {
         let ticket = match self.log.as_ref().zip(record) {
-            Some((log, record)) => log.append(record, (checked.mutation, checked.derived))?,
+            Some((log, record)) => log.append(record, (checked.mutation, checked.derived), checked.images)?,
             None => Ticket::ready(),
         };
         account::commit();

@@ -150,6 +150,9 @@ options! {
          Beyond it the oldest part goes, and the consumer has to begin anew; writes never wait.";
     "cdc_retention", None, Kind::Duration { min_ms: 0 }, "7d", [],
         "How long it is kept.";
+    "cdc_row_images", None, Kind::Text, "none", [],
+        "Watched tables whose changes show the row before and after, as 'shop.orders, app': keyspaces, or tables. Each write to them \
+         reads its rows first.";
     "max_mutation_size", None, Kind::Size { min: KIB, max: GIB }, "half a segment", ["max_mutation_size_in_kb" "KiB"],
         "Largest write; larger ones are refused.";
     "memtable_heap_space", None, Kind::Size { min: MIB, max: u64::MAX }, "a quarter of memory_limit, less below 88MiB",

@@ -6,6 +6,7 @@ use helenus_cql::{
     NetworkAuthorizer,
 };
 use helenus_engine::KeptLimits;
+use helenus_engine::changes::{RowImages, RowImagesError};
 use helenus_host::account::fixed_share;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -157,6 +158,8 @@ pub struct ServerConfig {
     pub compaction_bytes_per_s: u64,
     /// How much of the log is kept for consumers of changes.
     pub kept_log: KeptLimits,
+    /// Watched tables whose changes are recorded with the row before.
+    pub row_images: RowImages,
     /// The most compactions at a time.
     pub compactors: usize,
     /// The least time that tombstones are kept.
@@ -276,6 +279,7 @@ impl ServerConfig {
                 bytes: read.size("cdc_total_space").unwrap_or(KeptLimits::default().bytes),
                 age_s: seconds("cdc_retention", KeptLimits::default().age_s).as_secs(),
             },
+            row_images: read.row_images()?,
             compaction_bytes_per_s: read.size("compaction_throughput").unwrap_or(64 << 20),
             compactors: read.count("concurrent_compactors").map_or((cores / 2).clamp(1, 8), saturating),
             purge_grace: seconds("tombstone_purge_grace", 600),
@@ -357,6 +361,15 @@ impl<'a> Read<'a> {
             Value::Boolean(yes) => Some(*yes),
             _ => None,
         }
+    }
+
+    fn row_images(&self) -> Result<RowImages, ConfigError> {
+        let text = self.text("cdc_row_images").unwrap_or_default();
+        text.parse().map_err(|error: RowImagesError| ConfigError::WrongValue {
+            name: "cdc_row_images".to_owned(),
+            value: error.name,
+            allowed: "keyspaces, or tables as in shop.orders, with commas between them".to_owned(),
+        })
     }
 
     fn text(&self, key: &str) -> Option<&'a str> {

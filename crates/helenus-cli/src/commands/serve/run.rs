@@ -483,6 +483,7 @@ fn database_options(
     options.timeouts = read_timeouts(config);
     options.mutation_bytes_max = config.mutation_bytes_max;
     options.kept_log = config.kept_log;
+    options.row_images = config.row_images.clone();
     let shares = config.memtable_bytes as u64 + config.cache_bytes;
     account::set_limits(split(config.memory_limit, shares), config.timeouts.read);
     options.memory = MemoryShares { memtables: config.memtable_bytes, cache: config.cache_bytes };
