@@ -42,7 +42,8 @@ pub fn redact(text: &str) -> String {
 }
 
 /// The text with stars in place of each password, as `PasswordObfuscator` has it. After a statement about a role, whatever
-/// cannot be read is left out too, because it could be part of a password. Statements about data are not changed.
+/// cannot be read is left out too, because it could be part of a password. Statements about data are not changed, unless words of a
+/// statement about a role follow in the same text.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     // Most statements pass here.
     if !contains_password(text) {
@@ -51,18 +52,24 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     let mut lexer = Lexer::new(text);
     let mut shown = String::with_capacity(text.len());
     let (mut copied, mut is_first, mut is_password) = (0, true, false);
+    // Whether all words so far are of a statement about data, and the word before.
+    let (mut is_of_data, mut before) = (false, Kind::Eof);
     while let Ok(token) = lexer.next_token() {
-        let is_of_data =
-            matches!(token.kind, Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::Begin);
-        if std::mem::take(&mut is_first) && is_of_data {
-            return Cow::Borrowed(text);
+        if std::mem::take(&mut is_first) {
+            let data = [Kind::Select, Kind::Insert, Kind::Update, Kind::Delete, Kind::Begin];
+            is_of_data = data.contains(&token.kind);
         }
+        let is_of_role =
+            matches!(before, Kind::Create | Kind::Alter) && matches!(token.kind, Kind::Role | Kind::User);
+        is_of_data &= !is_of_role;
+        before = token.kind;
         let (start, end) = (token.start as usize, token.end as usize);
         match token.kind {
             Kind::Eof => {
                 shown.push_str(text.get(copied..).unwrap_or_default());
                 return Cow::Owned(shown);
             }
+            _ if is_of_data => {}
             Kind::Password => is_password = true,
             Kind::Equal => {}
             _ if is_password => {
@@ -109,6 +116,15 @@ mod tests {
             ("CREAT ROLE a WITH PASSWORD = 'x'", "CREAT ROLE a WITH PASSWORD = '*******'"),
             ("SELECT password FROM t WHERE password = 'x'", "SELECT password FROM t WHERE password = 'x'"),
             ("CREATE ROLE a", "CREATE ROLE a"),
+            (
+                "SELECT * FROM ks.t; ALTER ROLE a WITH PASSWORD='x'",
+                "SELECT * FROM ks.t; ALTER ROLE a WITH PASSWORD='*******'",
+            ),
+            ("BEGIN ALTER USER a WITH PASSWORD 'x'", "BEGIN ALTER USER a WITH PASSWORD '*******'"),
+            (
+                "DELETE FROM t; create role a WITH PASSWORD = 'x",
+                "DELETE FROM t; create role a WITH PASSWORD *******",
+            ),
         ] {
             assert_eq!(without_passwords(text), shown, "{text}");
         }

@@ -26,10 +26,12 @@ impl LocalBackend {
     pub(crate) fn log_in_with(&self, proof: &LoginProof<'_>) -> std::result::Result<Identity, LoginRefused> {
         let client = proof.client.map(|client| client.ip());
         match (self.access().options.authenticator.validator(), proof.certificate) {
-            (Some(validator), Some(certificate)) => Ok(self.log_in_by_certificate(validator, certificate)?),
+            (Some(validator), Some(certificate)) => {
+                Ok(self.log_in_by_certificate(validator, certificate)?.at(client))
+            }
             (Some(validator), None) if !self.access().takes_passwords() => {
                 let shows_none = ClientCertificate::default();
-                Ok(self.log_in_by_certificate(validator, &shows_none)?)
+                Ok(self.log_in_by_certificate(validator, &shows_none)?.at(client))
             }
             _ => self.log_in_with_token(proof.token, client),
         }

@@ -104,8 +104,9 @@ impl LocalBackend {
             return Err(CqlError::BadCredentials(format!("{user} is not permitted to log in")));
         }
         let is_own_machine = client.is_none_or(|address| address.to_canonical().is_loopback());
-        let is_default = user == DEFAULT_ROLE && password == DEFAULT_PASSWORD;
-        if is_default && !is_own_machine && !self.access().options.allows_default_password {
+        // By the hash, since other texts may have the same.
+        let is_default = || Ok::<bool, CqlError>(user == DEFAULT_ROLE && self.has_default_password()?);
+        if !is_own_machine && !self.access().options.allows_default_password && is_default()? {
             return Err(CqlError::BadCredentials(DEFAULT_REFUSED.to_owned()));
         }
         Ok(Identity::of_role(user).at(client))
@@ -142,7 +143,7 @@ impl LocalBackend {
         }
         let hash = |password| {
             passwords::hash(password, self.database())
-                .ok_or_else(|| CqlError::Server("the password cannot be hashed".to_owned()))
+                .ok_or_else(|| CqlError::Invalid(passwords::NO_HASH.to_owned()))
         };
         let mut changes = Changes::default();
         if let Some(password) = password {
@@ -199,7 +200,7 @@ impl LocalBackend {
         }
         let _changing = self.access().changing.lock();
         let hash = passwords::hash(password, self.database())
-            .ok_or_else(|| CqlError::Server("the password cannot be hashed".to_owned()))?;
+            .ok_or_else(|| CqlError::Invalid(passwords::NO_HASH.to_owned()))?;
         let mut changes = Changes::default();
         if role == DEFAULT_ROLE {
             changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash]);

@@ -1,7 +1,8 @@
 //! Hashes of passwords: bcrypt in jBCrypt's form, `$2a$`, as Cassandra stores them.
 //!
 //! Hashing takes tens of milliseconds by design, so it is called only where blocking is allowed. bcrypt reads the first
-//! 72 bytes of a password.
+//! 72 bytes of a password with a NUL behind it, and begins again where it is shorter: `a` and `a\0a` have the same hashes. So no
+//! password may contain a NUL.
 
 use bcrypt::{HashParts, Version};
 use helenus_engine::Database;
@@ -17,8 +18,14 @@ pub(super) const OF_NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldG
 /// may set its own hash. Cost 16 takes some seconds.
 const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// The hash of a password, with a new salt; `None` only if the cost were out of range.
+/// What is said of a password that cannot be hashed.
+pub(super) const NO_HASH: &str = "the password cannot be hashed: it contains the character NUL";
+
+/// The hash of a password, with a new salt; `None` if it contains a NUL.
 pub(super) fn hash(password: &str, database: &Database) -> Option<String> {
+    if password.contains('\0') {
+        return None;
+    }
     let mut salt = [0; 16];
     database.host().random.fill(&mut salt);
     let parts = bcrypt::hash_with_salt(password, COST, salt).ok()?;
@@ -27,7 +34,7 @@ pub(super) fn hash(password: &str, database: &Database) -> Option<String> {
 
 /// Whether a stored hash is that of a password. False for a text that is not a hash.
 pub(super) fn matches(password: &str, stored: &str) -> bool {
-    let Some(parts) = parts(stored) else { return false };
+    let Some(parts) = parts(stored).filter(|_| !password.contains('\0')) else { return false };
     let Ok(hashed) = bcrypt::hash_with_salt(password, parts.get_cost(), parts.get_salt_raw()) else {
         return false;
     };
@@ -77,12 +84,21 @@ mod tests {
     }
 
     #[test]
+    fn no_repetition_of_a_password_stands_for_it() {
+        let stored = "$2a$10$mA7r0bdSvYSgg1Jh6Mu3/upOZp9.DPqYSKCP6q/Uq37In/yhiqLF2";
+        for password in ["cassandra\0", "cassandra\0cassandra", "cassandra\0cassandra\0", "\0cassandra", "\0"]
+        {
+            assert!(!matches(password, stored), "{password:?}");
+        }
+    }
+
+    #[test]
     fn a_hash_is_that_of_its_password_alone() {
         let machine = helenus_host::sim::Machine::new(1);
         let options = helenus_engine::DatabaseOptions::new("/db");
         let (database, _) = Database::open(machine.host(), options).unwrap();
         let long = "ä".repeat(100);
-        for password in ["x", "", "with\0nul", &long] {
+        for password in ["x", "", &long] {
             let stored = hash(password, &database).unwrap();
             assert!(stored.starts_with("$2a$10$") && stored.len() == 60, "{stored}");
             assert!(matches(password, &stored), "{password}");

@@ -318,7 +318,7 @@ impl LocalBackend {
     fn set_password(&self, name: &str, options: &RoleOptions, changes: &mut Changes) -> Result<()> {
         let hash = match (&options.password, &options.hashed_password) {
             (Some(password), _) => passwords::hash(&password.0, self.database())
-                .ok_or_else(|| CqlError::Server("the password cannot be hashed".to_owned()))?,
+                .ok_or_else(|| CqlError::Invalid(passwords::NO_HASH.to_owned()))?,
             (None, Some(hash)) => hash.0.to_string(),
             (None, None) => return Ok(()),
         };

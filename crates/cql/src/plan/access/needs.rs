@@ -156,7 +156,9 @@ impl Needs<'_> {
         else {
             return Ok(());
         };
-        let named: Vec<&str> = select.filter.iter().flat_map(restricted_columns).collect();
+        // The order by similarity tells of the values too, and is a restriction in Cassandra (`addOrderingRestrictions`).
+        let nearest = select.order_by.iter().filter(|by| by.ann_of.is_some()).map(|by| by.column.as_str());
+        let named: Vec<&str> = select.filter.iter().flat_map(restricted_columns).chain(nearest).collect();
         let is_restricted = |name: &str| table.masks.contains_key(name) && named.contains(&name);
         let columns = table.columns_in_select_order().filter(|column| is_restricted(&column.name));
         let restricted = columns.map(|column| (*column.name).into()).collect();
