@@ -10,7 +10,7 @@ use end_to_end::raw::{
     AUTH_RESPONSE, AUTH_SUCCESS, AUTHENTICATE, OPTIONS, QUERY, READY, REGISTER, RESULT, Raw, STARTUP, query,
     startup,
 };
-use end_to_end::{Cql, Server, binary, refused};
+use end_to_end::{Calls, Cql, Server, binary, refused};
 use helenus_wire::thrift::{AuthenticationRequest, Field, Map, Method, args, begin_call, end_message};
 use tempfile::TempDir;
 
@@ -399,4 +399,51 @@ fn without_logins_nothing_has_changed() {
     assert_eq!(raw.authenticate(b"any").opcode, AUTH_SUCCESS);
     let text = "You have to be logged in and not anonymous to perform this request";
     assert_eq!(raw.query("LIST ROLES").error(), (UNAUTHORIZED, text.to_owned()));
+}
+
+/// Whoever sees masks may not ask for the values behind them, by a condition or by an order.
+#[test]
+fn masked_columns_are_not_searched_without_the_permission() {
+    let server =
+        with_logins(&["--authorizer", "CassandraAuthorizer", "--set", "dynamic_data_masking_enabled=true"]);
+    let mut admin = as_cassandra(&server);
+    for text in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY, e vector<float, 2> MASKED WITH DEFAULT, v int MASKED WITH DEFAULT)",
+        "CREATE CUSTOM INDEX ON ks.t (e) USING 'StorageAttachedIndex'",
+        "INSERT INTO ks.t (k, e, v) VALUES (1, [1, 2], 3)",
+        "CREATE ROLE bob WITH PASSWORD = 'b' AND LOGIN = true",
+        "GRANT SELECT ON ks.t TO bob",
+    ] {
+        admin.run(text);
+    }
+    let (mut bob, _) = Raw::login(server.address(), 4, ("bob", "b"));
+    let nearest = "SELECT k FROM ks.t ORDER BY e ANN OF [1, 2] LIMIT 1";
+    for (text, column) in [(nearest, "[e]"), ("SELECT k FROM ks.t WHERE v = 3 ALLOW FILTERING", "[v]")] {
+        let (code, why) = bob.query(text).error();
+        assert!(
+            code == UNAUTHORIZED && why.ends_with(&format!("cannot query masked columns {column}")),
+            "{why}"
+        );
+    }
+    bob.run("SELECT k, e FROM ks.t");
+    admin.run("GRANT SELECT_MASKED ON ks.t TO bob");
+    bob.run(nearest);
+}
+
+/// bcrypt makes the same hash of a password and of its repetitions with NULs between.
+#[test]
+fn a_password_with_nul_is_refused() {
+    let server = with_logins(&["--rpc", "127.0.0.1:0"]);
+    let mut admin = as_cassandra(&server);
+    let (code, why) = admin.query("CREATE ROLE a WITH PASSWORD = 'x\0x'").error();
+    assert!(code == INVALID && why.contains("NUL"), "{why}");
+    let mut calls = Calls::connect(&Calls::address_of(&server));
+    let login = |password| {
+        let credentials = Map(vec![("username".into(), "cassandra".into()), ("password".into(), password)]);
+        args::Login { auth_request: AuthenticationRequest { credentials } }
+    };
+    let refused = calls.exception(Method::Login, &login("cassandra\0cassandra".into()));
+    assert!(String::from_utf8_lossy(&refused).contains("incorrect"), "{}", String::from_utf8_lossy(&refused));
+    calls.answer(Method::Login, &login("cassandra".into()));
 }
