@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the container image under podman, without a daemon: what it promises, then modules of Testcontainers.
 
-    tests/containers/run.py FOLDER WORK [NAME...]       NAME: image, bad, scylla, python, node, go, spring, java, volumes
+    tests/containers/run.py FOLDER WORK [NAME...]       NAME: image, foreign, bad, scylla, python, node, go, spring, java, volumes
 
-FOLDER has image.tar and image-scylla.tar. Without a name, all run but the last two: `java` takes the tests of Testcontainers' modules
+FOLDER is that of `cargo xtask image`; with --arm64, `foreign` runs the image for that processor by Debian's qemu-user-static. Without a name, all run but the last two: `java` takes the tests of Testcontainers' modules
 from a clone of testcontainers-java that TESTCONTAINERS_JAVA names, `volumes` starts real nodes of Cassandra. WORK keeps podman's
 store and the modules, which come from their registries at the versions of modules.json. Needs root, Python 3 with venv, Node.js,
 Go, a JDK 17 with Maven, and the Debian packages of PACKAGES. `cargo xtask image --test` calls it.
@@ -26,7 +26,7 @@ SCYLLA = "helenus-scylla"
 # Tags that the modules' own tests name, besides the release.
 TAGS = ["latest", "5", "4.1.3", "4.1.1", "3.11.15", "3.11.2", "3.0.15", "2.2.11"]
 SCYLLA_TAGS = ["6.2", "6.2.2"]
-DEFAULT = ["image", "bad", "scylla", "python", "node", "node_scylladb", "go", "spring"]
+DEFAULT = ["image", "foreign", "bad", "scylla", "python", "node", "node_scylladb", "go", "spring"]
 # runc and limits that a container inside a container may have.
 SETTINGS = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
@@ -235,6 +235,29 @@ def image_tests(podman, work):
 
     tests = [test for test in locals().values() if callable(test)]
     return [(test.__name__, test) for test in tests]
+
+
+def foreign_tests(podman, folder):
+    """The image for the other processor, whose programs qemu runs."""
+    layout = folder.resolve() / "layout"
+
+    def the_image_for_arm64_writes_and_reads_a_row():
+        blob = lambda named: json.loads((layout / "blobs" / named["digest"].replace(":", "/")).read_text())
+        [whole, *_] = json.loads((layout / "index.json").read_text())["manifests"]
+        qemu = shutil.which("qemu-aarch64-static")
+        if not qemu or "manifests" not in blob(whole):
+            print("    not run: it needs an image of `cargo xtask image --arm64`, and qemu-user-static")
+            return
+        name = whole["annotations"]["org.opencontainers.image.ref.name"]
+        image = podman.run("pull", "--quiet", "--arch", "arm64", f"oci:{layout}:{name}")
+        # qemu instead of the entry point, which is a script for a shell of the other processor.
+        program = "/usr/local/bin/helenus"
+        given = ["--user", "999:999", "--volume", f"{qemu}:/qemu:ro", "--entrypoint", "/qemu"]
+        podman.start(*given, image=image, command=["-0", "cassandra", program, "-f"])
+        rows = f"CREATE KEYSPACE k WITH replication = {STRATEGY}; CREATE TABLE k.t (k int PRIMARY KEY); INSERT INTO k.t (k) VALUES (42); SELECT k FROM k.t;"
+        has(podman.run("exec", "it", "/qemu", "-0", "cqlsh", program, "-e", rows), "42")
+
+    return [(test.__name__, test) for test in [the_image_for_arm64_writes_and_reads_a_row]]
 
 
 def bad_input_tests(podman, work):
@@ -490,6 +513,8 @@ def main():
     podman.serve()
     groups = {"image": image_tests, "bad": bad_input_tests, "scylla": scylla_tests, "volumes": volume_tests}
     tests = [test for name, group in groups.items() if name in names for test in group(podman, work)]
+    if "foreign" in names:
+        tests += foreign_tests(podman, folder)
     tests += module_tests(podman, work, release, names)
     failed = 0
     try:

@@ -129,8 +129,8 @@ def foreign(packages, work):
 def analysis(packages, work):
     """The second tarball has Parquet and Arrow; the first says where they are."""
     tops = []
-    for name in ["helenus-analysis", "helenus-[0-9]*"]:
-        with tarfile.open(next(packages.glob(f"{name}*-linux-x86_64.tar.gz"))) as archive:
+    for name in ["helenus-analysis-*", "helenus-[0-9]*"]:
+        with tarfile.open(next(packages.glob(f"{name}-linux-x86_64.tar.gz"))) as archive:
             archive.extractall(work / str(len(tops)))
         tops += (work / str(len(tops))).glob("helenus-*")
     assert "with feature analysis" in called(tops[0] / "helenus", "--version")
@@ -190,7 +190,7 @@ def main():
         try:
             test(packages, folder)
             print(f"ok     {test.__name__}, {time.monotonic() - begin:.1f} s", flush=True)
-        except (AssertionError, OSError, StopIteration) as error:
+        except (AssertionError, OSError, ValueError, StopIteration) as error:
             failed += 1
             print(f"FAILED {test.__name__}: {error!r}", flush=True)
     print(f"{len(tests) - failed} passed, {failed} failed")
