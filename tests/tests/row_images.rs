@@ -41,7 +41,7 @@ fn changes(data: &Path, args: &[&str]) -> Vec<Value> {
 fn statement(draw: &mut draw::Draw) -> String {
     let (p, c, n) = (draw.below(3), draw.below(3), draw.below(100));
     let row = format!("WHERE p = {p} AND c = {c}");
-    match draw.below(9) {
+    match draw.below(10) {
         0 => format!("INSERT INTO feed.t (p, c, v, m) VALUES ({p}, {c}, 'v{n}', {{'a': {n}}})"),
         1 => format!("UPDATE feed.t SET v = 'u{n}', n = {n} {row}"),
         2 => format!("UPDATE feed.t SET m['k{}'] = {n}, st = st + {{'e{}'}} {row}", n % 4, n % 5),
@@ -50,7 +50,9 @@ fn statement(draw: &mut draw::Draw) -> String {
         5 => format!("DELETE FROM feed.t {row}"),
         6 => format!("UPDATE feed.t SET n = {n} {row} IF v = 'v{n}'"),
         7 => format!("INSERT INTO feed.t (p, c, n) VALUES ({p}, {c}, {n}) IF NOT EXISTS"),
-        _ => format!("UPDATE feed.t SET s = 's{n}' WHERE p = {p}"),
+        8 => format!("UPDATE feed.t SET s = 's{n}' WHERE p = {p}"),
+        // An older write, which changes nothing where a newer one is, or a deletion.
+        _ => format!("UPDATE feed.t USING TIMESTAMP {n} SET v = 'old', s = 'old', m['k1'] = 1 {row}"),
     }
 }
 

@@ -231,24 +231,22 @@ impl<'e> Event<'e> {
 
     /// The row before and after the change; `false` if it was not recorded.
     fn images(&mut self, columns: &[&Column], row: RowView<'_>, before: Before<'_>) -> bool {
-        let none = RowBuf::default();
-        let old = match before {
-            Before::NotRecorded => return false,
-            Before::NoRow => none.view(),
-            Before::Row(old) => old,
-        };
+        let Before::Recorded { row: old, hidden } = before else { return false };
         self.field("row_images", "true");
-        self.image("before", columns, old);
-        let mut merged = RowBuf::default();
-        merge_rows(self.table, old, row, DeletionTime::LIVE, &mut merged);
-        merged.cells.retain(|cell| !cell.is_tombstone());
-        merged.complex_deletions.clear();
-        self.image("after", columns, merged.view());
+        let mut image = RowBuf::default();
+        image.copy_from(old);
+        self.image("before", columns, &mut image);
+        image.clear();
+        merge_rows(self.table, old, row, hidden, &mut image);
+        self.image("after", columns, &mut image);
         true
     }
 
     /// All columns of a row; `null` if there is none.
-    fn image(&mut self, name: &str, columns: &[&Column], row: RowView<'_>) {
+    fn image(&mut self, name: &str, columns: &[&Column], image: &mut RowBuf) {
+        image.cells.retain(|cell| !cell.is_tombstone());
+        image.complex_deletions.clear();
+        let row = image.view();
         if row.row.liveness.is_none() && row.row.cells.is_empty() {
             return self.field(name, "null");
         }

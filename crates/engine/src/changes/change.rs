@@ -25,10 +25,13 @@ pub struct Change<'c> {
 pub enum Before<'c> {
     /// It was not recorded: the table is not one of `DatabaseOptions::row_images`, or more than a row changed.
     NotRecorded,
-    /// There was no row.
-    NoRow,
-    /// Its live cells.
-    Row(RowView<'c>),
+    /// It was recorded.
+    Recorded {
+        /// Its cells, dead ones too; none if there was no row.
+        row: RowView<'c>,
+        /// The latest deletion of its partition or of a range with it: older writes have no effect.
+        hidden: DeletionTime,
+    },
 }
 
 /// What changed.

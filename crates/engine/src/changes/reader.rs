@@ -11,6 +11,7 @@ use crate::commitlog::{
 };
 use crate::error::Result;
 use crate::log_position::LogPosition;
+use helenus_model::deletion::DeletionTime;
 use helenus_model::mutation::{Change as Logged, Changes};
 use helenus_model::packed::unpack;
 use helenus_model::row::{RowBuf, RowView};
@@ -319,11 +320,15 @@ fn row_before<'o>(
         _ => return Ok(Before::NotRecorded),
     };
     let width = if is_static { 0 } else { table.clustering.len() };
-    let (mut is_recorded, mut row) = (false, None);
+    let mut row = None;
     for image in images {
-        is_recorded = true;
+        let mut hidden = DeletionTime::LIVE;
         for change in image.changes.iter() {
             let packed = match change? {
+                Logged::PartitionDeletion(deletion) => {
+                    hidden = deletion;
+                    continue;
+                }
                 Logged::StaticRow(packed) if is_static => packed,
                 Logged::Row(packed) if !is_static => packed,
                 _ => continue,
@@ -331,7 +336,7 @@ fn row_before<'o>(
             unpack(packed, width, old)?;
             let found = RowView { row: old, data: packed };
             if (0..width).all(|index| found.clustering(index) == changed.clustering(index)) {
-                row = Some(packed);
+                row = Some((packed, hidden));
                 break;
             }
         }
@@ -340,8 +345,7 @@ fn row_before<'o>(
         }
     }
     Ok(match row {
-        Some(data) => Before::Row(RowView { row: old, data }),
-        None if is_recorded => Before::NoRow,
+        Some((data, hidden)) => Before::Recorded { row: RowView { row: old, data }, hidden },
         None => Before::NotRecorded,
     })
 }

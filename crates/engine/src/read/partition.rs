@@ -134,7 +134,7 @@ impl Progress<'_> {
             sink.dead(found.deletion.timestamp_us);
         }
         if !has_static && !found.static_row.view().is_empty() {
-            sink.dead(found.static_row.view().newest_us());
+            sink.dead_static_row(found.static_row.view());
         }
         let most = left.unwrap_or(self.command.limits.per_partition);
         let mut pace = PartitionCounters { most, continues: left.is_some(), ..PartitionCounters::default() };
@@ -250,7 +250,10 @@ impl Progress<'_> {
             Unfiltered::Row(row) if is_alive(&self.command.table, row, self.command.now_s) => row,
             _ => {
                 self.tombstones += 1;
-                sink.dead(newest_us(element));
+                match element {
+                    Unfiltered::Row(row) => sink.dead_row(row),
+                    _ => sink.dead(newest_us(element)),
+                }
                 let after = self.look(None, pace, sink)?;
                 self.check_tombstones()?;
                 // A page ends only after a row, dead or alive, because a later read cannot resume at a marker's

@@ -44,6 +44,16 @@ pub trait RowSink {
     /// cells. `newest_us` is its greatest timestamp, microseconds.
     fn dead(&mut self, _newest_us: i64) {}
 
+    /// A row without live cells, as the read has merged it. Only for sinks that want more of it than its greatest timestamp.
+    fn dead_row(&mut self, row: RowView<'_>) {
+        self.dead(row.newest_us());
+    }
+
+    /// The same for the static row, which was asked for.
+    fn dead_static_row(&mut self, row: RowView<'_>) {
+        self.dead(row.newest_us());
+    }
+
     /// The sink as a receiver of row batches, if it takes them at the moment. Asked again before each batch.
     fn batches(&mut self) -> Option<&mut dyn BatchSink> {
         None
