@@ -266,7 +266,10 @@ impl<'e> Event<'e> {
         let columns: Vec<&Column> = columns.iter().filter(|column| !self.table.is_hidden(column)).collect();
         let is_whole = self.images(&columns, row, before);
         if is_deletion {
-            return if is_whole { () } else { self.no_row() };
+            if !is_whole {
+                self.no_row();
+            }
+            return;
         }
         if !is_whole {
             self.field("before", "null");
