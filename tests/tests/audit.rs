@@ -14,7 +14,8 @@ use std::thread;
 
 use end_to_end::draw::{Draw, rounds};
 use end_to_end::raw::{AUTH_SUCCESS, Raw, Reply};
-use end_to_end::{Server, binary, refused, root, tool};
+use end_to_end::{Calls, Server, binary, refused, root, tool};
+use helenus_wire::thrift::{AuthenticationRequest, Compression, ConsistencyLevel, Map, Method, args};
 use tempfile::TempDir;
 
 const PREPARE: u8 = 0x09;
@@ -258,6 +259,88 @@ fn a_client_cannot_hide_its_refused_statements_or_forge_a_line() {
         "{of_app:#?}"
     );
     assert!(text.lines().all(|line| line.starts_with("INFO  [audit] ")), "{text}");
+}
+
+/// By the old interface a client gets an invalid request where it lacks a permission, as from Cassandra 3.11. The log has it
+/// as what it is, so no list of categories or keyspaces hides it.
+#[test]
+fn refusals_of_the_old_interface_and_of_http_are_always_written() {
+    let folder = TempDir::with_prefix("helenus-audit-").expect("a temporary directory");
+    let config = folder.path().join("server.yaml");
+    let text = format!(
+        "authenticator: PasswordAuthenticator\nauthorizer: CassandraAuthorizer\naudit_logging_options: \
+         {{{FILE_LOGGER}, included_categories: 'AUTH,DCL,DDL', included_keyspaces: nope}}\n"
+    );
+    fs::write(&config, text).expect("a configuration");
+    let options =
+        ["--config", config.to_str().expect("UTF-8"), "--rpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+    let mut server = Server::start_in(folder, &options);
+    let (mut admin, _) = Raw::login(server.address(), 4, ("cassandra", "cassandra"));
+    for statement in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k text PRIMARY KEY, v text) WITH COMPACT STORAGE",
+        "CREATE ROLE app WITH PASSWORD = 'pw' AND LOGIN = true",
+    ] {
+        admin.run(statement);
+    }
+    let mut calls = Calls::connect(&Calls::address_of(&server));
+    let truncate = args::OfColumnFamily { column_family: "t" };
+    let keyspace = args::OfKeyspace { keyspace: "ks" };
+    calls.exception(Method::Truncate, &truncate);
+    for password in ["wrong", "pw"] {
+        let credentials = [("username", "app"), ("password", password)];
+        let credentials = Map(credentials.map(|(key, value)| (key.into(), value.into())).to_vec());
+        let login = args::Login { auth_request: AuthenticationRequest { credentials } };
+        match password {
+            "pw" => drop(calls.answer(Method::Login, &login)),
+            _ => drop(calls.exception(Method::Login, &login)),
+        }
+    }
+    calls.answer(Method::SetKeyspace, &keyspace);
+    calls.exception(Method::Truncate, &truncate);
+    for text in ["SELECT * FROM t", "GRANT SELECT ON ks.t TO app", "DROP TABLE t"] {
+        let (query, compression, consistency) = (text.as_bytes(), Compression::None, ConsistencyLevel::One);
+        calls.exception(Method::ExecuteCql3Query, &args::Cql3Query { query, compression, consistency });
+    }
+    let query =
+        |text: &'static str| args::CqlQuery { query: text.as_bytes(), compression: Compression::None };
+    for text in ["DROP COLUMNFAMILY t", "SELECT FIRST 2 * FROM t", "UPDATE t SET v = 'x' WHERE KEY = 'a'"] {
+        calls.exception(Method::ExecuteCqlQuery, &query(text));
+    }
+    let line = server.head().iter().find(|line| line.starts_with("http")).expect("the HTTP port's address");
+    let address = line.split("//").nth(1).or(line.split_whitespace().nth(1)).expect("an address");
+    let address = address.split(['/', ' ']).next().expect("HOST:PORT");
+    let mut socket = std::net::TcpStream::connect(address).expect("connect");
+    // app:wrong
+    let request = format!(
+        "GET /changes/ks/t HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Basic YXBwOndyb25n\r\n\r\n"
+    );
+    socket.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut socket, &mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    server.stop();
+    let text = log_text(&server);
+    let events = events(&text);
+    let mut rest = events.iter().skip_while(|line| !line.contains("CREATE ROLE app"));
+    for (event, operation) in [
+        ("UNAUTHORIZED_ATTEMPT", "truncate of"),
+        ("LOGIN_ERROR", "LOGIN FAILURE; "),
+        ("UNAUTHORIZED_ATTEMPT", "truncate of ks.t; User app has no MODIFY permission"),
+        ("UNAUTHORIZED_ATTEMPT", "SELECT * FROM t; User app has no SELECT permission"),
+        ("UNAUTHORIZED_ATTEMPT", "GRANT SELECT ON ks.t TO app; "),
+        ("UNAUTHORIZED_ATTEMPT", "DROP TABLE t; User app has no DROP permission"),
+        ("UNAUTHORIZED_ATTEMPT", "DROP COLUMNFAMILY t; User app has no DROP permission"),
+        ("UNAUTHORIZED_ATTEMPT", "SELECT FIRST 2 * FROM t; User app has no SELECT permission"),
+        ("UNAUTHORIZED_ATTEMPT", "UPDATE t SET v = 'x' WHERE KEY = 'a'; User app has no MODIFY permission"),
+        ("LOGIN_ERROR", "LOGIN FAILURE; "),
+    ] {
+        let is_it = |line: &String| {
+            line.contains(&format!("type:{event}|category:AUTH"))
+                && line.contains(&format!("operation:{operation}"))
+        };
+        assert!(rest.any(is_it), "{event} {operation}: {events:#?}");
+    }
 }
 
 #[test]

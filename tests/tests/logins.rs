@@ -162,6 +162,36 @@ fn a_role_is_made_changed_and_dropped_and_its_login_follows() {
     assert_eq!(login("alice", "one").1.error().0, BAD_CREDENTIALS);
 }
 
+/// Each check of such a hash occupies a thread for seconds, so a role could shut the others out with its own right password.
+#[test]
+fn a_hash_that_takes_long_to_check_is_set_by_superusers_alone() {
+    let server = with_logins(&["--authorizer", "CassandraAuthorizer"]);
+    let mut admin = as_cassandra(&server);
+    for statement in [
+        "CREATE ROLE alice WITH PASSWORD = 'a' AND LOGIN = true",
+        "CREATE ROLE slow WITH PASSWORD = 'a' AND LOGIN = true",
+        "GRANT CREATE ON ALL ROLES TO alice",
+        "GRANT ALTER ON ROLE slow TO alice",
+    ] {
+        admin.run(statement);
+    }
+    // Hashes of `two`.
+    let costs_12 = "$2a$12$N9qo8uLOickgx2ZMRZoMyefqgdKwArsNY1NjKISXLgnmXoTHz7izy";
+    let costs_13 = "$2a$13$N9qo8uLOickgx2ZMRZoMyeu.pfNoWmF6xM.AukYTZtm.4xJohzQJu";
+    let (mut alice, reply) = Raw::login(server.address(), 4, ("alice", "a"));
+    assert_eq!(reply.opcode, AUTH_SUCCESS);
+    for role in ["ALTER ROLE alice", "ALTER ROLE slow", "CREATE ROLE another"] {
+        let (code, text) = alice.query(&format!("{role} WITH HASHED PASSWORD = '{costs_13}'")).error();
+        assert_eq!(code, UNAUTHORIZED, "{role}");
+        assert!(text.contains("of cost 13") && text.contains("of cost 12 or less"), "{text}");
+    }
+    alice.run(&format!("ALTER ROLE alice WITH HASHED PASSWORD = '{costs_12}'"));
+    admin.run(&format!("ALTER ROLE slow WITH HASHED PASSWORD = '{costs_13}'"));
+    for role in ["alice", "slow"] {
+        assert_eq!(Raw::login(server.address(), 4, (role, "two")).1.opcode, AUTH_SUCCESS, "{role}");
+    }
+}
+
 #[test]
 fn the_rust_driver_logs_in() {
     let server = with_logins(&[]);

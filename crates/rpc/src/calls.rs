@@ -135,6 +135,10 @@ impl Rpc {
                 reply.exception(&exception, out);
                 Ok(Refused::of_exception(&exception).map_or(CallOutcome::Answered, CallOutcome::Refused))
             }
+            Err(RpcError::Unauthorized(text)) => {
+                reply.exception(&Exception::InvalidRequest(text.clone()), out);
+                Ok(CallOutcome::Refused(Refused::of_missing_permission(text)))
+            }
             Err(RpcError::Arguments(error)) => {
                 let (failure, text) = (ApplicationFailure::Protocol, error.to_string());
                 reply.failure(failure, &text, out);

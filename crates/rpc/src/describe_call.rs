@@ -18,6 +18,8 @@ pub struct Refused {
     pub kind: RefusedKind,
     /// The text, which may quote the client's values.
     pub text: String,
+    /// Whether the client lacks a permission, or has not logged in, whatever the kind of exception.
+    pub is_unauthorized: bool,
 }
 
 /// The exceptions of the interface and of the Thrift protocol.
@@ -88,7 +90,13 @@ impl Refused {
             Exception::Authentication(why) => (RefusedKind::Authentication, why.as_str()),
             Exception::Authorization(why) => (RefusedKind::Authorization, why.as_str()),
         };
-        Some(Refused { kind, text: text.to_owned() })
+        let is_unauthorized = kind == RefusedKind::Authorization;
+        Some(Refused { kind, text: text.to_owned(), is_unauthorized })
+    }
+
+    /// The refusal of a call whose client may not make it.
+    pub(crate) fn of_missing_permission(text: String) -> Refused {
+        Refused { kind: RefusedKind::InvalidRequest, text, is_unauthorized: true }
     }
 
     pub(crate) fn of_failure(failure: ApplicationFailure, text: &str) -> Refused {
@@ -98,7 +106,7 @@ impl Refused {
             ApplicationFailure::Internal => RefusedKind::Internal,
             ApplicationFailure::Protocol => RefusedKind::Protocol,
         };
-        Refused { kind, text: text.to_owned() }
+        Refused { kind, text: text.to_owned(), is_unauthorized: false }
     }
 }
 

@@ -17,6 +17,10 @@ pub(crate) enum RpcError {
     /// An exception of the interface.
     #[error("{}", text_of(.0))]
     Thrown(Exception),
+    /// The client lacks a permission, or has not logged in. For the client it is an `InvalidRequestException`, as in
+    /// Cassandra's `ThriftConversion`; logs tell it from other invalid requests.
+    #[error("{0}")]
+    Unauthorized(String),
     /// The arguments cannot be decoded.
     #[error(transparent)]
     Arguments(#[from] ThriftError),
@@ -60,6 +64,7 @@ impl From<CqlError> for RpcError {
         RpcError::Thrown(match error {
             CqlError::WouldBlock => return RpcError::WouldBlock,
             CqlError::Cancelled => return RpcError::Cancelled,
+            CqlError::Unauthorized(_) => return RpcError::Unauthorized(text),
             CqlError::Protocol(_)
             | CqlError::Syntax(_)
             | CqlError::Invalid(_)
@@ -67,7 +72,6 @@ impl From<CqlError> for RpcError {
             | CqlError::AlreadyExists { .. }
             | CqlError::Unprepared(_)
             | CqlError::BadCredentials(_)
-            | CqlError::Unauthorized(_)
             | CqlError::FunctionFailure { .. } => Exception::InvalidRequest(text),
             CqlError::Overloaded(_) | CqlError::Truncate(_) => Exception::Unavailable,
             CqlError::ReadTimeout { .. }

@@ -179,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 if self.reservation.is_none() {
                     self.deadlines.forget_frame();
                 }
-                return Poll::Pending;
+                return self.watch_login(context, scratch);
             }
             scratch.read.resize(READ_BYTES, 0);
             let most = if self.partial.are_many() { LITTLE_BYTES } else { READ_BYTES };
@@ -414,6 +414,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.forget_kept();
         self.requests.refuse(&Refusal::fatal(WireError::FrameTooSlow, 0));
         self.requests.closing = true;
+    }
+
+    /// Called when no input is served. While a login waits or is checked, reads what the client sends nevertheless: the end of
+    /// a connection is only seen by reading, and a login whose client has gone is dropped before its password is hashed.
+    fn watch_login(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        let requests = &self.requests;
+        let is_login = requests.session.stage == Stage::Authenticating && requests.in_flight_count() > 0;
+        if !is_login || requests.closing {
+            return Poll::Pending;
+        }
+        // A client waits for the answer to its login. Of one that sends on, little is kept, and no end would be seen.
+        while self.kept.len() <= LITTLE_BYTES {
+            scratch.read.resize(READ_BYTES, 0);
+            let mut buffer = ReadBuf::new(scratch.read.get_mut(..LITTLE_BYTES).unwrap_or_default());
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Poll::Ready(()),
+                Poll::Ready(Ok(())) => {
+                    self.kept.extend_from_slice(buffer.filled());
+                    self.stalled = true;
+                }
+            }
+        }
+        let bytes_max = LITTLE_BYTES as u64;
+        self.requests.refuse(&Refusal::fatal(WireError::TooLongBeforeLogin { bytes_max }, 0));
+        let _sent_or_not = self.requests.output.poll_write(&mut self.stream, context);
+        Poll::Ready(())
     }
 
     /// Called when the socket has no input: checks what is late.

@@ -123,10 +123,10 @@ impl CallWatch {
         };
         let words = words();
         let is_login = words.subject.event == EventType::LoginSuccess;
-        let event = match refused.map(|refused| refused.kind) {
+        let event = match refused {
             None => words.subject.event,
             Some(_) if is_login => EventType::LoginError,
-            Some(RefusedKind::Authorization) => EventType::UnauthorizedAttempt,
+            Some(refused) if refused.is_unauthorized => EventType::UnauthorizedAttempt,
             Some(_) => EventType::RequestFailure,
         };
         let text = match (is_login, refused) {

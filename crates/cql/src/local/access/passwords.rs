@@ -14,8 +14,13 @@ const COST: u32 = 10;
 /// A hash with the cost of new ones, which belongs to no role.
 pub(super) const OF_NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
 
-/// The costs that are accepted. jBCrypt takes up to 30; a login with that cost would occupy a thread for days, and a role
-/// may set its own hash. Cost 16 takes some seconds.
+/// The highest cost of a hash that a role may set which is no superuser. A check of cost 12 takes four times as long as one
+/// of the server's own hashes, about half a second; a role that could set cost 16 would occupy all threads that check
+/// logins with its own right password.
+pub(super) const COST_OF_ROLES_MAX: u32 = 12;
+
+/// The costs that are accepted. jBCrypt takes up to 30; a login with that cost would occupy a thread for days. Cost 16 takes
+/// some seconds.
 const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
 
 /// What is said of a password that cannot be hashed.
@@ -43,9 +48,9 @@ pub(super) fn matches(password: &str, stored: &str) -> bool {
     own.len() == wanted.len() && own.bytes().zip(wanted.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Whether a text is a hash that may be stored: jBCrypt reads `$2a$`, and neither `$2b$` nor `$2y$`.
-pub(super) fn is_hash(text: &str) -> bool {
-    parts(text).is_some()
+/// The cost of a hash that may be stored; `None` for another text. jBCrypt reads `$2a$`, and neither `$2b$` nor `$2y$`.
+pub(super) fn cost(text: &str) -> Option<u32> {
+    parts(text).map(|parts| parts.get_cost())
 }
 
 fn parts(text: &str) -> Option<HashParts> {
@@ -66,7 +71,7 @@ mod tests {
         assert!(matches("cassandra", stored));
         assert!(!matches("Cassandra", stored));
         assert!(!matches("", stored));
-        assert!(is_hash("$2a$04$JSEVJfVYJoYTzM7vKuVAO.dHKS9ZGjV7vrCPJqxRPbYxyyLHPzQUu"));
+        assert_eq!(cost("$2a$04$JSEVJfVYJoYTzM7vKuVAO.dHKS9ZGjV7vrCPJqxRPbYxyyLHPzQUu"), Some(4));
         for wrong in [
             "",
             "cassandra",
@@ -78,7 +83,7 @@ mod tests {
             "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWyy",
             "$2a$10$ä9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhW",
         ] {
-            assert!(!is_hash(wrong), "{wrong}");
+            assert_eq!(cost(wrong), None, "{wrong}");
             assert!(!matches("x", wrong), "{wrong}");
         }
     }

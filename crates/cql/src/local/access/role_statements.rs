@@ -142,7 +142,7 @@ impl LocalBackend {
         if options.superuser == Some(true) && !asker.is_super {
             return unauthorized("Only superusers can create a role with superuser status");
         }
-        self.check_options(options)?;
+        self.check_options(asker, options)?;
         if name.is_empty() {
             return invalid("Role name can't be an empty string");
         }
@@ -176,7 +176,7 @@ impl LocalBackend {
     fn alter_role(&self, asker: &Asker<'_>, change: &RoleChange, changes: &mut Changes) -> Result<()> {
         let (name, options) = (&*change.name, &change.options);
         self.may_alter(asker, name, options)?;
-        self.check_options(options)?;
+        self.check_options(asker, options)?;
         let is_empty = options.password.is_none()
             && options.hashed_password.is_none()
             && options.superuser.is_none()
@@ -253,8 +253,8 @@ impl LocalBackend {
         }
     }
 
-    /// `RoleOptions.validate`
-    fn check_options(&self, options: &RoleOptions) -> Result<()> {
+    /// `RoleOptions.validate`, and a limit on the cost of a hash, which Cassandra does not have.
+    fn check_options(&self, asker: &Asker<'_>, options: &RoleOptions) -> Result<()> {
         let unsupported = |option: &str| {
             invalid(format!("org.apache.cassandra.auth.CassandraRoleManager doesn't support {option}"))
         };
@@ -268,9 +268,14 @@ impl LocalBackend {
         if !self.access().takes_passwords() {
             return unsupported("HASHED_PASSWORD");
         }
-        match passwords::is_hash(&hash.0) {
-            true => Ok(()),
-            false => invalid("Invalid hashed password value. Please use jBcrypt."),
+        match passwords::cost(&hash.0) {
+            None => invalid("Invalid hashed password value. Please use jBcrypt."),
+            Some(cost) if cost > passwords::COST_OF_ROLES_MAX && !asker.is_super => unauthorized(format!(
+                "Only superusers may set a hash of cost {cost}, because each login of its role occupies the server for long; \
+                 make one of cost {} or less",
+                passwords::COST_OF_ROLES_MAX
+            )),
+            Some(_) => Ok(()),
         }
     }
 
