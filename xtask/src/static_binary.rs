@@ -75,7 +75,8 @@ impl Build {
         let home = home.or_else(|_| std::env::var("HOME").map(|home| PathBuf::from(home).join(".cargo")));
         let home = home.map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
         // Of two that fit, the compilers take the one named last: the target directory may be inside the root.
-        let folders = [(home, "/cargo"), (root(), "/helenus"), (folder.clone(), "/target")];
+        let zig = target().join("zig");
+        let folders = [(home, "/cargo"), (root(), "/helenus"), (zig, "/zig"), (folder.clone(), "/target")];
         let map = |flag: &str| {
             let words = folders.iter().map(|(from, to)| format!("{flag}={}={to}", from.display()));
             words.collect::<Vec<_>>().join(" ")
@@ -88,6 +89,8 @@ impl Build {
             .env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), map("--remap-path-prefix"))
             .env(format!("CFLAGS_{lower}"), map("-ffile-prefix-map"))
             .env("HELENUS_COMMIT", git(&["rev-parse", "--short=12", "HEAD"])?)
+            // mimalloc tells the day and the time at which it was compiled.
+            .env("SOURCE_DATE_EPOCH", "0")
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
         let with = if self.analysis { " with analysis" } else { "" };
