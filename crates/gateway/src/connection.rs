@@ -48,18 +48,17 @@ impl Connection {
             shared: Arc::clone(shared),
             client: Arc::clone(client),
             version: None,
-            role: (!options.logins).then(|| shared.roles.own()),
+            role: (!shared.roles.are_needed()).then(|| shared.roles.own()),
             keyspace: None,
         }
     }
 
-    /// Goes on where another server of this process has stopped.
+    /// Goes on where another server of this process has stopped. Where clients log in, nobody has yet: who had logged in there is not
+    /// handed over.
     pub fn resume(&mut self, state: HandedOver) {
         if let Some(agreed) = &state.agreed {
             self.client.resume(agreed, &state.unsent);
             self.version = Some(agreed.version);
-            // It has logged in where it was served until now.
-            self.role = Some(self.shared.roles.own());
             self.keyspace.clone_from(&agreed.keyspace);
         }
         if let Some(refusal) = self.input.resume(state.agreed.as_ref(), state.unserved) {

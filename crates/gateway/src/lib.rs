@@ -20,6 +20,7 @@ mod events;
 mod forward;
 mod input;
 mod job;
+mod listeners;
 mod options;
 mod own_tables;
 mod paging;
@@ -35,6 +36,7 @@ mod statements;
 mod tokens;
 mod translate;
 
+pub use listeners::Listeners;
 pub use options::{GatewayError, GatewayOptions, KnownStatements, OwnNode};
 pub use roles::{LoginRefused, Role, Roles};
 pub use server::Gateway;

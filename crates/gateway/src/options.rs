@@ -13,6 +13,10 @@ use uuid::Uuid;
 pub struct GatewayOptions {
     /// The address to listen on.
     pub listen: SocketAddr,
+    /// The address for connections by TLS alone; the first one is then in the clear.
+    pub listen_encrypted: Option<SocketAddr>,
+    /// One more address, for the same connections as the first.
+    pub listen_also: Option<SocketAddr>,
     /// The longest request of v3 and v4, header included.
     pub frame_bytes_max: u64,
     /// The longest request of v5.
@@ -25,8 +29,6 @@ pub struct GatewayOptions {
     pub handshake_timeout: Duration,
     /// How long a client may leave its answers unread.
     pub reader_grace: Duration,
-    /// Whether clients log in, as roles of the cluster.
-    pub logins: bool,
     /// TLS towards clients; `None`: in the clear.
     pub tls: Option<Arc<ServerTls>>,
     /// Whether clients see the nodes of the cluster beside the gateway, and so connect to them.

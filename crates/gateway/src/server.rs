@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use helenus_cluster::Cluster;
 use helenus_tls::Policy;
 use helenus_wire::native::{ErrorCode, ErrorMessage, HandedOver, Version};
 use parking_lot::Mutex;
@@ -17,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::events;
+use crate::listeners::{Door, Listeners};
 use crate::options::{GatewayError, GatewayOptions};
 use crate::roles::Roles;
 use crate::shared::Shared;
@@ -36,7 +36,7 @@ pub struct Gateway {
     address: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
     /// The sockets that the tasks listen on, a second time.
-    listeners: Mutex<Vec<std::net::TcpListener>>,
+    listeners: Mutex<Option<Listeners>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -46,39 +46,34 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Listens for clients.
+    /// Listens for clients of these roles.
     ///
     /// # Errors
-    /// The address cannot be listened on; the cluster's schema cannot be read.
-    pub async fn start(cluster: Cluster, options: GatewayOptions) -> Result<Gateway, GatewayError> {
-        let listen = options.listen;
-        let bind = |source| GatewayError::Bind { address: listen, source };
-        let listener = TcpListener::bind(listen).await.and_then(TcpListener::into_std).map_err(bind)?;
-        Gateway::start_on(cluster, options, vec![listener])
+    /// An address cannot be listened on.
+    pub async fn start(roles: Arc<Roles>, options: GatewayOptions) -> Result<Gateway, GatewayError> {
+        let listeners = Listeners::bind(&options).await?;
+        Gateway::start_on(roles, options, listeners)
     }
 
-    /// Listens for clients on these sockets, of which there is at least one. The address in the options is not used. Called on the
-    /// runtime that serves the clients.
+    /// Listens for clients on these sockets. The addresses in the options are not used. Called on the runtime that serves the clients.
     ///
     /// # Errors
     /// They cannot be listened on.
     pub fn start_on(
-        cluster: Cluster,
+        roles: Arc<Roles>,
         options: GatewayOptions,
-        listeners: Vec<std::net::TcpListener>,
+        listeners: Listeners,
     ) -> Result<Gateway, GatewayError> {
         let bind = |source| GatewayError::Bind { address: options.listen, source };
-        let mut address = options.listen;
-        let (mut listening, mut kept) = (Vec::new(), Vec::new());
-        for listener in listeners.into_iter().rev() {
+        let address = listeners.first.local_addr().map_err(bind)?;
+        let kept = listeners.try_clone().map_err(bind)?;
+        let mut listening = Vec::new();
+        for Door { listener, may_be_tls } in listeners.doors() {
             listener.set_nonblocking(true).map_err(bind)?;
-            address = listener.local_addr().map_err(bind)?;
-            kept.push(listener.try_clone().map_err(bind)?);
-            listening.push(TcpListener::from_std(listener).map_err(bind)?);
+            listening.push((TcpListener::from_std(listener).map_err(bind)?, may_be_tls));
         }
-        kept.reverse();
-        let told = cluster.events();
-        let shared = Arc::new(Shared::new(cluster, options, address));
+        let told = roles.own().cluster.events();
+        let shared = Arc::new(Shared::new(roles, options, address));
         let mut tasks = vec![
             tokio::spawn(events::pass_on(Arc::downgrade(&shared), told)),
             tokio::spawn(drop_idle_roles(Arc::downgrade(&shared))),
@@ -90,7 +85,7 @@ impl Gateway {
         for listener in listening {
             tasks.push(tokio::spawn(accept(Arc::clone(&shared), listener, Arc::clone(&open))));
         }
-        Ok(Gateway { shared, address, tasks, listeners: Mutex::new(kept) })
+        Ok(Gateway { shared, address, tasks, listeners: Mutex::new(Some(kept)) })
     }
 
     /// Goes on with a connection in the clear that another server of this process has served until now. Its client learns of the nodes of
@@ -106,9 +101,9 @@ impl Gateway {
     }
 
     /// Stops listening, and gives the sockets away. They stay open, so that no client is refused meanwhile.
-    pub fn give_listeners(&self) -> Vec<std::net::TcpListener> {
+    pub fn give_listeners(&self) -> Option<Listeners> {
         self.tasks.iter().for_each(JoinHandle::abort);
-        std::mem::take(&mut *self.listeners.lock())
+        self.listeners.lock().take()
     }
 
     /// The address that is listened on.
@@ -135,7 +130,7 @@ impl Gateway {
 
     /// Stops listening and ends all connections once their answers are sent.
     pub fn stop(&self) {
-        self.listeners.lock().clear();
+        self.listeners.lock().take();
         self.tasks.iter().for_each(JoinHandle::abort);
         for client in self.shared.connected() {
             client.close_after_answers();
@@ -167,7 +162,7 @@ impl Drop for Counted {
     }
 }
 
-async fn accept(shared: Arc<Shared>, listener: TcpListener, open: Arc<AtomicU64>) {
+async fn accept(shared: Arc<Shared>, (listener, may_be_tls): (TcpListener, bool), open: Arc<AtomicU64>) {
     loop {
         let Ok((socket, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -178,19 +173,20 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, open: Arc<AtomicU64>
         let is_full = shared.options.connections_max.is_some_and(|max| count >= max);
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            serve(&shared, socket, is_full).await;
+            serve(&shared, (socket, may_be_tls), is_full).await;
             drop(counted);
         });
     }
 }
 
-async fn serve(shared: &Arc<Shared>, socket: TcpStream, is_full: bool) {
+async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool), is_full: bool) {
     let (Ok(local), Ok(remote)) = (socket.local_addr(), socket.peer_addr()) else {
         return;
     };
     let _ = socket.set_nodelay(true);
     let within = shared.options.handshake_timeout;
-    let Ok(Some((input, output))) = tokio::time::timeout(within, secure(shared, socket)).await else {
+    let Ok(Some((input, output))) = tokio::time::timeout(within, secure(shared, socket, may_be_tls)).await
+    else {
         return;
     };
     let client = Arc::new(Client::new((local, remote), &shared.budget));
@@ -228,12 +224,12 @@ async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
 type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// Makes the handshake of TLS, if the client or the settings ask for it.
-async fn secure(shared: &Shared, socket: TcpStream) -> Option<Halves> {
+async fn secure(shared: &Shared, socket: TcpStream, may_be_tls: bool) -> Option<Halves> {
     let clear = |socket: TcpStream| -> Halves {
         let (input, output) = socket.into_split();
         (Box::new(input), Box::new(output))
     };
-    let Some(tls) = &shared.options.tls else {
+    let Some(tls) = shared.options.tls.as_ref().filter(|_| may_be_tls) else {
         return Some(clear(socket));
     };
     if tls.policy() == Policy::Optional {

@@ -35,7 +35,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn new(cluster: Cluster, options: GatewayOptions, address: SocketAddr) -> Shared {
+    pub fn new(roles: Arc<Roles>, options: GatewayOptions, address: SocketAddr) -> Shared {
+        let cluster = roles.own().cluster.clone();
         let cluster_name = cluster.topology().cluster_name.clone();
         let own_id = options.own_node.as_ref().map(|own| own.host_id);
         let shows_all = options.shows_nodes && options.own_node.is_none();
@@ -50,7 +51,7 @@ impl Shared {
                 cluster: cluster_name,
                 are_bare: options.shows_nodes || options.own_node.is_some(),
             },
-            roles: Arc::new(Roles::new(cluster.clone(), options.logins)),
+            roles,
             cluster,
             options,
         }

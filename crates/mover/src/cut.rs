@@ -1,6 +1,7 @@
 //! The cut: from one moment on the target has the truth, and clients are served by it.
 //!
-//! 1. Nothing hinders: every table of users is in its tail and close behind, and the front is connected to the target.
+//! 1. Nothing hinders: every table of users is in its tail and close behind, the front is connected to the target, and every role
+//!    that logs in here can do so there.
 //! 2. The front pauses. Every request that was begun is answered, so every acknowledged write is in the log.
 //! 3. All tails send what is left (`drain`). If that takes longer than the pause may last, clients go on here as before.
 //! 4. The cut is written to the state, durably. This is the moment: a crash before it leaves the truth here, a crash after it leaves it
@@ -16,6 +17,7 @@ use crate::error::MoveError;
 use crate::front::{Front, Pause};
 use crate::messages::CutOrder;
 use crate::plan;
+use crate::roles::CutRoles;
 use crate::state::{Cut, StateFile, TableState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +27,14 @@ use tokio::runtime::Handle;
 const LAG_S: f64 = 3.0;
 
 /// A cut that was made, or could be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CutDone {
     /// How long clients waited.
     pub(crate) waited: Duration,
     /// The number of tables.
     pub(crate) tables: usize,
+    /// What to know of roles.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Cuts a move over. It is called from a plain thread; `runtime` is that of the move.
@@ -51,6 +55,8 @@ pub(crate) fn cut(
     let target_order = context.state.lock().order.clone();
     front.make_ready(&target_order)?;
     let behind = runtime.block_on(Clocks::of(&context.target.cluster, context.database()))?.behind;
+    let roles = runtime.block_on(CutRoles::make_ready(context, order.is_dry_run))?;
+    let notes = roles.as_ref().map(|roles| roles.notes.clone()).unwrap_or_default();
     let within = Duration::from_millis(order.pause_ms);
     if behind > within {
         return Err(MoveError::NotCut(vec![format!(
@@ -61,12 +67,13 @@ pub(crate) fn cut(
     }
     let tables = context.state.lock().tables.len();
     if order.is_dry_run {
-        return Ok(CutDone { waited: Duration::ZERO, tables });
+        return Ok(CutDone { waited: Duration::ZERO, tables, notes });
     }
     let begun = tokio::time::Instant::now();
     let pause = Pause::begin(front, within)?;
-    // Once more: a table may have been made since.
+    // Once more: a table may have been made since, or a role.
     check()?;
+    roles.map_or(Ok(()), |roles| roles.check(context))?;
     drain(context, within.saturating_sub(begun.elapsed()), runtime)?;
     runtime.block_on(tokio::time::sleep(behind.saturating_sub(begun.elapsed())));
     let cut = Cut { at_us: context.database().wall_us(), rollback_within_s: order.rollback_within_s };
@@ -78,7 +85,7 @@ pub(crate) fn cut(
     }
     let waited = begun.elapsed();
     drop(pause);
-    Ok(CutDone { waited, tables })
+    Ok(CutDone { waited, tables, notes })
 }
 
 /// Seconds in words: the greatest unit of which they are a whole number.

@@ -4,7 +4,7 @@
 //! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema` and `plan` prepare
 //! a move, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
 //! rows as cells: with it `verify` compares both sides, and `pull` copies tables of a cluster here. `drain` and `cut` make the target the
-//! truth, `rollback` takes that back; `front` is what clients connect to, which the target serves after a cut. `messages` are what
+//! truth, `rollback` takes that back; `roles` go with a move if that is wanted; `front` is what clients connect to, which the target serves after a cut. `messages` are what
 //! `helenus move` asks and is answered.
 #![cfg_attr(
     test,
@@ -29,6 +29,7 @@ mod plan;
 mod present_row;
 mod pull;
 pub mod remote;
+mod roles;
 mod rollback;
 mod run;
 mod schema;

@@ -65,6 +65,9 @@ pub struct MoveOrder {
     pub target_p99_ms: u64,
     /// Ranges of tokens that are read at the same time.
     pub ranges_at_once: usize,
+    /// Whether roles go too.
+    #[serde(default)]
+    pub roles: bool,
 }
 
 impl fmt::Debug for MoveOrder {

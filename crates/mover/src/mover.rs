@@ -19,6 +19,7 @@ use crate::target::Target;
 use crate::verify::Verification;
 use helenus_cql::LocalBackend;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -105,7 +106,7 @@ impl Mover {
         };
         match request {
             MoveRequest::Plan(order) => {
-                let report = runtime()?.block_on(plan::plan(self.backend.database(), order))?;
+                let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
                 Ok(MoveAnswer::Plan(report))
             }
             MoveRequest::Start(order) => self.start(order),
@@ -157,7 +158,7 @@ impl Mover {
             return Err(MoveError::UnderWay { to: state.order.to.join(", ") });
         }
         let database = self.backend.database();
-        let report = runtime()?.block_on(plan::plan(database, order))?;
+        let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
         if !report.problems.is_empty() {
             return Err(MoveError::Refused(report.problems));
         }
@@ -181,6 +182,7 @@ impl Mover {
             runs: 0,
             has_schema: false,
             tables: tables.collect(),
+            roles_made: BTreeSet::new(),
             cut: None,
         };
         file.write(&state)?;
@@ -257,9 +259,10 @@ impl Mover {
         };
         let done = cut::cut(&context, &*self.front, order, &runtime)?;
         let (to, tables) = (state.order.to.join(", "), done.tables);
+        let notes: String = done.notes.iter().map(|note| format!("\n  {note}")).collect();
         if order.is_dry_run {
             return Ok(MoveAnswer::Done(format!(
-                "{tables} tables could be cut over to {to} now; nothing was done"
+                "{tables} tables could be cut over to {to} now; nothing was done{notes}"
             )));
         }
         // There is nothing to follow any more.
@@ -272,7 +275,7 @@ impl Mover {
         };
         Ok(MoveAnswer::Done(format!(
             "clients are served by {to} now, through this server; they waited {waited_ms} ms. {tables} tables were complete there. \
-             {way_back}"
+             {way_back}{notes}"
         )))
     }
 

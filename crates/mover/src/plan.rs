@@ -2,10 +2,13 @@
 
 use crate::error::MoveError;
 use crate::messages::{MoveOrder, PlanReport, PlannedTable};
+use crate::roles;
 use crate::schema::{self, major_minor};
 use crate::source::list_columns;
 use crate::target::options;
 use helenus_cluster::{Cluster, ClusterError};
+use helenus_cql::LocalBackend;
+use helenus_cql::backend::Backend;
 use helenus_engine::{Database, is_system_keyspace};
 use helenus_model::schema::Table;
 use helenus_wire::native::{Consistency, Version};
@@ -71,7 +74,8 @@ pub(crate) fn tables(database: &Database, order: &MoveOrder) -> Result<Vec<Arc<T
 ///
 /// # Errors
 /// The target cannot be reached; the order names what is not there.
-pub(crate) async fn plan(database: &Arc<Database>, order: &MoveOrder) -> Result<PlanReport, MoveError> {
+pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Result<PlanReport, MoveError> {
+    let database = backend.database();
     let tables = tables(database, order)?;
     let cluster = Cluster::connect(options(order)?).await?;
     let topology = cluster.topology();
@@ -105,6 +109,7 @@ pub(crate) async fn plan(database: &Arc<Database>, order: &MoveOrder) -> Result<
     report.to_make = wanted.to_run;
     report.problems.extend(wanted.problems);
     report.notes.extend(wanted.notes);
+    role_words((backend, &cluster), &names, order, &mut report).await?;
     if database.changes().now().is_err() {
         let text = "this server keeps everything in memory and has no log to follow; start it with --data";
         report.problems.push(text.to_owned());
@@ -115,6 +120,30 @@ pub(crate) async fn plan(database: &Arc<Database>, order: &MoveOrder) -> Result<
     sizes(database, &tables, &mut report);
     estimate(order, &mut report);
     Ok(report)
+}
+
+/// What is done with roles; a word if they stay.
+async fn role_words(
+    (backend, cluster): (&LocalBackend, &Cluster),
+    names: &[(String, String)],
+    order: &MoveOrder,
+    report: &mut PlanReport,
+) -> Result<(), MoveError> {
+    if !order.roles {
+        if backend.authenticator().is_some() {
+            report.notes.push(
+                "roles stay here: after a cut clients log in as roles of the target. --roles moves them"
+                    .to_owned(),
+            );
+        }
+        return Ok(());
+    }
+    let wanted = roles::plan(backend, cluster, &names.iter().cloned().collect(), order).await?;
+    report.to_make.extend(wanted.shown().map(str::to_owned));
+    report.problems.extend(wanted.problems);
+    report.notes.extend(wanted.notes);
+    report.notes.extend(roles::not_moved(backend)?);
+    Ok(())
 }
 
 fn table_words(table: &Table, version: (u32, u32), notes: &mut Vec<String>) {

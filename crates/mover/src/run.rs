@@ -7,14 +7,16 @@ use crate::changes::has_same_columns;
 use crate::context::{Context, begin_anew, keep_from};
 use crate::counters;
 use crate::error::MoveError;
+use crate::roles;
 use crate::schema;
 use crate::tail;
 use crate::target::TableTarget;
+use helenus_cluster::ClusterError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_engine::{ChangesError, Error};
 use helenus_model::schema::Table;
-use helenus_wire::native::Consistency;
+use helenus_wire::native::{Consistency, ErrorCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -54,13 +56,25 @@ async fn make_schema(context: &Context) -> Result<(), MoveError> {
     for statement in &wanted.to_run {
         let done = context.target.run(statement, Consistency::LocalQuorum).await;
         done.map_err(|error| match error {
-            MoveError::Target(error) => MoveError::Refused(vec![format!("{error}; in {statement}")]),
+            MoveError::Target(error) => MoveError::Refused(vec![refusal(&error, statement)]),
             other => other,
         })?;
         context.target.cluster.wait_for_agreement(AGREEMENT).await?;
     }
+    if order.roles {
+        roles::send(context).await?;
+    }
     context.state.lock().has_schema = true;
     context.save()
+}
+
+/// Why a statement was refused, and what to do.
+fn refusal(error: &ClusterError, statement: &str) -> String {
+    let what_to_do = match error.server().map(|error| error.detail.code()) {
+        Some(ErrorCode::Unauthorized) => "GRANT it there, then helenus move resume",
+        _ => "once the reason is gone, helenus move resume goes on",
+    };
+    format!("{error}; in {}. {what_to_do}", statement.lines().next().unwrap_or_default())
 }
 
 /// Follows a table until the move stops or the table cannot go on.

@@ -7,6 +7,7 @@ use crate::error::MoveError;
 use crate::messages::MoveOrder;
 use helenus_host::Disk;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ pub(crate) struct MoveState {
     pub(crate) has_schema: bool,
     /// The tables.
     pub(crate) tables: Vec<TableState>,
+    /// The roles that the move has made at the target: no others are changed there.
+    #[serde(default)]
+    pub(crate) roles_made: BTreeSet<String>,
     /// The cut, once clients are served by the target.
     #[serde(default)]
     pub(crate) cut: Option<Cut>,
@@ -212,7 +216,14 @@ mod tests {
             is_anew: false,
             stopped: None,
         };
-        let state = MoveState { order, runs: 2, has_schema: true, tables: vec![table], cut: None };
+        let state = MoveState {
+            order,
+            runs: 2,
+            has_schema: true,
+            tables: vec![table],
+            roles_made: BTreeSet::new(),
+            cut: None,
+        };
         file.write(&state).unwrap();
         let disk = helenus_host::real::host().disk;
         assert!(cut_of(&disk, folder.path()).unwrap().is_none());

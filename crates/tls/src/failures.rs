@@ -49,6 +49,10 @@ fn of_certificate(options: &ClientOptions, host: &str, error: &CertificateError)
             names if names.is_empty() => format!("its certificate names no host, and so not {host}"),
             names => format!("its certificate is for {names}, not for {host}; connect by one of its names"),
         },
+        CertificateError::Other(reason) if reason.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority, and is not itself among those trusted; give it with --cafile FILE"
+                .to_owned()
+        }
         other => format!("its certificate cannot be used: {}", Error::InvalidCertificate(other.clone())),
     }
 }

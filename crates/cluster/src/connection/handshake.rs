@@ -1,5 +1,7 @@
 //! The beginning of a connection: its version, its compression and the login.
 
+use std::io::ErrorKind;
+
 use helenus_wire::native::{
     COMPRESSION, CQL_VERSION, DRIVER_NAME, ErrorCode, Header, Opcode, Request, RequestHead, Response,
     Version, decode_response, encode_startup,
@@ -123,7 +125,7 @@ impl Handshake<'_> {
             self.stream.output.write_all(bytes).await?;
             self.stream.output.flush().await
         };
-        written.await.map_err(|source| ConnectError::Socket { host: self.host.clone(), source })
+        written.await.map_err(|source| self.socket(source))
     }
 
     async fn read(&mut self) -> Result<OwnedAnswer, ConnectError> {
@@ -146,11 +148,24 @@ impl Handshake<'_> {
                 return Ok(answer);
             }
             let filled = self.deframer.fill(&mut self.stream.input).await;
-            let read = filled.map_err(|source| ConnectError::Socket { host: self.host.clone(), source })?;
+            let read = filled.map_err(|source| self.socket(source))?;
             if read == 0 {
                 return Err(self.protocol("the connection was closed".to_owned()));
             }
         }
+    }
+
+    /// A failure of the socket. A node that takes TLS alone closes a connection in the clear at its first message.
+    fn socket(&self, source: std::io::Error) -> ConnectError {
+        let is_closed = matches!(source.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+        let source = match is_closed && self.options.tls.is_none() {
+            true => {
+                let text = format!("{source}; a node that takes clients by TLS alone answers so");
+                std::io::Error::new(source.kind(), text)
+            }
+            false => source,
+        };
+        ConnectError::Socket { host: self.host.clone(), source }
     }
 
     fn protocol(&self, reason: String) -> ConnectError {

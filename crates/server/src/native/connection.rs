@@ -219,11 +219,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return false;
         }
         let stage = self.requests.session.stage;
-        if self.is_in_the_clear() && matches!(stage, Stage::Initial | Stage::Ready) {
+        let has_login = self.requests.session.identity.role.is_some();
+        if self.is_in_the_clear() && !has_login && matches!(stage, Stage::Initial | Stage::Ready) {
             self.is_handed_over = true;
             return true;
         }
-        // A session of TLS, or a login, cannot go on elsewhere: it ends once the answers are sent.
+        // A session of TLS, or a login, cannot go on elsewhere: it ends once the answers are sent. Nobody here knows the password
+        // with which the client would log in there.
         self.requests.mailbox.leaving.store(true, Ordering::Release);
         self.requests.mailbox.wake();
         false

@@ -10,7 +10,8 @@
 //! rest, no request is under way anywhere, and every answer is sent or on its way to the client.
 //!
 //! A connection in the clear is then handed over as it is: its socket, with the input that nobody has served. A session of TLS ends after
-//! its answers, because its keys are bound to this process's state of it; the client connects anew, to the same port.
+//! its answers, because its keys are bound to this process's state of it; so does a connection that has logged in, because the other server
+//! checks logins by itself. Their clients connect anew, to the same port.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -107,7 +107,7 @@ pub(super) async fn serve(
     stream: ServerStream,
     share: ConnectionShare,
     (shared, served, busy_poll): (&Arc<Shared>, &LoopCounters, &BusyPoll),
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<Duration>,
 ) {
     let client = stream.socket().peer_addr().ok();
     let session = Box::new(Session::of_client(client, stream.client_certificate()));

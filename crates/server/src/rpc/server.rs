@@ -10,6 +10,7 @@ use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use helenus_rpc::Rpc;
 use helenus_tls::ServerTls;
 use helenus_wire::thrift;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
@@ -70,15 +71,30 @@ pub(super) struct Shared {
     pub written: Notify,
     pub watch: CallWatch,
     /// `write_timeout` in milliseconds. It starts as in `limits` and can be changed at run time.
-    pub write_timeout_ms: AtomicU64,
+    pub write_timeout_ms: Arc<AtomicU64>,
     in_flight: Arc<InFlightBytes>,
     clock: Arc<dyn Clock>,
 }
 
-/// A running server of the interface.
+/// A server of the interface. It listens until it is stopped; what it serves can be replaced in between.
 pub struct RpcServer {
     address: SocketAddr,
-    stop: watch::Sender<bool>,
+    host: Host,
+    limits: RpcLimits,
+    slow: Option<Arc<SlowStatements>>,
+    write_timeout_ms: Arc<AtomicU64>,
+    /// `None` once the server is stopped.
+    listener: Mutex<Option<std::net::TcpListener>>,
+    /// `None` while clients wait.
+    serving: Mutex<Option<Running>>,
+    /// What was counted before the last pause.
+    before: Mutex<RpcMetrics>,
+}
+
+/// The threads that serve an interface.
+struct Running {
+    /// How long clients may take their last answers. Changed once, at the end.
+    stop: watch::Sender<Duration>,
     threads: Vec<Arc<dyn TaskHandle>>,
     shared: Arc<Shared>,
     served: Vec<Arc<LoopCounters>>,
@@ -96,14 +112,63 @@ impl RpcServer {
         limits: RpcLimits,
         slow: Option<Arc<SlowStatements>>,
     ) -> Result<RpcServer, ServerError> {
+        let server = RpcServer::bind(host, address, limits, slow)?;
+        server.serve(rpc, server.limits.disk_threads_max)?;
+        Ok(server)
+    }
+
+    /// Binds `address` as `start` does. Clients that connect wait until `serve`.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub fn bind(
+        host: &Host,
+        address: SocketAddr,
+        limits: RpcLimits,
+        slow: Option<Arc<SlowStatements>>,
+    ) -> Result<RpcServer, ServerError> {
         let listener = bind(address).map_err(|source| ServerError::Bind { address, source })?;
         let address = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
+        Ok(RpcServer {
+            address,
+            host: host.clone(),
+            write_timeout_ms: Arc::new(AtomicU64::new(ms(limits.write_timeout))),
+            limits,
+            slow,
+            listener: Mutex::new(Some(listener)),
+            serving: Mutex::default(),
+            before: Mutex::default(),
+        })
+    }
+
+    /// Serves this interface, after `bind` or `pause`. `threads_max`: of each event loop, for calls that wait.
+    ///
+    /// # Errors
+    /// The server is stopped, or a runtime cannot be built.
+    pub fn serve(&self, rpc: Rpc, threads_max: usize) -> Result<(), ServerError> {
+        self.pause(DRAIN);
+        let listener = self.listener.lock().as_ref().map(std::net::TcpListener::try_clone);
+        let stopped = || std::io::Error::other("the server has been told to stop; start it again");
+        let listener = listener.unwrap_or_else(|| Err(stopped()));
+        let listener = listener.map_err(|source| ServerError::Bind { address: self.address, source })?;
+        let limits = RpcLimits { disk_threads_max: threads_max, ..self.limits.clone() };
+        let running = self.run(rpc, limits, listener)?;
+        *self.serving.lock() = Some(running);
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        rpc: Rpc,
+        limits: RpcLimits,
+        listener: std::net::TcpListener,
+    ) -> Result<Running, ServerError> {
         let (in_all, per_address) = limits.in_flight_bytes_max;
         let in_flight = InFlightBytes::new(in_all, per_address);
-        let watch = CallWatch::new(slow, (limits.audit.clone(), rpc.has_logins()), &host.clock);
-        let write_timeout_ms = AtomicU64::new(ms(limits.write_timeout));
-        let written = Notify::new();
-        let clock = host.clock.clone();
+        let audit = (limits.audit.clone(), rpc.has_logins());
+        let watch = CallWatch::new(self.slow.clone(), audit, &self.host.clock);
+        let (written, clock) = (Notify::new(), self.host.clock.clone());
+        let write_timeout_ms = Arc::clone(&self.write_timeout_ms);
         let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, in_flight, clock });
         // Weak: the database outlives the server and must not keep it alive.
         let weak = Arc::downgrade(&shared);
@@ -112,7 +177,7 @@ impl RpcServer {
                 shared.written.notify_waiters();
             }
         }));
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(DRAIN);
         let (mut ways, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..shared.limits.threads.max(1) {
             let (way, arriving) = mpsc::channel(ACCEPTED_MAX);
@@ -124,18 +189,19 @@ impl RpcServer {
         }
         let served = ways.iter().map(|(_, served)| Arc::clone(served)).collect();
         let handshakes = shared.limits.tls.as_ref().map(|tls| {
-            Handshakes::start(host, "rpc-handshakes", Arc::clone(tls), shared.limits.handshake_timeout)
+            let within = shared.limits.handshake_timeout;
+            Handshakes::start(&self.host, "rpc-handshakes", Arc::clone(tls), within)
         });
         let handshakes = handshakes.transpose().map_err(|source| ServerError::Runtime { source })?;
         let (handshakes, handshake_thread) = handshakes.unzip();
         let to = (Arc::clone(&shared), Arc::new(ways), handshakes);
         let accepting = AcceptThread { work: Some((runtime(&shared.limits)?, listener, to, stopped)) };
-        let mut threads = vec![host.tasks.start("rpc-accept", Box::new(accepting))];
+        let mut threads = vec![self.host.tasks.start("rpc-accept", Box::new(accepting))];
         threads.extend(handshake_thread);
         for (number, worker) in workers.into_iter().enumerate() {
-            threads.push(host.tasks.start(&format!("rpc-{number}"), Box::new(worker)));
+            threads.push(self.host.tasks.start(&format!("rpc-{number}"), Box::new(worker)));
         }
-        Ok(RpcServer { address, stop, threads, shared, served })
+        Ok(Running { stop, threads, shared, served })
     }
 
     /// The address it listens on.
@@ -145,20 +211,33 @@ impl RpcServer {
 
     /// The metrics of the server.
     pub fn figures(&self) -> RpcMetrics {
-        self.shared.watch.figures(&self.served)
+        let now = self.serving.lock().as_ref().map(|running| running.shared.watch.figures(&running.served));
+        let before = self.before.lock();
+        now.map_or_else(|| before.clone(), |now| now.after(&before))
     }
 
     /// Sets how long answers to writes may wait for the log.
     pub fn set_write_timeout(&self, timeout: Duration) {
-        self.shared.write_timeout_ms.store(ms(timeout), Ordering::Relaxed);
+        self.write_timeout_ms.store(ms(timeout), Ordering::Relaxed);
     }
 
-    /// Stops accepting, answers the received calls, and closes all connections.
-    pub fn stop(&self) {
-        let _threads_may_be_gone = self.stop.send(true);
-        for thread in &self.threads {
+    /// Answers the received calls and closes all connections, of clients that do not take their answers within this time too. When
+    /// it returns, no call is under way. The socket stays open, so that clients which connect wait for the next `serve`.
+    pub fn pause(&self, within: Duration) {
+        let Some(running) = self.serving.lock().take() else { return };
+        let _threads_may_be_gone = running.stop.send(within);
+        for thread in &running.threads {
             thread.join();
         }
+        let counted = running.shared.watch.figures(&running.served);
+        let mut before = self.before.lock();
+        *before = RpcMetrics { connections: 0, ..counted.after(&before) };
+    }
+
+    /// Stops listening, answers the received calls, and closes all connections.
+    pub fn stop(&self) {
+        self.listener.lock().take();
+        self.pause(DRAIN);
     }
 }
 
@@ -205,7 +284,7 @@ type Accept = (
     tokio::runtime::Runtime,
     std::net::TcpListener,
     (Arc<Shared>, Ways, Option<Handshakes>),
-    watch::Receiver<bool>,
+    watch::Receiver<Duration>,
 );
 
 /// An accepted connection that waits for its handshake.
@@ -251,7 +330,7 @@ impl Worker for AcceptThread {
 async fn accept(
     listener: std::net::TcpListener,
     (shared, ways, handshakes): (Arc<Shared>, Ways, Option<Handshakes>),
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<Duration>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     loop {
@@ -317,7 +396,7 @@ type Serve = (
     Arc<Shared>,
     mpsc::Receiver<Accepted>,
     Arc<LoopCounters>,
-    watch::Receiver<bool>,
+    watch::Receiver<Duration>,
 );
 
 struct Serving {
@@ -338,7 +417,7 @@ async fn keep(
     shared: Arc<Shared>,
     mut arriving: mpsc::Receiver<Accepted>,
     served: Arc<LoopCounters>,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<Duration>,
 ) {
     let mut connections = JoinSet::new();
     let busy_poll = BusyPoll::new(&shared.clock, shared.limits.busy_poll);
@@ -360,7 +439,8 @@ async fn keep(
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
         }
     }
+    let within = *stopped.borrow();
     let drained = async { while connections.join_next().await.is_some() {} };
-    let _some_would_not_read = tokio::time::timeout(DRAIN, drained).await;
+    let _some_would_not_read = tokio::time::timeout(within, drained).await;
     awake.abort();
 }

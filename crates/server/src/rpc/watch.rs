@@ -40,6 +40,19 @@ pub struct RpcMetrics {
     pub errors: Vec<(&'static str, u64)>,
 }
 
+impl RpcMetrics {
+    /// Together with what was counted before.
+    pub(super) fn after(mut self, before: &RpcMetrics) -> RpcMetrics {
+        self.calls += before.calls;
+        self.handshakes_failed += before.handshakes_failed;
+        for (name, count) in &mut self.errors {
+            let earlier = before.errors.iter().find(|(of, _)| of == name);
+            *count += earlier.map_or(0, |(_, count)| *count);
+        }
+        self
+    }
+}
+
 /// Counts and logs calls.
 pub(super) struct CallWatch {
     slow: Option<Arc<SlowStatements>>,

@@ -75,6 +75,11 @@ impl LocalBackend {
         Ok(sight)
     }
 
+    /// Whether permissions are checked (`authorizer`).
+    pub fn checks_permissions(&self) -> bool {
+        self.access().has_permissions()
+    }
+
     /// Checks permissions on a table for a caller without statements, such as a call of the RPC interface. An empty
     /// list checks the login alone.
     ///

@@ -151,6 +151,10 @@ struct OrderOptions {
     /// Ranges of tokens that are read at the same time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     ranges: u8,
+    /// Move roles too: hashes of passwords, memberships, and permissions on what is moved. The target's role (--username) must be a
+    /// superuser
+    #[arg(long)]
+    roles: bool,
     /// As one JSON object
     #[arg(long)]
     json: bool,
@@ -256,6 +260,7 @@ fn order(options: &OrderOptions) -> Result<MoveOrder> {
         rows_per_second: options.rows_per_second,
         target_p99_ms: options.target_p99,
         ranges_at_once: usize::from(options.ranges),
+        roles: options.roles,
     })
 }
 

@@ -156,6 +156,7 @@ fn order(host: &Host, command: &PullCommand) -> Result<PullOrder> {
         rows_per_second: command.rows_per_second,
         target_p99_ms: 0,
         ranges_at_once: usize::from(command.ranges),
+        roles: false,
     };
     let secret = command.mask_secret.as_ref().map(|path| text_of(host, path));
     Ok(PullOrder {

@@ -1,21 +1,24 @@
-//! The front of a running server: its listener of the native protocol, served by the database or, after a cut, by the target of a move.
+//! The front of a running server: its listeners, behind which is the database or, after a cut, the target of a move.
 //!
 //! The mover calls it (`helenus_mover::Front`). At a cut the native server hands the sockets of its clients and of its listeners to a
-//! gateway in this process: clients keep their connections, but those by TLS. At a rollback connections are closed after their
-//! answers, and the native server gets the listeners back.
+//! gateway in this process: clients keep their connections, but those by TLS and those that have logged in, because the target checks
+//! logins from then on. The old RPC interface closes its connections after their answers. At a rollback all connections are closed after
+//! their answers, and the native server gets the listeners back.
 
 use super::gateway;
+use super::rpc::OldInterface;
 use helenus_cluster::Cluster;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::Backend;
-use helenus_gateway::{Gateway, GatewayOptions, OwnNode};
+use helenus_gateway::{Gateway, GatewayOptions, Listeners, OwnNode, Roles};
+use helenus_host::Host;
 use helenus_mover::{CutOver, Front, FrontError, MoveOrder, Side, cluster_options};
+use helenus_rpc_gateway::ClusterTables;
 use helenus_server::config::ServerConfig;
 use helenus_server::log::{Entry, Level, Log};
-use helenus_server::native::{Listeners, NativeServer};
+use helenus_server::native::{self, NativeServer};
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -26,13 +29,27 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// How long requests in flight may take to be answered at the end.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The listener of a server.
+/// What a front consists of.
+pub(super) struct FrontParts {
+    /// The machine.
+    pub(super) host: Host,
+    /// The server of the native protocol.
+    pub(super) native: Arc<NativeServer>,
+    /// The old RPC interface, if it is configured.
+    pub(super) rpc: Option<OldInterface>,
+    /// The database.
+    pub(super) local: Arc<LocalBackend>,
+    /// The settings of the start.
+    pub(super) config: ServerConfig,
+    /// TLS towards clients.
+    pub(super) tls: Option<Arc<ServerTls>>,
+    /// The log.
+    pub(super) log: Arc<Log>,
+}
+
+/// The listeners of a server.
 pub struct ServerFront {
-    native: Arc<NativeServer>,
-    local: Arc<LocalBackend>,
-    config: ServerConfig,
-    tls: Option<Arc<ServerTls>>,
-    log: Arc<Log>,
+    parts: FrontParts,
     /// Runs the gateway.
     runtime: Runtime,
     state: Mutex<State>,
@@ -44,27 +61,27 @@ struct State {
     is_stopped: bool,
     /// Whether clients learn of the nodes of the target, so that they go there by themselves.
     shows_nodes: bool,
-    /// The connected target.
-    cluster: Option<Cluster>,
+    ready: Option<Ready>,
     /// While the target answers and there is no pause.
     gateway: Option<Arc<Gateway>>,
     /// The sockets that clients connect to, while neither side listens.
-    listeners: Option<Vec<TcpListener>>,
+    listeners: Option<Listeners>,
+}
+
+/// The connected target.
+struct Ready {
+    roles: Arc<Roles>,
+    /// For the old RPC interface, until it serves them.
+    tables: Option<ClusterTables>,
 }
 
 impl ServerFront {
-    /// The front of a native server. `side`: of the target if the server starts after a cut; then the native server has no listener,
-    /// and `begin_at` opens one.
+    /// The front of a server. `side`: of the target if the server starts after a cut; then the native server has no listener,
+    /// the old interface serves nothing, and `begin_at` opens both.
     ///
     /// # Errors
     /// No threads can be started.
-    pub(super) fn new(
-        (native, local): (&Arc<NativeServer>, &Arc<LocalBackend>),
-        config: &ServerConfig,
-        tls: Option<&Arc<ServerTls>>,
-        log: &Arc<Log>,
-        side: Side,
-    ) -> std::io::Result<Arc<ServerFront>> {
+    pub(super) fn new(parts: FrontParts, side: Side) -> std::io::Result<Arc<ServerFront>> {
         let threads = helenus_host::real::cores().max(1);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
@@ -74,19 +91,11 @@ impl ServerFront {
             is_paused,
             is_stopped: false,
             shows_nodes: false,
-            cluster: None,
+            ready: None,
             gateway: None,
             listeners: None,
         };
-        Ok(Arc::new(ServerFront {
-            native: Arc::clone(native),
-            local: Arc::clone(local),
-            config: config.clone(),
-            tls: tls.cloned(),
-            log: Arc::clone(log),
-            runtime,
-            state: Mutex::new(state),
-        }))
+        Ok(Arc::new(ServerFront { parts, runtime, state: Mutex::new(state) }))
     }
 
     /// Serves by the target, for a server that starts after a cut. If the target cannot be reached, it is tried again, and meanwhile
@@ -108,11 +117,11 @@ impl ServerFront {
     }
 
     fn try_begin_at(&self, cut: &CutOver) -> bool {
-        let shows_nodes = self.local.database().wall_us() > cut.rollback_until_us;
+        let shows_nodes = self.parts.local.database().wall_us() > cut.rollback_until_us;
         let begun = self.make_ready(&cut.order).and_then(|()| self.to_cluster(shows_nodes));
         if let Err(error) = &begun {
             let text = format!("clients cannot be served yet: {error}; it is tried again");
-            self.log.write_rate_limited(Level::Error, "move", Entry::new("move", text));
+            self.parts.log.write_rate_limited(Level::Error, "move", Entry::new("move", text));
         }
         begun.is_ok()
     }
@@ -129,7 +138,7 @@ impl ServerFront {
     pub(super) fn is_open(&self) -> bool {
         let state = self.state.lock();
         match state.side {
-            Side::Local => self.native.is_running(),
+            Side::Local => self.parts.native.is_running(),
             Side::Cluster => state.gateway.is_some(),
         }
     }
@@ -144,50 +153,78 @@ impl ServerFront {
         if let Some(gateway) = gateway {
             self.runtime.block_on(gateway.drain(DRAIN));
         }
-        self.native.stop();
+        self.parts.native.stop();
     }
 
-    /// Starts a gateway on the sockets that clients connect to; on new ones if there are none.
+    /// Serves by the target: starts a gateway on the sockets that clients connect to, or on new ones if there are none, and gives the old
+    /// interface the tables there.
     fn serve_by_cluster(&self, state: &mut State) -> Result<(), FrontError> {
         if state.is_stopped {
             return Err(FrontError::Failed("the server is stopping".to_owned()));
         }
         let not_ready = || FrontError::Failed("the target is not connected".to_owned());
-        let cluster = state.cluster.clone().ok_or_else(not_ready)?;
-        let options = self.gateway_options(state.shows_nodes);
-        let listeners = match &state.listeners {
-            Some(listeners) => Some(
-                listeners
-                    .iter()
-                    .map(TcpListener::try_clone)
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(failed)?,
-            ),
-            None => None,
+        let ready = state.ready.as_mut().ok_or_else(not_ready)?;
+        let roles = Arc::clone(&ready.roles);
+        let tables = match ready.tables.take() {
+            None => self.tables(&roles)?,
+            tables => tables,
         };
+        let options = self.gateway_options(state.shows_nodes);
+        let listeners = state.listeners.as_ref().map(Listeners::try_clone).transpose().map_err(failed)?;
+        if let (Some(rpc), Some(tables)) = (&self.parts.rpc, tables) {
+            rpc.serve_cluster(tables).map_err(failed)?;
+        }
         let started = self.runtime.block_on(async {
             match listeners {
-                Some(listeners) => Gateway::start_on(cluster, options, listeners),
-                None => Gateway::start(cluster, options).await,
+                Some(listeners) => Gateway::start_on(roles, options, listeners),
+                None => Gateway::start(roles, options).await,
             }
         });
-        state.gateway = Some(Arc::new(started.map_err(failed)?));
+        match started {
+            Ok(gateway) => state.gateway = Some(Arc::new(gateway)),
+            Err(error) => {
+                self.pause_old_interface(Duration::ZERO);
+                return Err(failed(error));
+            }
+        }
         state.listeners = None;
         state.is_paused = false;
         Ok(())
     }
 
+    /// The tables of the target for the old interface, if it is configured.
+    fn tables(&self, roles: &Arc<Roles>) -> Result<Option<ClusterTables>, FrontError> {
+        if self.parts.rpc.is_none() {
+            return Ok(None);
+        }
+        let clock = self.parts.host.clock.clone();
+        let tables = self.runtime.block_on(ClusterTables::new(Arc::clone(roles), clock));
+        tables.map(Some).map_err(|error| FrontError::Failed(format!("the target: {error}")))
+    }
+
+    fn pause_old_interface(&self, within: Duration) {
+        if let Some(rpc) = &self.parts.rpc {
+            rpc.server.pause(within);
+        }
+    }
+
+    /// Whether clients log in.
+    fn has_logins(&self) -> bool {
+        self.parts.local.authenticator().is_some()
+    }
+
     /// A gateway that clients take for the server which they know.
     fn gateway_options(&self, shows_nodes: bool) -> GatewayOptions {
-        let mut options = gateway::options(&self.config, self.native.address(), self.tls.clone());
+        let mut options =
+            gateway::options(&self.parts.config, self.parts.native.address(), self.parts.tls.clone());
         options.shows_nodes = shows_nodes;
         options.own_node = Some(OwnNode {
-            host_id: self.local.database().host_id(),
-            cluster_name: self.config.cluster_name.clone(),
-            datacenter: self.config.datacenter.clone(),
-            rack: self.config.rack.clone(),
+            host_id: self.parts.local.database().host_id(),
+            cluster_name: self.parts.config.cluster_name.clone(),
+            datacenter: self.parts.config.datacenter.clone(),
+            rack: self.parts.config.rack.clone(),
         });
-        let local = Arc::clone(&self.local);
+        let local = Arc::clone(&self.parts.local);
         options.known_statements = Some(Arc::new(move |id| {
             let known = local.prepared(id).ok().flatten()?;
             Some((known.keyspace.as_deref().map(str::to_owned), known.query.to_string()))
@@ -195,27 +232,30 @@ impl ServerFront {
         options
     }
 
-    /// Lets the native server listen on the sockets that clients connect to. They wait until `go_on`.
+    /// Lets the native server listen on the sockets that clients connect to. They wait until `serve_here`.
     fn listen_here(&self, state: &mut State) -> Result<(), FrontError> {
-        let mut listeners = state.listeners.take().unwrap_or_default().into_iter();
-        match listeners.next() {
-            Some(first) => {
-                let listeners = Listeners { first, encrypted: None, shard_aware: listeners.next() };
-                self.native.take_back(listeners).map_err(failed)
+        let native = &self.parts.native;
+        match state.listeners.take() {
+            Some(Listeners { first, encrypted, also }) => {
+                let listeners = native::Listeners { first, encrypted, shard_aware: also };
+                native.take_back(listeners).map_err(failed)
             }
-            None => self.native.resume().map_err(failed),
+            None => native.resume().map_err(failed),
         }
     }
 
-    fn serve_here(&self, state: &mut State) -> Result<(), FrontError> {
-        self.listen_here(state)?;
-        self.native.go_on();
+    /// Lets the database answer, on sockets that the native server listens on.
+    fn serve_here(&self, state: &mut State) {
+        self.parts.native.go_on();
         state.is_paused = false;
-        Ok(())
+        if let Some(Err(error)) = self.parts.rpc.as_ref().map(OldInterface::serve_here) {
+            let text = format!("the old RPC interface: {error}; stop the server and start it again");
+            self.parts.log.write(Level::Error, &Entry::new("move", text));
+        }
     }
 
     fn say(&self, text: &str) {
-        self.log.write(Level::Info, &Entry::new("move", text.to_owned()));
+        self.parts.log.write(Level::Info, &Entry::new("move", text.to_owned()));
     }
 }
 
@@ -225,10 +265,11 @@ impl Front for ServerFront {
     }
 
     fn make_ready(&self, order: &MoveOrder) -> Result<(), FrontError> {
-        let mut reasons = gateway::unsupported(&self.config);
-        if self.config.rpc.is_some() {
-            // Its calls would go on here.
-            reasons.push("the old RPC interface: leave --rpc and start_rpc out");
+        let mut reasons = gateway::unsupported(&self.parts.config);
+        if self.parts.local.logs_in_by_certificate() {
+            reasons.push(
+                "logins by certificates, which the target would not see: set authenticator to PasswordAuthenticator",
+            );
         }
         if !reasons.is_empty() {
             let text = format!(
@@ -237,10 +278,14 @@ impl Front for ServerFront {
             );
             return Err(FrontError::Failed(text));
         }
+        let of_target = |error: &dyn std::fmt::Display| FrontError::Failed(format!("the target: {error}"));
         let mut options = cluster_options(order).map_err(|error| FrontError::Failed(error.to_string()))?;
         options.driver_name = "Helenus gateway".to_owned();
-        let cluster = self.runtime.block_on(Cluster::connect(options));
-        self.state.lock().cluster = Some(cluster.map_err(|error| FrontError::Failed(error.to_string()))?);
+        options.must_log_in = self.has_logins();
+        let cluster = self.runtime.block_on(Cluster::connect(options)).map_err(|error| of_target(&error))?;
+        let roles = Arc::new(Roles::new(cluster, self.has_logins()));
+        let tables = self.tables(&roles)?;
+        self.state.lock().ready = Some(Ready { roles, tables });
         Ok(())
     }
 
@@ -249,6 +294,7 @@ impl Front for ServerFront {
         let mut state = self.state.lock();
         match state.side {
             Side::Local => self
+                .parts
                 .native
                 .halt(within)
                 .map_err(|not_at_rest| FrontError::Busy { requests: not_at_rest.connections, within })?,
@@ -256,7 +302,7 @@ impl Front for ServerFront {
                 let Some(gateway) = state.gateway.take() else {
                     return Err(FrontError::Failed("clients are not served at this moment".to_owned()));
                 };
-                state.listeners = Some(gateway.give_listeners());
+                state.listeners = gateway.give_listeners();
                 self.runtime.block_on(gateway.drain(within));
                 if begun.elapsed() >= within {
                     self.serve_by_cluster(&mut state)?;
@@ -264,6 +310,8 @@ impl Front for ServerFront {
                 }
             }
         }
+        // Last, because its connections do not go on after a pause that fails.
+        self.pause_old_interface(within.saturating_sub(begun.elapsed()));
         state.is_paused = true;
         Ok(())
     }
@@ -275,15 +323,14 @@ impl Front for ServerFront {
         }
         let serves = match state.side {
             Side::Local => {
-                self.native.go_on();
-                state.is_paused = false;
+                self.serve_here(&mut state);
                 Ok(())
             }
             Side::Cluster => self.serve_by_cluster(&mut state),
         };
         if let Err(error) = serves {
             let text = format!("clients cannot be served: {error}; stop the server and start it again");
-            self.log.write(Level::Error, &Entry::new("move", text));
+            self.parts.log.write(Level::Error, &Entry::new("move", text));
         }
     }
 
@@ -291,20 +338,20 @@ impl Front for ServerFront {
         let mut state = self.state.lock();
         state.shows_nodes = shows_nodes;
         if state.side == Side::Local {
-            state.listeners = self.native.give_listeners().map(sockets);
+            state.listeners = self.parts.native.give_listeners().map(of_gateway);
         }
         if let Err(error) = self.serve_by_cluster(&mut state) {
             if state.side == Side::Local
                 && let Err(error) = self.listen_here(&mut state)
             {
                 let text = format!("clients cannot connect: {error}; stop the server and start it again");
-                self.log.write(Level::Error, &Entry::new("move", text));
+                self.parts.log.write(Level::Error, &Entry::new("move", text));
             }
             return Err(error);
         }
         if let Some(gateway) = &state.gateway {
             let gateway = Arc::downgrade(gateway);
-            self.native.hand_over(Box::new(move |socket, connection| {
+            self.parts.native.hand_over(Box::new(move |socket, connection| {
                 // Without the gateway the server is stopping, and the connection ends.
                 if let Some(gateway) = gateway.upgrade() {
                     gateway.take(socket, connection);
@@ -320,10 +367,12 @@ impl Front for ServerFront {
     fn to_local(&self) -> Result<(), FrontError> {
         let mut state = self.state.lock();
         if let Some(gateway) = state.gateway.take() {
-            state.listeners = Some(gateway.give_listeners());
+            state.listeners = gateway.give_listeners();
             self.runtime.block_on(gateway.drain(DRAIN));
+            self.pause_old_interface(DRAIN);
         }
-        self.serve_here(&mut state)?;
+        self.listen_here(&mut state)?;
+        self.serve_here(&mut state);
         state.side = Side::Local;
         drop(state);
         self.say("clients are served by this database again");
@@ -335,7 +384,7 @@ fn failed(error: impl std::fmt::Display) -> FrontError {
     FrontError::Failed(error.to_string())
 }
 
-/// The sockets for clients; the one for TLS alone is not there, because a gateway has none.
-fn sockets(listeners: Listeners) -> Vec<TcpListener> {
-    std::iter::once(listeners.first).chain(listeners.shard_aware).collect()
+fn of_gateway(listeners: native::Listeners) -> Listeners {
+    let native::Listeners { first, encrypted, shard_aware } = listeners;
+    Listeners { first, encrypted, also: shard_aware }
 }

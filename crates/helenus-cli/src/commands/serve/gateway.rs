@@ -2,7 +2,7 @@
 //! Cassandra, without a database of its own.
 
 use super::messages::announce;
-use super::run::outward_address;
+use super::rpc::{CLUSTER_CALLS_MAX, own_address};
 use super::shutdown::ShutdownSignals;
 use super::tls::{TlsFiles, load_tls};
 use crate::commands::access::TlsOptions;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use helenus_cluster::{Cluster, ClusterError, ClusterOptions, Login, Topology};
 use helenus_cql::Authenticator;
-use helenus_gateway::{Gateway, GatewayOptions};
+use helenus_gateway::{Gateway, GatewayOptions, Roles};
 use helenus_host::Host;
 use helenus_rpc::{Node, Rpc};
 use helenus_rpc_gateway::ClusterTables;
@@ -122,12 +122,10 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
         announce(log, "connecting", cluster.contact_points.join(", "));
         let cluster = Cluster::connect(cluster).await.map_err(|error| hinted(error, flags))?;
         announce(log, "gateway", description(&cluster.topology()));
-        let options = GatewayOptions {
-            shows_nodes: flags.show_nodes,
-            logins: flags.cluster_logins,
-            ..options(config, config.listen, tls.clone())
-        };
-        anyhow::Ok(Gateway::start(cluster, options).await?)
+        let roles = Arc::new(Roles::new(cluster, flags.cluster_logins));
+        let options = options(config, config.listen, tls.clone());
+        let options = GatewayOptions { shows_nodes: flags.show_nodes, ..options };
+        anyhow::Ok(Gateway::start(roles, options).await?)
     })?;
     let rpc = start_rpc(host, (config, log), (&runtime, &gateway), tls)?;
     if let Some(rpc) = &rpc {
@@ -161,13 +159,14 @@ pub(super) fn options(
     let limits = &config.limits;
     GatewayOptions {
         listen,
+        listen_encrypted: config.listen_encrypted,
+        listen_also: config.listen_shard_aware,
         frame_bytes_max: limits.frame_bytes_max,
         message_bytes_max: limits.message_bytes_max,
         connections_max: limits.connections_max,
         bytes_max: limits.in_flight_bytes_max.max(BYTES_MIN),
         handshake_timeout: limits.handshake_timeout,
         reader_grace: limits.reader_grace,
-        logins: false,
         tls,
         shows_nodes: false,
         known_statements: None,
@@ -185,16 +184,15 @@ fn start_rpc(
     let Some(listen) = config.rpc else { return Ok(None) };
     let topology = gateway.roles().own().cluster.topology();
     let tables = runtime.block_on(ClusterTables::new(gateway.roles(), host.clock.clone()))?;
-    let own = if listen.ip().is_unspecified() { outward_address() } else { listen.ip() };
     let node = Node {
         cluster_name: topology.cluster_name.clone(),
         datacenter: topology.local_dc.clone(),
         rack: config.rack.clone(),
-        address: config.broadcast_address.unwrap_or(own),
+        address: own_address(config, listen),
     };
     let rpc = Rpc::of_storage(Box::new(tables), node);
     let slow = SlowStatements::new(log, &host.clock, config.log.slow, config.log.shows_values);
-    let limits = RpcLimits { tls, disk_threads_max: CALLS_MAX, ..config.rpc_limits.clone() };
+    let limits = RpcLimits { tls, disk_threads_max: CLUSTER_CALLS_MAX, ..config.rpc_limits.clone() };
     Ok(Some(RpcServer::start(host, rpc, listen, limits, Some(slow))?))
 }
 
@@ -212,8 +210,6 @@ fn hinted(error: ClusterError, flags: &GatewayFlags) -> anyhow::Error {
 
 /// Bytes in flight that a gateway has at least.
 const BYTES_MIN: u64 = 64 << 20;
-/// Calls of the RPC interface that each of its event loops has in flight: a thread waits for each.
-const CALLS_MAX: usize = 256;
 /// How long requests in flight may take to be answered at the end.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -231,6 +227,12 @@ fn description(topology: &Topology) -> String {
 /// What a server has and a gateway has not, said before anything starts.
 fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
     let mut reasons = unsupported(config);
+    if config.access.authenticator != Authenticator::AllowAll {
+        reasons.push(
+            "logins of its own: leave authenticator and password_file out; clients of serve --gateway log in as roles of the \
+             cluster by --cluster-logins",
+        );
+    }
     if config.http.is_some() {
         reasons.push("the HTTP port: leave --http out");
     }
@@ -243,15 +245,6 @@ fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
 /// Settings that a gateway cannot have, whether or not a database stands beside it.
 pub(super) fn unsupported(config: &ServerConfig) -> Vec<&'static str> {
     let mut reasons = Vec::new();
-    if config.access.authenticator != Authenticator::AllowAll {
-        reasons.push(
-            "logins of its own: leave authenticator and password_file out; clients of serve --gateway log in as roles of the \
-             cluster by --cluster-logins",
-        );
-    }
-    if config.listen_encrypted.is_some() {
-        reasons.push("native_transport_port_ssl: one port takes TLS, and with optional: true also clients in the clear");
-    }
     if config.encryption.require_endpoint_verification {
         reasons.push("require_endpoint_verification: leave it out");
     }

@@ -2,7 +2,7 @@
 //!
 //! `run` opens the database and then the listeners, `in_process` does so for a tool, `control` gives the admin socket control of them, `disk` measures the usage of the disk, `front` is what a move switches
 //! between database and cluster, `gateway` serves a cluster instead of a database, `init` prepares an
-//! empty database, `messages` writes messages and the log, `shutdown` waits for the end, `tls` reads keys and
+//! empty database, `messages` writes messages and the log, `rpc` is the old RPC interface of a server, `shutdown` waits for the end, `tls` reads keys and
 //! certificates.
 
 mod control;
@@ -12,6 +12,7 @@ mod gateway;
 mod in_process;
 mod init;
 mod messages;
+mod rpc;
 mod run;
 mod shutdown;
 mod tls;

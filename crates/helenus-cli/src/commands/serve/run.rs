@@ -5,13 +5,14 @@ use super::super::progress_watch::run_with_progress;
 use super::super::{moving, pull};
 use super::control::RunningServer;
 use super::disk::DiskWatch;
-use super::front::ServerFront;
+use super::front::{FrontParts, ServerFront};
 use super::gateway::{self, GatewayFlags};
 use super::init;
 use super::messages::{
     Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
     report_default_password, report_open_to_all, report_opened, report_without_effect, start_log,
 };
+use super::rpc::OldInterface;
 use super::shutdown::ShutdownSignals;
 use super::tls::{TlsFiles, load_tls};
 use anyhow::{Context, Result, anyhow};
@@ -29,7 +30,6 @@ use helenus_engine::{
 use helenus_host::Host;
 use helenus_host::account::{self, split};
 use helenus_mover::{Mover, Puller, Side, cut_of};
-use helenus_rpc::{Node, Rpc};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
 use helenus_server::audit::{Audit, AuditNode, SERVER};
 use helenus_server::config::{
@@ -41,7 +41,6 @@ use helenus_server::http::{HttpServer, HttpState, Watched};
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
-use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -209,11 +208,21 @@ fn serve(
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
     let side = if cut.is_some() { Side::Cluster } else { Side::Local };
-    let front = ServerFront::new((&native, &local), config, tls.as_ref(), log, side)?;
-    let rpc = match &cut {
-        None => start_rpc(&host, &local, (config, tls.clone(), &audit), &slow)?.map(Arc::new),
-        Some(_) => None,
+    let old_interface = OldInterface::bind(&host, &local, (config, tls.clone(), &audit), &slow)?;
+    if let (Some(old_interface), Side::Local) = (&old_interface, side) {
+        old_interface.serve_here()?;
+    }
+    let rpc = old_interface.as_ref().map(|rpc| Arc::clone(&rpc.server));
+    let parts = FrontParts {
+        host: host.clone(),
+        native: Arc::clone(&native),
+        rpc: old_interface,
+        local: Arc::clone(&local),
+        config: config.clone(),
+        tls: tls.clone(),
+        log: Arc::clone(log),
     };
+    let front = ServerFront::new(parts, side)?;
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
     let http_address = http.as_ref().map(HttpServer::address);
     let doors = RunningServer {
@@ -546,26 +555,6 @@ pub fn outward_address() -> IpAddr {
         socket.local_addr()
     });
     local.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
-}
-
-/// Starts the server of the RPC protocol, if it is configured.
-fn start_rpc(
-    host: &Host,
-    local: &Arc<LocalBackend>,
-    (config, tls, audit): (&ServerConfig, Option<Arc<ServerTls>>, &Arc<Audit>),
-    slow: &Arc<SlowStatements>,
-) -> Result<Option<RpcServer>> {
-    let Some(listen) = config.rpc else { return Ok(None) };
-    let own = if listen.ip().is_unspecified() { outward_address() } else { listen.ip() };
-    let node = Node {
-        cluster_name: config.cluster_name.clone(),
-        datacenter: config.datacenter.clone(),
-        rack: config.rack.clone(),
-        address: config.broadcast_address.unwrap_or(own),
-    };
-    let rpc = Rpc::new(Arc::clone(local), node);
-    let limits = RpcLimits { tls, audit: Some(Arc::clone(audit)), ..config.rpc_limits.clone() };
-    Ok(Some(RpcServer::start(host, rpc, listen, limits, Some(Arc::clone(slow)))?))
 }
 
 /// The data directory, if there is one.

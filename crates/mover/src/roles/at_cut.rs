@@ -1,0 +1,88 @@
+//! Roles at a cut: from then on the target checks logins, so every role that logs in here must be there.
+
+use super::role::Roles;
+use super::send::{compare_of, run};
+use super::{here, there};
+use crate::context::Context;
+use crate::error::MoveError;
+use helenus_cql::backend::Backend;
+use std::collections::BTreeSet;
+
+/// The roles as they were sent.
+pub(crate) struct CutRoles {
+    here: Roles,
+    /// What whoever cuts should know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl CutRoles {
+    /// Sends what has changed since the start, if the move has roles, and checks that whoever logs in here can do so there. `None`: the move
+    /// has no roles, and nobody logs in. `is_dry_run`: nothing is sent.
+    ///
+    /// # Errors
+    /// Roles are missing there; the target does not answer.
+    pub(crate) async fn make_ready(
+        context: &Context,
+        is_dry_run: bool,
+    ) -> Result<Option<CutRoles>, MoveError> {
+        let has_logins = context.backend.authenticator().is_some();
+        let (moves_roles, login) = {
+            let state = context.state.lock();
+            (state.order.roles, state.order.login.as_ref().map(|(user, _)| user.clone()))
+        };
+        if !moves_roles && !has_logins {
+            return Ok(None);
+        }
+        let (here, can_log_in, mut notes) = if moves_roles {
+            let compared = compare_of(context).await?;
+            if !is_dry_run {
+                run(context, &compared).await?;
+            }
+            let there = compared.there.iter().filter(|(_, role)| role.can_login);
+            let names = there.map(|(name, _)| name.clone()).chain(compared.wanted.made.iter().cloned());
+            (compared.here, names.collect(), compared.wanted.notes)
+        } else {
+            let here = here::read(&context.backend)?;
+            (here, there::that_log_in(&context.target.cluster).await?, Vec::new())
+        };
+        if has_logins {
+            let missing = missing(&here, &can_log_in);
+            if !missing.is_empty() {
+                let seen_by = login.map_or(String::new(), |user| {
+                    format!(". If they are there, GRANT DESCRIBE ON ALL ROLES TO {user}, so that the move sees them")
+                });
+                return Err(MoveError::NotCut(vec![format!(
+                    "after the cut the target checks logins, and these roles cannot log in there: {}. Make them there, or abort and start \
+                     the move with --roles{seen_by}",
+                    missing.join(", ")
+                )]));
+            }
+            let checks = there::setting(&context.target.cluster, "authorizer").await?;
+            if !context.backend.checks_permissions()
+                && checks.is_some_and(|class| class.ends_with("CassandraAuthorizer"))
+            {
+                notes.push(
+                    "the target checks permissions and this server does not (authorizer): GRANT there what the roles need".to_owned(),
+                );
+            }
+        }
+        Ok(Some(CutRoles { here, notes }))
+    }
+
+    /// Checks, while clients wait, that no role has changed since.
+    ///
+    /// # Errors
+    /// One has.
+    pub(crate) fn check(&self, context: &Context) -> Result<(), MoveError> {
+        if here::read(&context.backend)? == self.here {
+            return Ok(());
+        }
+        Err(MoveError::NotCut(vec!["roles or permissions were changed at this moment; try again".to_owned()]))
+    }
+}
+
+/// The roles that log in here and not there. The role of a new cluster may be left out there.
+fn missing<'h>(here: &'h Roles, can_log_in: &BTreeSet<String>) -> Vec<&'h str> {
+    let logs_in = here.iter().filter(|(_, role)| role.can_login).map(|(name, _)| name.as_str());
+    logs_in.filter(|name| *name != super::wanted::DEFAULT_ROLE && !can_log_in.contains(*name)).collect()
+}
