@@ -124,11 +124,13 @@ fn make_tables_and_roles(admin: &Cql) {
         for table in ["rows (k int PRIMARY KEY, v int)", "lists (k int PRIMARY KEY, l list<int>)"] {
             admin.run(&format!("CREATE TABLE {keyspace}.{table}"));
         }
+        admin.run(&format!("CREATE TABLE {keyspace}.counts (k int PRIMARY KEY, n counter)"));
         admin.run(&format!("CREATE TABLE {keyspace}.closed (k int PRIMARY KEY)"));
         for table in ["rows", "lists"] {
             admin.run(&format!("GRANT SELECT ON TABLE {keyspace}.{table} TO sec_team"));
             admin.run(&format!("GRANT MODIFY ON TABLE {keyspace}.{table} TO sec_app"));
         }
+        admin.run(&format!("GRANT ALL ON TABLE {keyspace}.counts TO sec_app"));
     }
     let table = "sec_old.t (key blob, column1 text, value blob, PRIMARY KEY (key, column1))";
     admin.run(&format!("CREATE TABLE {table} WITH COMPACT STORAGE"));

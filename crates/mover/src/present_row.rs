@@ -8,9 +8,11 @@ use helenus_model::byte_comparable::clustering_key;
 use helenus_model::filter::{ClusteringFilter, Limits};
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
+use helenus_model::token::Token;
 use std::sync::Arc;
 
-/// Gives the present row to `take`, once, if there is one. What it shows cannot be lost any more.
+/// Gives the present row to `take`, once, if there is one. What it shows cannot be lost any more. A write is in the log before it is in
+/// the memtable, so the feed may show one that a read does not see yet: such writes are waited for, by the lock of the partition.
 ///
 /// # Errors
 /// Failures of reading.
@@ -40,6 +42,8 @@ pub(crate) fn read_row(
         resume: None,
         page_rows: None,
     };
+    let partition = (table.id, Token::of_key(&name.key));
+    drop(database.lock_partition(std::iter::once(partition), true)?);
     let mut sink = OneRow { is_static, take };
     let request = ReadRequest { may_block: true, ..ReadRequest::default() };
     database.read(&command, &*database.view(table)?, request, &mut sink, None)?;

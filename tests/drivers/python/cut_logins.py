@@ -1,7 +1,8 @@
 """The Python driver with a login while a move is cut over: HOST:PORT KEYSPACE USER PASSWORD [CAFILE].
 
-The server closes connections that have logged in, and the driver logs in again. Several threads insert rows and append to lists
-without pause. An insert whose request failed is repeated, an append is not. The program prints `running`, goes on until it gets a line and for some more steps. Then it reads everything back: each write that was acknowledged must be
+The server closes connections that have logged in, and the driver logs in again. Several threads insert rows, append to lists and add to
+counters without pause. An insert whose request failed is repeated, an append and an addition are not; both say in the end how often a request
+failed. The program prints `running`, goes on until it gets a line and for some more steps. Then it reads everything back: each write that was acknowledged must be
 there once, one that failed at most once, and requests may fail for lost connections alone. What the role may not do must be refused all the time.
 """
 
@@ -48,8 +49,9 @@ def main():
     session = cluster.connect(keyspace)
     insert = session.prepare("INSERT INTO rows (k, v) VALUES (?, ?)")
     append = session.prepare("UPDATE lists SET l = l + ? WHERE k = ?")
+    add = session.prepare("UPDATE counts SET n = n + 1 WHERE k = ?")
     failures, lost = [], collections.Counter()
-    steps, unknown = [0] * THREADS, [0] * THREADS
+    steps, unknown = [0] * THREADS, [[0, 0] for _ in range(THREADS)]
     begun, ends = threading.Barrier(THREADS + 1), threading.Event()
 
     def run(statement, values):
@@ -78,7 +80,8 @@ def main():
             try:
                 while not run(insert, (step * THREADS + number, step)):
                     pass
-                unknown[number] += not run(append, ([step], number))
+                unknown[number][0] += not run(append, ([step], number))
+                unknown[number][1] += not run(add, (number,))
                 if step % 20 == 0:
                     refused()
             except Exception as error:
@@ -104,8 +107,11 @@ def main():
         failures.append(f"{len(rows)} rows of {len(expected)}")
     for number in range(THREADS):
         appended = session.execute("SELECT l FROM lists WHERE k = %s", (number,)).one().l
-        if len(set(appended)) != len(appended) or not 0 <= steps[number] - len(appended) <= unknown[number]:
-            failures.append(f"list {number}: {len(appended)} elements for {steps[number]} steps, {unknown[number]} unknown")
+        if len(set(appended)) != len(appended) or not 0 <= steps[number] - len(appended) <= unknown[number][0]:
+            failures.append(f"list {number}: {len(appended)} elements for {steps[number]} steps, {unknown[number][0]} unknown")
+        count = session.execute("SELECT n FROM counts WHERE k = %s", (number,)).one().n
+        if not 0 <= steps[number] - count <= unknown[number][1]:
+            failures.append(f"counter {number}: {count} for {steps[number]} steps, {unknown[number][1]} unknown")
     for failure in failures[:20]:
         print("FAILED", failure)
     names = ", ".join(f"{name} {count}" for name, count in sorted(lost.items())) or "none"
