@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
@@ -442,6 +442,34 @@ fn events_come_over_http_as_they_happen_and_go_on_from_the_last_id() {
     ] {
         assert_eq!(stream(&http, path, "").0, wanted, "{path}");
     }
+}
+
+#[test]
+fn clients_that_send_nothing_end_no_stream() {
+    const SILENT: usize = 300;
+    let server = Server::start_with(&["--http", "127.0.0.1:0"]);
+    let session = cql(&server);
+    session
+        .run("CREATE KEYSPACE feed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    session.run(TABLE);
+    let http = http_of(&server);
+    let (status, mut lines) = stream(&http, "/changes/feed/t", "");
+    assert_eq!(status, 200);
+    let ask = |socket: &mut TcpStream| {
+        write!(socket, "GET /ready HTTP/1.1\r\nHost: {http}\r\n\r\n").expect("sent");
+        let mut status = [0; 12];
+        socket.read_exact(&mut status).expect("an answer");
+        assert_eq!(&status, b"HTTP/1.1 200");
+    };
+    let silent: Vec<TcpStream> =
+        (0..SILENT).map(|_| TcpStream::connect(&http).expect("the HTTP port")).collect();
+    // Those beyond the limit have closed the first of them.
+    let mut first = &silent[0];
+    first.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket option");
+    assert_eq!(first.read(&mut [0]).expect("an end"), 0);
+    session.run("INSERT INTO feed.t (p, c, n) VALUES (1, 1, 1)");
+    assert_eq!(next_events(&mut lines, 1)[0].1["after"]["n"], 1);
+    ask(&mut TcpStream::connect(&http).expect("the HTTP port"));
 }
 
 #[test]

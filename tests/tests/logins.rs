@@ -1,7 +1,9 @@
 //! Logins: over the real socket with tokens of every kind, by the shell, over the old interface, and at the server's start.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -260,7 +262,11 @@ fn a_password_file_sets_the_password_at_each_start_and_the_shell_logs_in() {
     let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
     let file: PathBuf = folder.path().join("password");
     std::fs::write(&file, "s3cret\n").expect("a password");
+    let with_mode = |mode| std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("a mode");
+    let warns = |server: &Server| server.head().iter().any(|line| line.contains("chmod 600"));
+    with_mode(0o644);
     let mut server = Server::start_with(&["--password-file", file.to_str().expect("UTF-8")]);
+    assert!(warns(&server), "{:?}", server.head());
     assert!(!server.head().iter().any(|line| line.contains("default password")), "{:?}", server.head());
     let roles = ["-e", "SELECT role FROM system_auth.roles"];
     let with = |password| [&["-u", "cassandra", "-p", password], &roles[..]].concat();
@@ -275,7 +281,9 @@ fn a_password_file_sets_the_password_at_each_start_and_the_shell_logs_in() {
     assert!(!output.status.success() && said.contains("--username"), "{said}");
     std::fs::write(&file, "other").expect("a password");
     server.stop();
+    with_mode(0o600);
     server.restart();
+    assert!(!warns(&server), "{:?}", server.head());
     assert!(shell(&server, &with("other")).status.success());
 }
 
@@ -372,6 +380,46 @@ fn the_old_interface_wants_the_same_login_and_the_same_permissions() {
     assert!(call(&mut socket, Method::Truncate, &truncate).contains(refused));
     admin.run("GRANT MODIFY ON ks.t TO bob");
     assert!(!call(&mut socket, Method::Truncate, &truncate).contains("permission"));
+}
+
+/// The number of logins that the login pool has taken: those that are active and those that are completed.
+fn taken_logins(server: &Server) -> u64 {
+    let shown = server.admin(&["tpstats"]);
+    let line = shown.lines().find(|line| line.starts_with("Native-Transport-Auth-Requests"));
+    let figures: Vec<u64> =
+        line.unwrap_or(&shown).split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    figures[0] + figures[2]
+}
+
+/// A check takes a core for long, so those of all interfaces share the few threads that are meant for them.
+#[test]
+fn logins_of_every_interface_are_checked_by_the_same_threads() {
+    let options =
+        ["--authenticator", "PasswordAuthenticator", "--rpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+    let server = Server::start_with(&options);
+    let address = |name: &str| {
+        let line = server.head().iter().find(|line| line.starts_with(name)).expect("an interface");
+        line.split_whitespace().nth(1).expect("an address").to_owned()
+    };
+    let before = taken_logins(&server);
+    as_cassandra(&server);
+    assert_eq!(taken_logins(&server), before + 1);
+    let mut socket = TcpStream::connect(address("rpc")).expect("connect");
+    let credentials = [("username", "cassandra"), ("password", "cassandra")];
+    let credentials = Map(credentials.map(|(key, value)| (key.into(), value.into())).to_vec());
+    call(&mut socket, Method::Login, &args::Login { auth_request: AuthenticationRequest { credentials } });
+    assert_eq!(taken_logins(&server), before + 2);
+    let mut socket = TcpStream::connect(address("http")).expect("connect");
+    // cassandra:cassandra
+    let request = format!(
+        "GET /changes/ks/t HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Basic Y2Fzc2FuZHJhOmNhc3NhbmRyYQ==\r\n\r\n",
+        address("http")
+    );
+    socket.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 400"), "no such table, after the login: {answer}");
+    assert_eq!(taken_logins(&server), before + 3);
 }
 
 #[test]

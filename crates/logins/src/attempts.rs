@@ -177,8 +177,9 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The keys of a client. Of IPv6 the 64 bits of the network count, because a host chooses the others freely.
-fn keys(address: IpAddr, role: &str) -> (IpAddr, (IpAddr, Box<str>)) {
+/// A client that tries to log in: its address and the role. Of IPv6 the 64 bits of the network count, because a host chooses
+/// the others freely; of a role's name the first 64 bytes.
+pub fn client_key(address: IpAddr, role: &str) -> (IpAddr, Box<str>) {
     let address = match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
         other => other,
@@ -187,7 +188,13 @@ fn keys(address: IpAddr, role: &str) -> (IpAddr, (IpAddr, Box<str>)) {
     while !role.is_char_boundary(end) {
         end -= 1;
     }
-    (address, (address, role.get(..end).unwrap_or_default().into()))
+    (address, role.get(..end).unwrap_or_default().into())
+}
+
+/// The keys of a client.
+fn keys(address: IpAddr, role: &str) -> (IpAddr, (IpAddr, Box<str>)) {
+    let key = client_key(address, role);
+    (key.0, key)
 }
 
 #[cfg(test)]

@@ -10,5 +10,5 @@
 mod attempts;
 mod sasl;
 
-pub use attempts::{Attempts, TryLater};
+pub use attempts::{Attempts, TryLater, client_key};
 pub use sasl::sasl_plain;

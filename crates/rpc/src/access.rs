@@ -11,7 +11,12 @@ use helenus_cql::CqlError;
 use helenus_cql::backend::{Backend, LoginProof, LoginRefused};
 use helenus_cql::syntax::ast::Permission;
 use helenus_model::schema::Table;
-use helenus_wire::thrift::{AuthenticationRequest, Exception, Method};
+use helenus_wire::thrift::{
+    AuthenticationRequest, Exception, Field, Message, MessageHead, Method, Reader, args,
+};
+
+/// The refusal of a login that finds no room among those that wait.
+const TOO_MANY_LOGINS: &str = "Too many logins wait; try again later";
 
 /// What a call needs on the column families that it names. A statement of CQL 2 sets its own needs once it is parsed.
 fn permissions(method: Method) -> &'static [Permission] {
@@ -70,6 +75,20 @@ fn adds_data(method: Method) -> bool {
     permissions(method).contains(&Permission::Modify) && method != Method::Truncate
 }
 
+/// The role of a message that is a login, empty if it names none; `None` for other messages. Such a message is called where
+/// logins are checked.
+pub fn role_to_log_in(message: &Message<'_>) -> Option<String> {
+    let mut reader = Reader::new(message.bytes);
+    let head = MessageHead::read(&mut reader).ok()?;
+    if Method::of_name(head.name) != Some(Method::Login) {
+        return None;
+    }
+    let asked = args::Login::read(&mut reader).ok();
+    let names = asked.map(|asked| asked.auth_request.credentials.0).unwrap_or_default();
+    let role = names.iter().find(|(key, _)| **key == *"username").map(|(_, role)| role.to_string());
+    Some(role.unwrap_or_default())
+}
+
 impl Rpc {
     /// Whether clients have to log in.
     pub fn has_logins(&self) -> bool {
@@ -110,6 +129,9 @@ impl Rpc {
         if !self.has_logins() {
             // Every login is accepted, as by Cassandra's AllowAllAuthenticator.
             return Ok(());
+        }
+        if work.manner.refuses_login {
+            return Err(RpcError::Thrown(Exception::Authentication(TOO_MANY_LOGINS.to_owned())));
         }
         if let Some(local) = self.storage.local().filter(|local| local.logs_in_by_certificate())
             && work.session.certificate.is_some()

@@ -42,6 +42,8 @@ pub struct CallOptions<'a> {
     pub cancelled: Option<&'a AtomicBool>,
     /// The consistency level that the call names, as the native protocol numbers it. The call sets it.
     pub consistency: u16,
+    /// Whether a login is refused unchecked, because too many wait.
+    pub refuses_login: bool,
     /// What the storage keeps of the client's login. The session sets it.
     pub login: Option<&'a LoginHandle>,
 }
@@ -50,7 +52,14 @@ impl Default for CallOptions<'_> {
     /// A call that may not block, at level ONE.
     fn default() -> Self {
         let consistency = native_level(ConsistencyLevel::One);
-        CallOptions { may_block: false, probe: None, cancelled: None, consistency, login: None }
+        CallOptions {
+            may_block: false,
+            probe: None,
+            cancelled: None,
+            consistency,
+            refuses_login: false,
+            login: None,
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod trace;
 mod validate;
 mod write;
 
+pub use access::role_to_log_in;
 pub use call_options::{CallOptions, LoginHandle};
 pub use calls::CallOutcome;
 pub use context::Rpc;

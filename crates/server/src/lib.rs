@@ -4,7 +4,8 @@
 //! of CQL is in this crate. `rpc` serves the old Thrift interface, whose calls are in `helenus_rpc`. `admin` is the
 //! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
 //! options. `connection_budget` limits the connections of all servers. `log` writes the log, `policy` decides what a
-//! failed disk means, and `engine_journal` gives both what the engine reports. `history` keeps a sample of the server's figures an hour. `tls` encrypts connections. `busy_poll`
+//! failed disk means, and `engine_journal` gives both what the engine reports. `history` keeps a sample of the server's figures an hour. `tls` encrypts connections. `logins` checks
+//! the logins of all interfaces on a few threads. `busy_poll`
 //! is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod address;
@@ -19,6 +20,7 @@ mod error;
 pub mod history;
 pub mod http;
 pub mod log;
+pub mod logins;
 pub mod native;
 pub mod policy;
 pub mod quantity;

@@ -43,6 +43,7 @@ fn server(directory: &std::path::Path, reader_grace: Duration, answer_bytes_max:
         keeps_alive: false,
         busy_poll: Duration::ZERO,
         audit: None,
+        logins: None,
         tls: None,
     };
     RpcServer::start(&host, rpc, "127.0.0.1:0".parse().unwrap(), limits, None).unwrap()

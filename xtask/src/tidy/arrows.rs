@@ -21,7 +21,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("rpc", &["model", "wire", "engine", "cql"]),
     ("rpc-gateway", &["model", "host", "wire", "cluster", "gateway", "engine", "cql", "rpc"]),
     ("mover", &["model", "host", "wire", "tls", "cluster", "engine", "cql"]),
-    ("server", &["model", "host", "wire", "tls", "engine", "cql", "rpc"]),
+    ("server", &["model", "host", "logins", "wire", "tls", "engine", "cql", "rpc"]),
     ("helenus", &["model", "host", "engine", "cql"]),
     (
         "helenus-cli",

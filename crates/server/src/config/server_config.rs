@@ -615,6 +615,7 @@ impl<'a> Read<'a> {
             keeps_alive: limits.keeps_alive,
             busy_poll: limits.busy_poll,
             audit: None,
+            logins: None,
             tls: None,
         }
     }

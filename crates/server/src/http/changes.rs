@@ -26,7 +26,8 @@ use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::{Request, StatusCode};
 use tokio::sync::mpsc;
 
-use super::logins::HttpLogins;
+use super::connections::{Progress, StreamPlace, Streams};
+use super::logins::check_login;
 use super::state::{HttpState, Stage, Watched};
 use crate::audit::AuditEntry;
 
@@ -43,8 +44,11 @@ const LIMITS: PageLimits = PageLimits { events: 500, bytes: 256 << 10 };
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSES: u32 = 100;
 
-/// The body of the answer. Its end ends the reading.
-pub(super) struct EventStream(mpsc::Receiver<Bytes>);
+/// The body of the answer, and its place among the streams. Its end ends the reading.
+pub(super) struct EventStream {
+    pieces: mpsc::Receiver<Bytes>,
+    _place: StreamPlace,
+}
 
 impl Body for EventStream {
     type Data = Bytes;
@@ -54,7 +58,7 @@ impl Body for EventStream {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        self.pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
 
@@ -65,7 +69,8 @@ impl Body for EventStream {
 pub(super) async fn changes(
     request: &Request<Incoming>,
     client: SocketAddr,
-    (logins, state): (&HttpLogins, &HttpState),
+    (state, streams): (&HttpState, &Streams),
+    progress: &Arc<Progress>,
 ) -> Result<EventStream, (StatusCode, String)> {
     let Stage::Open(watched) = state.stage() else {
         return Err((StatusCode::SERVICE_UNAVAILABLE, "the database is not open\n".to_owned()));
@@ -80,11 +85,14 @@ pub(super) async fn changes(
     let from = wanted(request).map_err(|text| bad(&text))?;
     let identity = match watched.backend.authenticator() {
         Some(_) => {
-            let identity = logins.check(request, client, state).await;
+            let identity = check_login(request, client, state).await;
             Some(identity.map_err(|text| (StatusCode::UNAUTHORIZED, text))?)
         }
         None => None,
     };
+    if identity.is_some() {
+        progress.has_logged_in();
+    }
     let of = Arc::clone(&watched);
     let reader = identity.clone();
     let begun = tokio::task::spawn_blocking(move || -> Result<Place, (StatusCode, String)> {
@@ -101,9 +109,13 @@ pub(super) async fn changes(
     });
     let begun = begun.await.map_err(|_panicked| bad("the changes could not be read"))?;
     let (table, cursor) = begun?;
+    let Some(place) = streams.take(progress) else {
+        let text = "too many streams of changes are open; close one, or try again later\n";
+        return Err((StatusCode::SERVICE_UNAVAILABLE, text.to_owned()));
+    };
     let (pieces, stream) = mpsc::channel(PIECES);
     tokio::spawn(send(watched, identity, (table, cursor), pieces));
-    Ok(EventStream(stream))
+    Ok(EventStream { pieces: stream, _place: place })
 }
 
 /// Whether an identity may read a table; `None`: nobody logs in.

@@ -1,84 +1,72 @@
 //! Logins of the HTTP port: name and password of a role, in the header `Authorization: Basic`.
 //!
 //! Asked for by `/metrics`, which names keyspaces and tables, where the port is reached from beyond this machine, and by
-//! `/changes`, which shows data, wherever clients have to log in. Passwords
-//! are checked on threads of their own, and few at a time, because a check takes tens of milliseconds.
+//! `/changes`, which shows data, wherever clients have to log in. Passwords are checked by the login pool, as those of all
+//! interfaces.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use helenus_cql::CqlError;
 use helenus_cql::audit::EventType;
 use helenus_cql::backend::Identity;
 use helenus_cql::syntax::cut_at_password;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::AUTHORIZATION;
-use tokio::sync::Semaphore;
 
 use crate::audit::{Audit, AuditEntry};
+use crate::logins::{TOO_MANY_LOGINS, Turn};
 
 use super::state::{HttpState, Stage};
 
 /// What the client is asked for.
 pub(super) const CHALLENGE: &str = "Basic realm=\"Helenus\", charset=\"UTF-8\"";
 
-/// The most checks at a time.
-const CHECKS_MAX: usize = 2;
-
-/// Checks the logins of requests.
-pub(super) struct HttpLogins {
-    room: Arc<Semaphore>,
-}
-
-impl Default for HttpLogins {
-    fn default() -> HttpLogins {
-        HttpLogins { room: Arc::new(Semaphore::new(CHECKS_MAX)) }
-    }
-}
-
-impl HttpLogins {
-    /// Checks the login of a request, and returns whose it is.
-    ///
-    /// # Errors
-    /// The text for the client: there is no login, it is wrong, or the database is not open.
-    pub async fn check(
-        &self,
-        request: &Request<Incoming>,
-        client: SocketAddr,
-        state: &HttpState,
-    ) -> Result<Identity, String> {
-        let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some((user, password)) = header.and_then(credentials) else {
-            return Err("log in with the name and password of a role (Basic)\n".to_owned());
-        };
-        let watched = match state.stage() {
-            Stage::Open(watched) | Stage::Stopping(Some(watched)) => watched,
-            Stage::Opening(_) | Stage::Stopping(None) => {
-                return Err("logins are checked once the database is open\n".to_owned());
-            }
-        };
-        let Ok(room) = Arc::clone(&self.room).acquire_owned().await else {
-            return Err("the server stops\n".to_owned());
-        };
-        let checked = tokio::task::spawn_blocking(move || {
-            let _room = room;
-            let checked = watched.backend.log_in_by_password(&user, &password, Some(client.ip()));
-            if watched.audit.is_on() {
-                let refusal = checked.as_ref().err().map(|refused| refused.error.to_string());
-                write_entry(&watched.audit, (&user, client), refusal.as_deref());
-            }
-            checked
-        });
-        match checked.await {
-            Ok(Ok(identity)) => Ok(identity),
-            Ok(Err(refused)) => {
-                tokio::time::sleep(refused.wait).await;
-                Err(format!("{}\n", refused.error))
-            }
-            Err(_panicked) => Err("the login could not be checked\n".to_owned()),
+/// Checks the login of a request, and returns whose it is.
+///
+/// # Errors
+/// The text for the client: there is no login, it is wrong, too many wait, or the database is not open.
+pub(super) async fn check_login(
+    request: &Request<Incoming>,
+    client: SocketAddr,
+    state: &HttpState,
+) -> Result<Identity, String> {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((user, password)) = header.and_then(credentials) else {
+        return Err("log in with the name and password of a role (Basic)\n".to_owned());
+    };
+    let watched = match state.stage() {
+        Stage::Open(watched) | Stage::Stopping(Some(watched)) => watched,
+        Stage::Opening(_) | Stage::Stopping(None) => {
+            return Err("logins are checked once the database is open\n".to_owned());
         }
+    };
+    let pool = Arc::clone(watched.native.login_pool());
+    let role = user.clone();
+    // Not all of the server: the thread that drops it waits for the pool's.
+    let (backend, audit) = (Arc::clone(&watched.backend), Arc::clone(&watched.audit));
+    drop(watched);
+    let check = move |turn: Turn| {
+        let checked = match turn {
+            Turn::Check => backend.log_in_by_password(&user, &password, Some(client.ip())),
+            Turn::Refuse => Err(CqlError::Overloaded(TOO_MANY_LOGINS.to_owned()).into()),
+        };
+        if audit.is_on() {
+            let refusal = checked.as_ref().err().map(|refused| refused.error.to_string());
+            write_entry(&audit, (&user, client), refusal.as_deref());
+        }
+        checked
+    };
+    match pool.run((Some(client), &role), check).await {
+        Some(Ok(identity)) => Ok(identity),
+        Some(Err(refused)) => {
+            tokio::time::sleep(refused.wait).await;
+            Err(format!("{}\n", refused.error))
+        }
+        None => Err("the login could not be checked\n".to_owned()),
     }
 }
 

@@ -1,10 +1,9 @@
 //! Serves the HTTP port: one thread, a limited number of connections, only GET.
 //!
 //! A client that sends half a request, or nothing, is closed after a while, or earlier if others need its connection:
-//! when the limit is reached, the oldest connection is closed, whatever it does. So hundreds of such clients do not
-//! keep `/health` from being answered.
+//! when the limit is reached, `connections` says which is closed. So hundreds of such clients neither keep `/health` from
+//! being answered nor end a stream of changes.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,13 +21,14 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, timeout};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::changes::{CHANGES, EVENT_STREAM, EventStream, changes};
+use super::connections::{Connections, Progress, Streams};
 use super::health::{health, readiness};
 use super::hosts::KnownHosts;
-use super::logins::{CHALLENGE, HttpLogins};
+use super::logins::{CHALLENGE, check_login};
 use super::metrics::metrics;
 use super::state::HttpState;
 use crate::ServerError;
@@ -54,7 +54,8 @@ const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whe
 /// The limits of the HTTP port.
 #[derive(Clone, Debug)]
 pub struct HttpLimits {
-    /// The most connections at a time; when there are more, the oldest is closed.
+    /// The most connections at a time; when there are more, one that has sent no request is closed. Half of them may be streams
+    /// of changes.
     pub connections_max: usize,
     /// `http_request_timeout`: how long a client may take to send its request, or be idle between two.
     pub request_timeout: Duration,
@@ -104,8 +105,8 @@ impl HttpServer {
         let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
         let (stop, stopped) = watch::channel(false);
         let hosts = KnownHosts::new(address, &limits.hosts);
-        let (logins, asks_for_login) = (HttpLogins::default(), limits.asks_for_login);
-        let asked = Arc::new(RequestContext { hosts, logins, asks_for_login, state });
+        let (streams, asks_for_login) = (Streams::of(limits.connections_max), limits.asks_for_login);
+        let asked = Arc::new(RequestContext { hosts, streams, asks_for_login, state });
         let worker = HttpThread { work: Some((runtime, listener, (limits, asked), stopped)) };
         let thread = host.tasks.start("http", Box::new(worker));
         Ok(HttpServer { address, stop, thread })
@@ -132,9 +133,9 @@ impl Drop for HttpServer {
 /// What is needed to answer requests.
 struct RequestContext {
     hosts: KnownHosts,
-    /// Checks logins.
-    logins: HttpLogins,
-    /// Whether `/metrics` needs one.
+    /// The places for streams of changes.
+    streams: Streams,
+    /// Whether `/metrics` needs a login.
     asks_for_login: bool,
     state: Arc<HttpState>,
 }
@@ -167,20 +168,18 @@ async fn accept(
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut connections = JoinSet::new();
-    // When each connection was accepted, the oldest first; some of them may have ended.
-    let mut ages: VecDeque<(Instant, AbortHandle)> = VecDeque::new();
+    let mut open = Connections::default();
     loop {
-        while ages.front().is_some_and(|(_, oldest)| oldest.is_finished()) {
-            ages.pop_front();
-        }
+        open.forget_ended();
         let is_full = connections.len() >= limits.connections_max;
         let room = async {
-            match ages.front() {
-                Some((came, oldest)) if is_full => {
-                    tokio::time::sleep_until(*came + OWN_TIME).await;
-                    oldest.abort();
+            match open.next_to_close().filter(|_| is_full) {
+                Some((came, task)) => {
+                    tokio::time::sleep_until(came + OWN_TIME).await;
+                    // It may have asked meanwhile.
+                    open.next_to_close().map_or(task, |(_, task)| task).abort();
                 }
-                _ => std::future::pending().await,
+                None => std::future::pending().await,
             }
         };
         let accepted = tokio::select! {
@@ -197,25 +196,24 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        let progress = Arc::<Progress>::default();
         let serving = connections.spawn(serve(
             (stream, client),
             limits.tls.clone(),
-            limits.request_timeout,
+            (limits.request_timeout, Arc::clone(&progress)),
             Arc::clone(&asked),
         ));
-        ages.push_back((tokio::time::Instant::now(), serving));
-        if ages.len() > 2 * limits.connections_max {
-            ages.retain(|(_, connection)| !connection.is_finished());
-        }
+        open.add(progress, serving);
     }
 }
 
 async fn serve(
     (stream, client): (TcpStream, SocketAddr),
     tls: Option<(Arc<ServerTls>, Policy)>,
-    request_timeout: Duration,
+    (request_timeout, progress): (Duration, Arc<Progress>),
     asked: Arc<RequestContext>,
 ) {
+    let first_due = tokio::time::Instant::now() + request_timeout;
     let secured = match tls {
         None => None,
         Some((tls, policy)) => {
@@ -231,18 +229,32 @@ async fn serve(
         }
     };
     let stream = ServerStream::new(stream, secured);
-    let service = service_fn(move |request| {
-        let asked = Arc::clone(&asked);
-        async move { Ok::<_, Infallible>(answer(&request, client, &asked).await) }
+    let service = service_fn(|request| {
+        progress.has_asked();
+        let (asked, progress) = (Arc::clone(&asked), Arc::clone(&progress));
+        async move { Ok::<_, Infallible>(answer(&request, client, (&asked, &progress)).await) }
     });
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(request_timeout).max_buf_size(HEAD_BYTES_MAX);
     let serving = protocol.serve_connection(TokioIo::new(stream), service);
+    let silent = async {
+        tokio::time::sleep_until(first_due).await;
+        if !progress.is_silent() {
+            std::future::pending::<()>().await;
+        }
+    };
     // Errors of a connection are ignored: the client has left, or sent something that is not HTTP.
-    let _ended = timeout(CONNECTION_MAX, serving).await;
+    tokio::select! {
+        _ended = timeout(CONNECTION_MAX, serving) => {}
+        () = silent => {}
+    }
 }
 
-async fn answer(request: &Request<Incoming>, client: SocketAddr, asked: &RequestContext) -> Response<Body> {
+async fn answer(
+    request: &Request<Incoming>,
+    client: SocketAddr,
+    (asked, progress): (&RequestContext, &Arc<Progress>),
+) -> Response<Body> {
     let state = &asked.state;
     if let Err(text) = asked.hosts.check(request) {
         return response(StatusCode::MISDIRECTED_REQUEST, TEXT, text);
@@ -259,7 +271,7 @@ async fn answer(request: &Request<Incoming>, client: SocketAddr, asked: &Request
     match request.uri().path() {
         "/metrics" => {
             let refusal = match asked.asks_for_login {
-                true => asked.logins.check(request, client, state).await.err(),
+                true => check_login(request, client, state).await.map(|_| progress.has_logged_in()).err(),
                 false => None,
             };
             match refusal {
@@ -267,16 +279,18 @@ async fn answer(request: &Request<Incoming>, client: SocketAddr, asked: &Request
                 None => response(StatusCode::OK, METRICS, metrics(state)),
             }
         }
-        path if path.starts_with(CHANGES) => match changes(request, client, (&asked.logins, state)).await {
-            Ok(events) => {
-                let mut answer = Response::new(Either::Right(events));
-                answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
-                answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-                answer
+        path if path.starts_with(CHANGES) => {
+            match changes(request, client, (state, &asked.streams), progress).await {
+                Ok(events) => {
+                    let mut answer = Response::new(Either::Right(events));
+                    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+                    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                    answer
+                }
+                Err((StatusCode::UNAUTHORIZED, text)) => unauthorized(text),
+                Err((status, text)) => response(status, TEXT, text),
             }
-            Err((StatusCode::UNAUTHORIZED, text)) => unauthorized(text),
-            Err((status, text)) => response(status, TEXT, text),
-        },
+        }
         "/health" => judged(health(state)),
         "/ready" => judged(readiness(state)),
         "/" => response(StatusCode::OK, TEXT, INDEX.to_owned()),

@@ -216,7 +216,7 @@ impl Acceptor {
                     self.shared.ticks.fetch_add(1, Ordering::Relaxed);
                     // Connections that hold answers check whether these have waited too long.
                     self.shared.written.wake_all();
-                    self.shared.login_pool.send_due();
+                    self.shared.login_runner.send_due();
                     continue;
                 }
                 _ = self.stopped.changed() => return,

@@ -31,10 +31,10 @@ use tokio::time::Sleep;
 
 use super::answer::Tools;
 use super::deadlines::{Deadlines, Late};
-use super::disk_pool::LARGE_BODY_BYTES;
 use super::event_loops::{EventLoop, Shared};
 use super::hand_over::{self, Order};
 use super::in_flight::{ConnectionShare, PartialFrame, Reservation};
+use super::job::LARGE_BODY_BYTES;
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
 use super::session::{Session, Stage};

@@ -23,9 +23,10 @@ use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenAddresses,
 use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
-use super::disk_pool::{DiskPool, PoolLimits, Reports};
+use super::disk_pool::{DiskPool, PoolLimits};
 use super::hand_over::{HandOver, Step};
 use super::in_flight::InFlightBytes;
+use super::job::{JobRunner, Reports};
 use super::limits::{Limits, ticks};
 use super::mailbox::{Mailbox, Waiters};
 use super::metrics::{Counts, NativeMetrics};
@@ -35,14 +36,13 @@ use crate::admin::Pool;
 use crate::busy_poll::BusyPoll;
 use crate::connection_budget::Admitted;
 use crate::log::SlowStatements;
+use crate::logins::{LoginFigures, LoginPool};
 use crate::tls::{Handshakes, Secured, ServerStream};
 
 /// Accepted connections on their way to an event loop. A connection that finds this queue full is dropped.
 const ACCEPTED_MAX: usize = 1024;
 /// Connections that the operating system keeps until they are accepted.
 const BACKLOG: i32 = 4096;
-/// The most logins that wait for a thread: some seconds of work.
-const LOGINS_WAITING_MAX: usize = 256;
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long a stopping server lets requests on disk threads go on.
@@ -57,7 +57,9 @@ pub(super) struct Shared {
     pub write_timeout_ticks: AtomicU64,
     pub disk_pool: DiskPool,
     /// Checks logins, which take long by design: few threads, so that no other request waits for them.
-    pub login_pool: DiskPool,
+    pub login_pool: Arc<LoginPool>,
+    /// Runs the logins that the pool takes from this server.
+    pub login_runner: Arc<JobRunner>,
     pub counts: Counts,
     /// The log of slow and failed statements; `None` if there is none.
     pub slow: Option<Arc<SlowStatements>>,
@@ -209,17 +211,13 @@ impl NativeServer {
                 },
                 Reports { slow: slow.clone(), audit: limits.audit.clone() },
             ),
-            login_pool: DiskPool::new(
-                host.clone(),
+            login_pool: LoginPool::new(host.clone(), limits.login_threads_max),
+            login_runner: Arc::new(JobRunner::new(
+                host.clock.clone(),
                 Arc::clone(&backend),
-                PoolLimits {
-                    name: "login",
-                    threads_max: limits.login_threads_max,
-                    queue_max: LOGINS_WAITING_MAX,
-                    frame_bytes_max: limits.frame_bytes_max,
-                },
+                limits.frame_bytes_max,
                 Reports { slow: None, audit: limits.audit.clone() },
-            ),
+            )),
             counts: Counts::default(),
             slow,
             in_flight: InFlightBytes::new(limits.in_flight_bytes_max, limits.in_flight_bytes_max_per_address),
@@ -289,6 +287,11 @@ impl NativeServer {
             listening: Mutex::new(listening),
             threads: handles,
         })
+    }
+
+    /// The threads that check logins, for the other interfaces of this database.
+    pub fn login_pool(&self) -> &Arc<LoginPool> {
+        &self.shared.login_pool
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -368,9 +371,9 @@ impl NativeServer {
             completed: self.figures().requests,
             refused: disk.refused,
         };
-        let logins =
-            Pool { name: "Native-Transport-Auth-Requests".to_owned(), ..self.shared.login_pool.pool() };
-        vec![requests, logins, disk]
+        let LoginFigures { active, pending, completed, refused } = self.shared.login_pool.figures();
+        let name = "Native-Transport-Auth-Requests".to_owned();
+        vec![requests, Pool { name, active, pending, completed, refused }, disk]
     }
 
     /// Bytes of requests in flight, and their limit.
@@ -418,13 +421,12 @@ impl NativeServer {
         for mailbox in self.shared.connections.lock().clone() {
             mailbox.wake();
         }
-        self.shared.login_pool.end_delays();
+        self.shared.login_runner.end_delays();
         self.shared.login_pool.drain(STOP_PATIENCE);
         self.shared.disk_pool.drain(STOP_PATIENCE);
         for thread in &self.threads {
             thread.join();
         }
-        self.shared.login_pool.stop();
         self.shared.disk_pool.stop();
     }
 }
@@ -432,6 +434,8 @@ impl NativeServer {
 impl Drop for NativeServer {
     fn drop(&mut self) {
         self.stop();
+        // Not by `stop`: after it, the HTTP port still takes logins.
+        self.shared.login_pool.stop();
     }
 }
 

@@ -13,7 +13,7 @@ use helenus_wire::native::Opcode;
 use parking_lot::Mutex;
 
 use super::clients::ClientFacts;
-use super::disk_pool::Finished;
+use super::job::Finished;
 
 /// Most events kept for a client that does not read. With more, its connection is closed, because it would miss some.
 const EVENTS_MAX: usize = 4096;

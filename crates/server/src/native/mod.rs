@@ -4,7 +4,7 @@
 //! loops. `connection` is the task of one client, with its time limits in `deadlines` and its protocol state in
 //! `session`; other threads reach it through its `mailbox`. `hand_over` makes all connections wait, and gives them to a gateway. `requests` handles each request, and `in_flight` counts the
 //! bytes of those that are not answered. `answer` translates a request for the backend and the outcome for the client,
-//! with the prepared statements of `statement_cache`; `disk_pool` runs requests that must wait. `rows` encodes rows
+//! with the prepared statements of `statement_cache`; `disk_pool` runs requests that must wait (`job`), and the login pool those that log in (`login_job`). `rows` encodes rows
 //! (`columns` their description), `audited` writes requests to the audit log, `errors` encodes errors, `output` holds what is not yet sent. `clients` lists the
 //! connected clients, `client_history` those seen so far, `metrics` has the counters. `statement_text` and
 //! `trace_parameters` word a request for the log and for traces.
@@ -22,7 +22,9 @@ mod errors;
 mod event_loops;
 mod hand_over;
 mod in_flight;
+mod job;
 mod limits;
+mod login_job;
 mod mailbox;
 mod metrics;
 mod output;

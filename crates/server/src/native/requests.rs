@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use helenus_cql::backend::Identity;
 use helenus_host::account::{Charge, Scope, Share, Waits};
 use helenus_host::contain;
+use helenus_logins::sasl_plain;
 use helenus_wire::native::{
     BodyCodec, EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Flags, Header, Opcode,
     Outgoing, Refusal, Request, ResponseHead, Startup, Version, decode_request,
@@ -15,11 +16,12 @@ use helenus_wire::native::{
 
 use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
 use super::connection::Scratch;
-use super::disk_pool::{Finished, Job, LARGE_BODY_BYTES};
 use super::errors::{log_failed, schema_change, timed_out};
 use super::event_loops::Shared;
 use super::in_flight::{ConnectionShare, Reservation};
+use super::job::{Finished, Job, LARGE_BODY_BYTES};
 use super::limits::TICK;
+use super::login_job::LoginJob;
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::session::{CQL_VERSION, Session, Stage};
@@ -209,8 +211,8 @@ impl Requests {
                 return Handled::Started(header.version);
             }
             Request::Options => self.put(&Outgoing::Supported { cql_version: CQL_VERSION }, &head, tools),
-            Request::AuthResponse(_) if self.shared.backend.authenticator().is_some() => {
-                self.send_login(header, head, (body, tools));
+            Request::AuthResponse(token) if self.shared.backend.authenticator().is_some() => {
+                self.send_login(header, head, (body, *token));
             }
             // Without logins, Cassandra's negotiator accepts any token.
             Request::AuthResponse(_) => self.put(&Outgoing::AuthSuccess(None), &head, tools),
@@ -296,14 +298,17 @@ impl Requests {
         self.submit(job, tools);
     }
 
-    /// Sends a login to its own pool: a check of a password takes tens of milliseconds.
+    /// Sends a login to the login pool: a check of a password takes tens of milliseconds. One that finds no room there is
+    /// answered with Overloaded.
     #[cold]
     fn send_login(
         &mut self,
         header: Header,
         head: ResponseHead<'static>,
-        (body, tools): (&[u8], &mut Tools),
+        (body, token): (&[u8], Option<&[u8]>),
     ) {
+        // Whose turn it is; a token that names nobody is refused in its turn.
+        let role = token.and_then(|token| sasl_plain(token).ok()).map_or_else(String::new, |(role, _)| role);
         let job = Job {
             mailbox: Arc::clone(&self.mailbox),
             head,
@@ -319,13 +324,11 @@ impl Requests {
             reservation: self.share.account.take(body.len() as u64),
             began_ns: None,
         };
-        if self.shared.login_pool.submit(job) {
-            self.disk_jobs_count += 1;
-        } else {
-            let text = "Too many logins wait; try again later";
-            self.note_overload(text);
-            self.put(&Outgoing::Error(&ErrorMessage::plain(ErrorCode::Overloaded, text)), &head, tools);
-        }
+        self.disk_jobs_count += 1;
+        let login =
+            LoginJob { runner: Arc::clone(&self.shared.login_runner), job, slow: self.shared.slow.clone() };
+        let client = self.client.map(|client| client.ip());
+        self.shared.login_pool.submit((client, &role), Box::new(login));
     }
 
     /// Gives a job to the pool, or answers Overloaded if the queue is full.

@@ -3,7 +3,8 @@
 //! ```text
 //! read what is there -> call each whole message -> wait for the log once -> write all answers in one go -> again
 //! ```
-//! A call that needs the disk runs on a separate thread, after the earlier answers have been sent; nothing here blocks.
+//! A call that needs the disk runs on a separate thread, after the earlier answers have been sent, and a login on one of the
+//! login pool; nothing here blocks.
 //! Such a call is cancelled when its client leaves. A client that does not read its answers for too long is
 //! disconnected.
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 use helenus_engine::Ticket;
 use helenus_engine::read::Probe;
 use helenus_host::account::{Charge, Scope, Share, Waits};
-use helenus_rpc::{CallOptions, CallOutcome, RefusedKind, Session};
+use helenus_rpc::{CallOptions, CallOutcome, RefusedKind, Session, role_to_log_in};
 use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
 use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt, Interest};
@@ -25,6 +26,7 @@ use tokio::time::{timeout, timeout_at};
 use super::server::Shared;
 use super::watch::{LoopCounters, Watched};
 use crate::busy_poll::BusyPoll;
+use crate::logins::Turn;
 use crate::native::{ConnectionShare, PartialFrame, Reservation};
 use crate::tls::ServerStream;
 
@@ -314,8 +316,9 @@ impl Connection<'_> {
         let gone = Arc::<AtomicBool>::default();
         let cancelled = Arc::clone(&gone);
         // Also cancels when this future is dropped, as happens when the server stops.
-        let _ends = EndsCall(Arc::clone(&gone));
-        let mut called = tokio::task::spawn_blocking(move || {
+        let _ends = EndsCall(gone);
+        let login = role_to_log_in(&Message { bytes: &bytes, size: bytes.len(), framing });
+        let work = move |turn: Turn| {
             let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
             let mut out = Vec::new();
             let message = Message { bytes: &bytes, size: bytes.len(), framing };
@@ -324,6 +327,7 @@ impl Connection<'_> {
                 may_block: true,
                 probe: probe.as_ref(),
                 cancelled: Some(&cancelled),
+                refuses_login: turn == Turn::Refuse,
                 ..CallOptions::default()
             };
             let done = loop {
@@ -341,18 +345,21 @@ impl Connection<'_> {
             let charge = (out.capacity() >= KEPT_BYTES_MAX)
                 .then(|| scope.hand_over(Share::Answers, out.capacity() as u64));
             (done, session, out, charge)
-        });
-        let called = tokio::select! {
-            biased;
-            called = &mut called => called,
-            () = client_gone(&mut self.stream, &mut self.input) => {
-                gone.store(true, Ordering::Relaxed);
-                // A call that has no thread yet is dropped.
-                called.abort();
-                return Err(Ended::Gone);
+        };
+        let (logins, client) = (&self.shared.logins, self.client);
+        let called = async {
+            match login {
+                Some(role) => logins.run((client, &role), work).await,
+                None => run_blocking(move || work(Turn::Check)).await,
             }
         };
-        let Ok((done, session, out, charge)) = called else { return Err(Ended::Gone) };
+        let called = tokio::select! {
+            biased;
+            called = called => called,
+            // A call that has no thread yet is dropped.
+            () = client_gone(&mut self.stream, &mut self.input) => return Err(Ended::Gone),
+        };
+        let Some((done, session, out, charge)) = called else { return Err(Ended::Gone) };
         self.session = session;
         self.served.calls.fetch_add(1, Ordering::Relaxed);
         let start = self.output.len();
@@ -450,6 +457,19 @@ impl Connection<'_> {
         output.extend_from_slice(self.output.get(copied..).unwrap_or_default());
         self.output = output;
     }
+}
+
+/// Runs `work` on a disk thread. If this future is dropped before a thread has taken it, it is dropped too. `None`: it panicked.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    /// Drops the work that no thread has taken.
+    struct Aborts<T>(tokio::task::JoinHandle<T>);
+    impl<T> Drop for Aborts<T> {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let mut running = Aborts(tokio::task::spawn_blocking(work));
+    (&mut running.0).await.ok()
 }
 
 /// Returns when the client has gone. Up to one read of its further input goes to `input`; the system keeps the rest,

@@ -22,6 +22,7 @@ use crate::audit::Audit;
 use crate::busy_poll::BusyPoll;
 use crate::connection_budget::{Admitted, ConnectionBudget};
 use crate::log::SlowStatements;
+use crate::logins::LoginPool;
 use crate::native::{ConnectionShare, InFlightBytes, bind};
 use crate::tls::{Candidate, Handshakes, Secured, ServerStream};
 
@@ -29,6 +30,8 @@ use crate::tls::{Candidate, Handshakes, Secured, ServerStream};
 const ACCEPTED_MAX: usize = 1024;
 /// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The threads that check logins, of a server that has its own.
+const OWN_LOGIN_THREADS: usize = 4;
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -59,6 +62,8 @@ pub struct RpcLimits {
     pub busy_poll: Duration,
     /// The audit log; `None`: nothing is audited.
     pub audit: Option<Arc<Audit>>,
+    /// The threads that check logins, if they are another server's too; `None`: threads of its own.
+    pub logins: Option<Arc<LoginPool>>,
     /// `client_encryption_options`; `None`: connections are in the clear.
     pub tls: Option<Arc<ServerTls>>,
 }
@@ -70,6 +75,8 @@ pub(super) struct Shared {
     /// Notified whenever tickets may have become ready.
     pub written: Notify,
     pub watch: CallWatch,
+    /// Checks logins.
+    pub logins: Arc<LoginPool>,
     /// `write_timeout` in milliseconds. It starts as in `limits` and can be changed at run time.
     pub write_timeout_ms: Arc<AtomicU64>,
     in_flight: Arc<InFlightBytes>,
@@ -169,7 +176,10 @@ impl RpcServer {
         let watch = CallWatch::new(self.slow.clone(), audit, &self.host.clock);
         let (written, clock) = (Notify::new(), self.host.clock.clone());
         let write_timeout_ms = Arc::clone(&self.write_timeout_ms);
-        let shared = Arc::new(Shared { rpc, limits, written, watch, write_timeout_ms, in_flight, clock });
+        let own_logins = || LoginPool::new(self.host.clone(), OWN_LOGIN_THREADS);
+        let logins = limits.logins.clone().unwrap_or_else(own_logins);
+        let shared =
+            Arc::new(Shared { rpc, limits, written, watch, logins, write_timeout_ms, in_flight, clock });
         // Weak: the database outlives the server and must not keep it alive.
         let weak = Arc::downgrade(&shared);
         shared.rpc.on_written(Box::new(move || {
@@ -228,6 +238,9 @@ impl RpcServer {
         let _threads_may_be_gone = running.stop.send(within);
         for thread in &running.threads {
             thread.join();
+        }
+        if running.shared.limits.logins.is_none() {
+            running.shared.logins.stop();
         }
         let counted = running.shared.watch.figures(&running.served);
         let mut before = self.before.lock();

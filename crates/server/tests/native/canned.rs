@@ -35,6 +35,10 @@ pub struct Canned {
     pub altered: AtomicUsize,
     /// Clients log in; with the token `wrong` they fail. Logins wait for `disk`.
     pub has_logins: AtomicBool,
+    /// Number of logins that were checked.
+    pub logins: AtomicUsize,
+    /// The addresses from which they came, the last one last.
+    pub login_clients: Mutex<Vec<SocketAddr>>,
     prepared: Mutex<HashMap<StatementId, Arc<Prepared>>>,
 }
 
@@ -213,6 +217,8 @@ impl Backend for Canned {
     }
 
     fn log_in(&self, proof: &LoginProof<'_>) -> Result<Identity, LoginRefused> {
+        self.login_clients.lock().extend(proof.client);
+        self.logins.fetch_add(1, Ordering::AcqRel);
         while !self.disk.load(Ordering::Acquire) {
             std::thread::yield_now();
         }

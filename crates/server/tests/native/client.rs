@@ -41,10 +41,22 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr, version: Version) -> Client {
-        let socket = TcpStream::connect(address).expect("the server listens");
+        Client::of(TcpStream::connect(address).expect("the server listens"), version)
+    }
+
+    fn of(socket: TcpStream, version: Version) -> Client {
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket option");
         socket.set_nodelay(true).expect("a socket option");
         Client { socket, version, codec: None, segments: None, input: Vec::new(), envelopes: Vec::new() }
+    }
+
+    /// Connects from an address of this machine.
+    pub fn connect_from(from: [u8; 4], address: SocketAddr, version: Version) -> Client {
+        use socket2::{Domain, Socket, Type};
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::from((from, 0)).into()).expect("an address of the loopback");
+        socket.connect(&address.into()).expect("the server listens");
+        Client::of(socket.into(), version)
     }
 
     /// Connects and completes STARTUP.

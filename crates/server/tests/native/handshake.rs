@@ -1,5 +1,6 @@
 //! How a connection begins. Texts and streams are those of a 5.0.6 node's answers.
 
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use helenus_wire::native::*;
@@ -199,4 +200,103 @@ fn the_time_in_which_the_server_checks_a_login_is_not_the_clients() {
     assert_eq!(wrong.receive().unwrap().error().message, "wrong");
     assert_eq!(wrong.receive().unwrap().error().message, late, "no further login is taken");
     assert!(wrong.is_closed());
+}
+
+#[test]
+fn a_login_whose_client_has_gone_is_not_checked() {
+    for version in [Version::V4, Version::V5] {
+        let server = Server::with(|limits| limits.login_threads_max = 1);
+        server.canned.has_logins.store(true, Ordering::Release);
+        let begin = || {
+            let mut client = Client::connect(server.address(), version);
+            client.startup(&[]);
+            client.send(&[(1, Request::AuthResponse(Some(b"right")))]);
+            client
+        };
+        let mut first = begin();
+        while server.canned.logins.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        let mut waiting: Vec<Client> = (0..8).map(|_| begin()).collect();
+        // One of them sends on before it goes, and one sends more than anybody does.
+        waiting[0].raw(&[0; 100]);
+        let _cut_off = std::io::Write::write_all(&mut waiting[1].socket, &[0; 64 << 10]);
+        drop(waiting);
+        while server.native.connections_count() > 1 {
+            std::thread::yield_now();
+        }
+        let mut last = begin();
+        server.canned.disk.store(true, Ordering::Release);
+        for client in [&mut first, &mut last] {
+            assert!(matches!(client.receive().unwrap().message().response, Response::AuthSuccess(_)));
+        }
+        assert_eq!(server.canned.logins.load(Ordering::Acquire), 2, "the first and the last");
+    }
+}
+
+/// Logins of an address that waits, on a server whose logins wait for `disk`.
+fn begin_login(server: &Server, from: [u8; 4], token: &[u8]) -> Client {
+    let mut client = Client::connect_from(from, server.address(), Version::V4);
+    client.startup(&[]);
+    client.send(&[(1, Request::AuthResponse(Some(token)))]);
+    client
+}
+
+fn wait_for_logins(server: &Server, count: usize) {
+    while server.canned.logins.load(Ordering::Acquire) < count {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_flood_of_logins_delays_and_refuses_those_of_its_own_address() {
+    const HERE: [u8; 4] = [127, 0, 0, 1];
+    const THERE: [u8; 4] = [127, 0, 0, 2];
+    // One runs, 128 wait.
+    const TAKEN: usize = 129;
+    let server = Server::with(|limits| limits.login_threads_max = 1);
+    server.canned.has_logins.store(true, Ordering::Release);
+    let mut first = begin_login(&server, HERE, b"\0a\0right");
+    wait_for_logins(&server, 1);
+    let mut flood: Vec<Client> = (1..TAKEN).map(|_| begin_login(&server, HERE, b"\0a\0right")).collect();
+    let pending = |server: &Server| server.native.pools()[1].pending;
+    while pending(&server) < TAKEN as u64 - 1 {
+        std::thread::yield_now();
+    }
+    for _ in 0..20 {
+        let mut refused = begin_login(&server, HERE, b"\0b\0right");
+        let error = refused.receive().unwrap().error();
+        assert_eq!(
+            error,
+            ErrorMessage::plain(ErrorCode::Overloaded, "Too many logins wait; try again later")
+        );
+    }
+    let mut elsewhere = begin_login(&server, THERE, b"\0a\0right");
+    while pending(&server) < TAKEN as u64 {
+        std::thread::yield_now();
+    }
+    server.canned.disk.store(true, Ordering::Release);
+    for client in flood.iter_mut().chain([&mut first, &mut elsewhere]) {
+        assert!(matches!(client.receive().unwrap().message().response, Response::AuthSuccess(_)));
+    }
+    let place =
+        server.canned.login_clients.lock().iter().position(|client| client.ip() == IpAddr::from(THERE));
+    assert!(place.is_some_and(|place| place <= 2), "behind one check of the flood: {place:?}");
+}
+
+#[test]
+fn one_thread_is_left_for_other_addresses() {
+    let server = Server::with(|limits| limits.login_threads_max = 2);
+    server.canned.has_logins.store(true, Ordering::Release);
+    let mut clients: Vec<Client> =
+        (0..5).map(|_| begin_login(&server, [127, 0, 0, 1], b"\0a\0right")).collect();
+    wait_for_logins(&server, 1);
+    clients.push(begin_login(&server, [127, 0, 0, 2], b"\0a\0right"));
+    // While the first one is being checked.
+    wait_for_logins(&server, 2);
+    assert_eq!(server.canned.login_clients.lock()[1].ip(), IpAddr::from([127, 0, 0, 2]));
+    server.canned.disk.store(true, Ordering::Release);
+    for client in &mut clients {
+        assert!(matches!(client.receive().unwrap().message().response, Response::AuthSuccess(_)));
+    }
 }

@@ -228,6 +228,7 @@ fn a_panic_costs_one_call_of_the_old_interface() {
         keeps_alive: false,
         busy_poll: Duration::ZERO,
         audit: None,
+        logins: None,
         tls: None,
     };
     let server = RpcServer::start(&host, Rpc::new(backend.clone(), node), any_port(), limits, None);

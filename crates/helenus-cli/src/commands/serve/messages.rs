@@ -13,6 +13,8 @@ use helenus_server::native::NativeServer;
 use helenus_tls::{ClientCertificates, Policy};
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -159,6 +161,23 @@ pub(super) fn report_default_password(log: &Log, access: &AccessOptions) {
     );
     announce(log, "WARNING", text.clone());
     log.write(Level::Warn, &Entry::new("default_password", text));
+}
+
+/// Tells that other users of this machine may read the file of the first superuser's password.
+pub(super) fn report_open_password_file(log: &Log, file: &Path) {
+    let Ok(facts) = std::fs::metadata(file) else { return };
+    let mode = facts.permissions().mode() & 0o777;
+    // A file without a name, which the start of a container hands over, is opened by nobody else.
+    if mode & 0o077 == 0 || facts.nlink() == 0 {
+        return;
+    }
+    let text = format!(
+        "other users of this machine may read the password in {0} (mode {mode:o}); chmod 600 {0}, and change the password if \
+         they might have",
+        file.display()
+    );
+    announce(log, "WARNING", text.clone());
+    log.write(Level::Warn, &Entry::new("open_password_file", text));
 }
 
 /// What anyone may do who reaches a server that listens beyond this machine and asks nobody to log in: a text for each

@@ -7,11 +7,9 @@ use helenus_host::Host;
 use helenus_rpc::{Node, Rpc};
 use helenus_rpc_gateway::ClusterTables;
 use helenus_server::ServerError;
-use helenus_server::audit::Audit;
 use helenus_server::config::ServerConfig;
 use helenus_server::log::SlowStatements;
 use helenus_server::rpc::{RpcLimits, RpcServer};
-use helenus_tls::ServerTls;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -29,14 +27,15 @@ pub(super) struct OldInterface {
 }
 
 impl OldInterface {
-    /// Opens the socket, if the interface is configured. Clients wait until something is served.
+    /// Opens the socket, if the interface is configured. Clients wait until something is served. `limits` also say who checks
+    /// logins and what is audited.
     ///
     /// # Errors
     /// The address cannot be bound.
     pub(super) fn bind(
         host: &Host,
         local: &Arc<LocalBackend>,
-        (config, tls, audit): (&ServerConfig, Option<Arc<ServerTls>>, &Arc<Audit>),
+        (config, limits): (&ServerConfig, RpcLimits),
         slow: &Arc<SlowStatements>,
     ) -> Result<Option<OldInterface>> {
         let Some(listen) = config.rpc else { return Ok(None) };
@@ -46,7 +45,6 @@ impl OldInterface {
             rack: config.rack.clone(),
             address: own_address(config, listen),
         };
-        let limits = RpcLimits { tls, audit: Some(Arc::clone(audit)), ..config.rpc_limits.clone() };
         let calls_max = limits.disk_threads_max;
         let server = RpcServer::bind(host, listen, limits, Some(Arc::clone(slow)))?;
         Ok(Some(OldInterface { server: Arc::new(server), local: Arc::clone(local), node, calls_max }))

@@ -10,7 +10,8 @@ use super::gateway::{self, GatewayFlags};
 use super::init;
 use super::messages::{
     Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
-    report_default_password, report_open_to_all, report_opened, report_without_effect, start_log,
+    report_default_password, report_open_password_file, report_open_to_all, report_opened,
+    report_without_effect, start_log,
 };
 use super::rpc::OldInterface;
 use super::shutdown::ShutdownSignals;
@@ -41,6 +42,7 @@ use helenus_server::http::{HttpServer, HttpState, Watched};
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::NativeServer;
 use helenus_server::policy::FailurePolicies;
+use helenus_server::rpc::RpcLimits;
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -208,7 +210,13 @@ fn serve(
     // A second time, because the port is known only now if the system chose it. It has not been printed yet.
     let node = describe_node(&local, config, native.address());
     let side = if cut.is_some() { Side::Cluster } else { Side::Local };
-    let old_interface = OldInterface::bind(&host, &local, (config, tls.clone(), &audit), &slow)?;
+    let rpc_limits = RpcLimits {
+        tls: tls.clone(),
+        audit: Some(Arc::clone(&audit)),
+        logins: Some(Arc::clone(native.login_pool())),
+        ..config.rpc_limits.clone()
+    };
+    let old_interface = OldInterface::bind(&host, &local, (config, rpc_limits), &slow)?;
     if let (Some(old_interface), Side::Local) = (&old_interface, side) {
         old_interface.serve_here()?;
     }
@@ -288,6 +296,7 @@ fn serve(
     state.stopping();
     announce(log, "stopping", "answering what has come, writing memtables".to_owned());
     stop_doors();
+    native.login_pool().stop();
     admin.stop();
     mover.stop();
     audit.disable();
@@ -342,6 +351,9 @@ fn begin_logins(
     (log, audit): (&Log, &Audit),
 ) -> Result<Option<init::Login>> {
     let password = config.password_file.as_deref().map(|file| read_password(real, file)).transpose()?;
+    if let Some(file) = &config.password_file {
+        report_open_password_file(log, file);
+    }
     let first = local.begin_logins_as(&config.password_role, password.as_deref())?;
     if password.is_some() && audit.is_on() {
         let operation = format!("--password-file: the password of the role {}", config.password_role);
