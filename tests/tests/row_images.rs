@@ -128,7 +128,7 @@ fn a_page_may_end_within_a_batch_and_other_tables_record_nothing() {
     for event in &all {
         let from = position.as_str().expect("a position").to_owned();
         let one = changes(&server.data(), &["feed.t", "--from", &from, "--limit", "1"]);
-        assert_eq!(one, [event.clone()]);
+        assert_eq!(one, std::slice::from_ref(event));
         position = event["position"].clone();
     }
     let plain = changes(&server.data(), &["feed.plain", "--from", "oldest"]);

@@ -14,8 +14,14 @@ use std::cell::RefCell;
 /// Inputs that one database serves: what they make stays in memory.
 const INPUTS_MAX: u32 = 500;
 /// Calls wait for the disk themselves.
-const BLOCKING: CallOptions<'static> =
-    CallOptions { may_block: true, probe: None, cancelled: None, consistency: 1, login: None };
+const BLOCKING: CallOptions<'static> = CallOptions {
+    may_block: true,
+    probe: None,
+    cancelled: None,
+    consistency: 1,
+    login: None,
+    refuses_login: false,
+};
 const LIMITS: Limits = Limits { frame: 1 << 16, message: 1 << 16 };
 
 thread_local! {
