@@ -39,6 +39,8 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 shared.statements.doubt(Some(&change));
                 // Clients read the schema again at once, and from any node.
                 let _ = shared.cluster.wait_for_agreement(AGREEMENT).await;
+                // Again: a statement may have been prepared at a node that did not know of the change.
+                shared.statements.doubt(Some(&change));
                 // Without an answer the picture is too old, and clients are told of this change once more.
                 let _ = known.renew(&shared.cluster, &change.keyspace).await;
                 send(&shared, EventType::SchemaChange, Event::Schema(change));
@@ -47,6 +49,7 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 // Statements may be of tables that have changed.
                 shared.statements.doubt(None);
                 known = missed(&shared, known).await;
+                shared.statements.doubt(None);
             }
             // A node that comes while not all are shown waits for its turn.
             ClusterEvent::Topology(change, node)

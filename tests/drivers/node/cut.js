@@ -9,7 +9,8 @@ const WORKERS = 4;
 const BEFORE = 100;
 const AFTER = 500;
 // How long other hosts are waited for, and the pause between two steps meanwhile, milliseconds.
-const PATIENCE = 60000;
+// It has not been seen to find the nodes, so it is not waited for as long as the others.
+const PATIENCE = 5000;
 const PAUSE = 10;
 const [address, keyspace] = process.argv.slice(2);
 

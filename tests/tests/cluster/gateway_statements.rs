@@ -89,9 +89,11 @@ fn prepare(client: &mut Raw, text: &str) -> (Vec<u8>, Reply) {
     body.extend_from_slice(text.as_bytes());
     let reply = client.ask(PREPARE, &body);
     assert_eq!(reply.opcode, RESULT, "{text}: {reply:?}");
-    // The kind of the result, then the id with its length.
-    let length = usize::from(u16::from_be_bytes([reply.body[4], reply.body[5]]));
-    (reply.body[6..6 + length].to_vec(), reply)
+    // The kind of the result, then the id with its length. A warning may come before (of USE with prepared statements).
+    let kind = [0, 0, 0, 4];
+    let at = reply.body.windows(4).position(|bytes| bytes == kind).expect("a result") + kind.len();
+    let length = usize::from(u16::from_be_bytes([reply.body[at], reply.body[at + 1]]));
+    (reply.body[at + 2..at + 2 + length].to_vec(), reply)
 }
 
 /// Executes a statement without values in v4.
