@@ -21,6 +21,8 @@ def options():
     parser.add_argument("--binary", default="target/release/helenus")
     parser.add_argument("--to", required=True, help="a node of the cluster, HOST:PORT")
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--partition-rows", type=int, default=100, help="rows of a partition; as many as --rows: one partition")
+    parser.add_argument("--verify", action="store_true", help="compare both sides at the end, cell by cell")
     parser.add_argument("--listen", default="127.0.0.1:19556")
     parser.add_argument("--tail-rows", type=int, default=100_000, help="rows that are written while the tail is watched")
     return parser.parse_args()
@@ -61,8 +63,9 @@ class Bench:
         per_file = 100_000
         for first in range(0, self.args.rows, per_file):
             with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+                per_partition = self.args.partition_rows
                 for row in range(first, min(first + per_file, self.args.rows)):
-                    file.write(f"{row // 100},{row % 100},value of the row with the number {row:012d}\n")
+                    file.write(f"{row // per_partition},{row % per_partition},value of the row with the number {row:012d}\n")
                 file.flush()
                 self.cql(self.args.listen, f"COPY move_bench.t (p, c, v) FROM '{file.name}'")
 
@@ -96,6 +99,12 @@ class Bench:
         lags.sort()
         return {"median_s": lags[len(lags) // 2], "max_s": lags[-1]} if lags else {}
 
+    def verify(self):
+        """Every cell of both sides. Fails if one differs."""
+        begun = time.time()
+        report = self.tool("move", "verify", "--data", self.data)
+        return {"report": report.strip().splitlines()[0], "seconds": round(time.time() - begun, 1)}
+
     def end(self):
         self.tool("move", "abort", "--data", self.data)
         self.cql(self.args.to, "DROP KEYSPACE IF EXISTS move_bench")
@@ -109,6 +118,8 @@ def main():
     try:
         bench.fill()
         result = {"rows": bench.args.rows, "back_fill": bench.back_fill(), "tail_lag": bench.tail()}
+        if bench.args.verify:
+            result["verify"] = bench.verify()
         print(json.dumps(result, indent=2))
     finally:
         bench.end()
