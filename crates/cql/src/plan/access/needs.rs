@@ -131,10 +131,21 @@ impl Needs<'_> {
     fn on_table(&mut self, permission: Permission, name: &QualifiedName<'_>) -> Result<()> {
         let keyspace = self.scope.keyspace_of(name)?;
         self.add(permission, Resource::table(keyspace, name.name.as_str()));
+        if permission == Permission::Select {
+            self.on_changes(keyspace, name.name.as_str());
+        }
         if permission == Permission::Select && has_masks(self.scope.schema, keyspace, name.name.as_str()) {
             self.add(Permission::Unmask, Resource::table(keyspace, name.name.as_str()));
         }
         Ok(())
+    }
+
+    /// What the feed of changes needs beside its table: it shows what was written to any table, unmasked.
+    fn on_changes(&mut self, keyspace: &str, name: &str) {
+        if (keyspace, name) == ("system_views", "changes") {
+            self.add(Permission::Select, Resource::AllKeyspaces);
+            self.add(Permission::Unmask, Resource::AllKeyspaces);
+        }
     }
 
     /// A SELECT, which masks values for who has no UNMASK (`SelectStatement.authorize`).
@@ -142,11 +153,7 @@ impl Needs<'_> {
         let keyspace = self.scope.keyspace_of(&select.table)?;
         let name = select.table.name.as_str();
         self.add(Permission::Select, Resource::table(keyspace, name));
-        if (keyspace, name) == ("system_views", "changes") {
-            // It shows what was written to any table, unmasked.
-            self.add(Permission::Select, Resource::AllKeyspaces);
-            self.add(Permission::Unmask, Resource::AllKeyspaces);
-        }
+        self.on_changes(keyspace, name);
         let Some(table) = self.scope.schema.table(keyspace, name).filter(|table| !table.masks.is_empty())
         else {
             return Ok(());
