@@ -240,7 +240,8 @@ fn each_row(
     Ok(())
 }
 
-fn row_key(table: &Table, row: RowView<'_>) -> Result<Vec<u8>> {
+/// The ordered clustering of a row.
+pub(super) fn row_key(table: &Table, row: RowView<'_>) -> Result<Vec<u8>> {
     let mut key = Vec::new();
     let values = (0..table.clustering.len()).map(|index| row.clustering(index));
     clustering_key(values, &table.clustering, &mut key).map_err(|_| Error::from(Damaged { offset: 0 }))?;

@@ -4,19 +4,18 @@
 //! logged, so that no other write comes between. A row is recorded whole, with what is dead, because a write with an older timestamp
 //! has no effect there. Deletions of ranges and partitions, and rows that are larger than a mutation may be, are not recorded.
 
+use super::counting::row_key;
 use super::reading::ReadRequest;
 use super::shared::Database;
 use crate::commitlog::Ticket;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
-use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::filter::{ClusteringFilter, Limits};
 use helenus_model::mutation::{Change, Changes, Mutation, PartitionUpdate};
-use helenus_model::packed::{Damaged, RowWriter, unpack};
+use helenus_model::packed::{RowWriter, unpack};
 use helenus_model::row::{RowBuf, RowView};
-use helenus_model::schema::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -117,14 +116,6 @@ fn changed_rows(update: &PartitionUpdate) -> Result<Vec<Place>> {
     }
     let rows = rows.into_iter().map(|(key, clustering)| Place::Row { key, clustering });
     Ok(rows.chain(has_static.then_some(Place::Static)).collect())
-}
-
-/// The ordered clustering of a row.
-fn row_key(table: &Table, row: RowView<'_>) -> Result<Vec<u8>> {
-    let mut key = Vec::new();
-    let values = (0..table.clustering.len()).map(|index| row.clustering(index));
-    clustering_key(values, &table.clustering, &mut key).map_err(|_| Error::from(Damaged { offset: 0 }))?;
-    Ok(key)
 }
 
 /// Takes one row, dead or alive.
