@@ -57,11 +57,13 @@ pub(crate) async fn prepare(job: &Job) {
 
 /// Prepares a statement at a node. If the keyspace in use does not exist any more, without it: the statement may name its own.
 async fn prepare_in(job: &Job, query: &str, keyspace: Option<&str>) -> Result<Arc<Statement>, ClusterError> {
-    match job.role.cluster.prepare(query, keyspace).await {
+    // A role's connections have another node of events, which may not know yet of a change that clients were told of.
+    let first = job.shared.cluster.node_of_events();
+    match job.role.cluster.prepare_first_at(first, query, keyspace).await {
         Err(ClusterError::Server(gone))
             if keyspace == job.keyspace.as_deref() && job.lacks_keyspace(&gone) =>
         {
-            match job.role.cluster.prepare(query, None).await {
+            match job.role.cluster.prepare_first_at(first, query, None).await {
                 Err(ClusterError::Server(error)) if error.message.starts_with("No keyspace") => {
                     Err(ClusterError::Server(gone))
                 }

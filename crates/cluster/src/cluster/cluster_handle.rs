@@ -176,6 +176,11 @@ impl Cluster {
         self.inner.events.subscribe()
     }
 
+    /// The node that tells of events, unless it was just lost. What it has told of, it knows.
+    pub fn node_of_events(&self) -> Option<SocketAddr> {
+        self.inner.control.lock().as_ref().map(Connection::node)
+    }
+
     /// The connected nodes in the order in which to ask them. With a keyspace and a token: first the holders of the token, in turns.
     /// Nodes of other data centers come last.
     pub fn plan(&self, partition: Option<(&str, Token)>) -> Vec<Arc<Node>> {

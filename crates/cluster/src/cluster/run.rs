@@ -3,6 +3,7 @@
 //! The next node is asked only if the request did not reach the one before. An UNPREPARED is answered by preparing there and sending the
 //! request again, because a node that does not know a statement has done nothing.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use helenus_model::token::Token;
@@ -55,11 +56,28 @@ impl Cluster {
 
     /// Prepares a statement at one node; others prepare it when it is first executed there. `keyspace`: of unqualified names.
     ///
+    /// The node that tells of events is asked first: it knows every change of the schema that it has told of, others may not yet.
+    ///
     /// # Errors
     /// No node can be asked; there is no answer; the answer is an ERROR.
     pub async fn prepare(&self, text: &str, keyspace: Option<&str>) -> Result<Arc<Statement>, ClusterError> {
+        self.prepare_first_at(self.node_of_events(), text, keyspace).await
+    }
+
+    /// Like [`Cluster::prepare`], at this node if it is connected.
+    ///
+    /// # Errors
+    /// Those of [`Cluster::prepare`].
+    pub async fn prepare_first_at(
+        &self,
+        first: Option<SocketAddr>,
+        text: &str,
+        keyspace: Option<&str>,
+    ) -> Result<Arc<Statement>, ClusterError> {
         let mut last = None;
-        for node in self.plan(None) {
+        let mut nodes = self.plan(None);
+        nodes.sort_by_key(|node| Some(node.address) != first);
+        for node in nodes {
             match prepare(&node, text, keyspace).await {
                 Ok(answer) => {
                     let ResultMessage::Prepared(prepared) = answer.result()? else {
