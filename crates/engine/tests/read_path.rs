@@ -174,6 +174,51 @@ fn single_reads_keep_their_blocks_while_scans_pass_by() {
 }
 
 #[test]
+fn a_scan_reads_each_block_about_once_and_asks_no_index_for_each_partition() {
+    let machine = Machine::new(7);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    let value = "x".repeat(100);
+    for sstable in 0..3 {
+        for key in (0..3000).filter(|key| (key + sstable) % 3 > 0) {
+            Write::default()
+                .insert(&t, 1, &value, 10 + sstable)
+                .to(&database, "t", &key.to_string())
+                .wait()
+                .unwrap();
+        }
+        database.flush(t.id).unwrap();
+    }
+    let bytes: u64 = database.view(&t).unwrap().sstables.iter().map(|table| table.uncompressed_bytes()).sum();
+    let (blocks, mut all) = (bytes.div_ceil(4 << 10), command(&database, "t", "a"));
+    all.partitions = Partitions::Range(KeyRange::all());
+    let mut rows = Rows::default();
+    let touched = read(&database, &all, WAITS, &mut rows).1.touched;
+    assert_eq!(rows.rows.len(), 3000);
+    assert!(touched.blocks_read + touched.blocks_cached <= blocks, "{touched:?} of {blocks} blocks");
+    assert!(touched.index_nodes < 100, "{touched:?}");
+
+    // A page in the midst of a wide partition begins there, not at its first row.
+    load(&database, &t, "wide", 5000, &value);
+    database.flush(t.id).unwrap();
+    all.page_rows = Some(100);
+    let (mut rows, mut decoded) = (Rows::default(), 0);
+    loop {
+        let (end, probe) = read(&database, &all, WAITS, &mut rows);
+        decoded += probe.touched.rows_decoded;
+        match end.unwrap() {
+            ReadEnd::Complete => break,
+            ReadEnd::Page(at) => all.resume = Some(at),
+        }
+    }
+    assert_eq!(rows.rows.len(), 8000);
+    assert!(decoded < 3 * 8000, "{decoded} rows decoded");
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
 fn a_row_by_name_has_its_chunk_decompressed_up_to_it_and_longer_ones_are_read_whole() {
     let machine = Machine::new(4);
     for cache in [0, 64 << 20] {

@@ -40,6 +40,14 @@ pub enum ClusteringFilter {
     Slices(Vec<Slice>),
 }
 
+impl ClusteringFilter {
+    /// Whether it requests every row.
+    pub fn is_everything(&self) -> bool {
+        let is_all = |slice: &Slice| slice.start == BEFORE_ALL && slice.end == AFTER_ALL;
+        matches!(self, ClusteringFilter::Slices(slices) if slices.iter().any(is_all))
+    }
+}
+
 /// The maximum number of rows to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

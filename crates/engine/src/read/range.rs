@@ -182,7 +182,7 @@ impl RangeSources {
             let Some(mut scan) = entry.scan.take() else { continue };
             entry.ready = false;
             if continues {
-                scan.select(filter.clone(), command.reversed);
+                scan.select_rest(filter.clone(), command.reversed, &mut scratch.cx)?;
                 entry.narrowed = true;
             }
             key.clear();

@@ -148,6 +148,14 @@ impl Index {
         }
     }
 
+    /// Whether a partition may have an index of its rows.
+    pub(crate) fn may_have_row_indexes(&self) -> bool {
+        match self {
+            Index::Bti { rows, .. } => rows.size() > 0,
+            Index::Big(_) => true,
+        }
+    }
+
     /// Whether a position from `candidate` is certainly that of the key's partition.
     pub(crate) fn is_certain(&self, position: &PartitionPosition) -> bool {
         position.index.is_some() || matches!(self, Index::Big(_))

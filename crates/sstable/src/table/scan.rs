@@ -1,7 +1,7 @@
 //! Reads the partitions of a table in order, directly from Data.db: for range reads and compaction.
 //!
 //! The indexes are used only to find the first partition, the rows that slices select in wide partitions, and the end
-//! of a long partition. Scans should run with `ReadContext.fill_cache` off.
+//! of a long partition: in tables of many small partitions, asking them for each would cost more than the rows. Scans should run with `ReadContext.fill_cache` off.
 
 use super::SsTable;
 use super::index::{Index, PartitionPosition, wide};
@@ -88,13 +88,34 @@ impl Scan {
             self.next = Some(self.table.data().data_length());
             return Ok(false);
         }
-        if self.filter.is_some()
+        let needs_index =
+            |(filter, reversed): &(Arc<ClusteringFilter>, bool)| *reversed || !filter.is_everything();
+        if self.filter.as_ref().is_some_and(needs_index) {
+            self.use_row_index(cx)?;
+        }
+        Ok(true)
+    }
+
+    /// Selects the rest of the current partition, of which nothing was read yet.
+    pub fn select_rest(
+        &mut self,
+        filter: Arc<ClusteringFilter>,
+        reversed: bool,
+        cx: &mut ReadContext,
+    ) -> Result<()> {
+        self.use_row_index(cx)?;
+        self.select(filter, reversed);
+        Ok(())
+    }
+
+    /// Finds rows of the current partition by its row index, if it has one.
+    fn use_row_index(&mut self, cx: &mut ReadContext) -> Result<()> {
+        if self.position.index.is_none()
             && let Some(position) = self.lookup(cx)?
-            && position.index.is_some()
         {
             self.enter(position, true, cx)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Makes the first partition at or after a decorated key the next one.
@@ -131,9 +152,14 @@ impl Scan {
         Ok(())
     }
 
+    /// The position of the current partition with its row index; `None` if it has none.
     fn lookup(&mut self, cx: &mut ReadContext) -> Result<Option<PartitionPosition>> {
+        if !self.table.index().may_have_row_indexes() {
+            return Ok(None);
+        }
         let key = self.reader.key();
-        self.table.find(key, &KeyHash::of(key), &self.decorated, cx)
+        let found = self.table.candidate(key, (&KeyHash::of(key), &self.decorated), cx)?;
+        Ok(found.filter(|found| found.data == self.position.data && found.index.is_some()))
     }
 
     /// The position of the next partition.
@@ -159,9 +185,7 @@ impl Scan {
             position = found.next;
             if walked > WALK_BYTES && may_look_up {
                 may_look_up = false;
-                if let Some(entry) = self.lookup(cx)?
-                    && entry.index.is_some()
-                {
+                if let Some(entry) = self.lookup(cx)? {
                     self.enter(entry, false, cx)?;
                     (position, is_end) = self.reader.near_end(cx)?;
                 }
