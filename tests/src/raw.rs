@@ -27,6 +27,8 @@ pub const EXECUTE: u8 = 0x0A;
 pub const REGISTER: u8 = 0x0B;
 /// EVENT.
 pub const EVENT: u8 = 0x0C;
+/// BATCH.
+pub const BATCH: u8 = 0x0D;
 /// AUTH_RESPONSE.
 pub const AUTH_RESPONSE: u8 = 0x0F;
 /// AUTH_SUCCESS.
@@ -144,10 +146,44 @@ impl Raw {
     /// # Panics
     /// The server closes instead of answering.
     pub fn ask(&mut self, opcode: u8, body: &[u8]) -> Reply {
+        self.try_ask(opcode, body)
+            .unwrap_or_else(|| panic!("the server closed instead of answering {opcode}"))
+    }
+
+    /// As `ask`; `None` if the server closes instead of answering.
+    pub fn try_ask(&mut self, opcode: u8, body: &[u8]) -> Option<Reply> {
         let request = frame(self.version, 0, 1, opcode, body);
         let bytes = if self.segmented { segments(&request) } else { request };
         self.send(&bytes);
-        self.receive().unwrap_or_else(|| panic!("the server closed instead of answering {opcode}"))
+        self.receive()
+    }
+
+    /// Prepares a statement. Returns its id, and the answer.
+    ///
+    /// # Panics
+    /// It cannot be prepared.
+    pub fn prepare(&mut self, text: &str) -> (Vec<u8>, Reply) {
+        self.try_prepare(text).unwrap_or_else(|| panic!("the server closed instead of preparing {text}"))
+    }
+
+    /// The same; `None` if the server closes instead of answering.
+    ///
+    /// # Panics
+    /// It cannot be prepared.
+    pub fn try_prepare(&mut self, text: &str) -> Option<(Vec<u8>, Reply)> {
+        let mut body = (text.len() as u32).to_be_bytes().to_vec();
+        body.extend_from_slice(text.as_bytes());
+        if self.version >= 5 {
+            body.extend_from_slice(&[0; 4]);
+        }
+        let reply = self.try_ask(PREPARE, &body)?;
+        assert_eq!(reply.opcode, RESULT, "{text}: {reply:?}");
+        // The kind of the result, then the id with its length. A warning may come before (of USE with prepared statements).
+        let kind = [0, 0, 0, 4];
+        let at =
+            reply.body.windows(4).position(|bytes| bytes == kind).expect("a prepared statement") + kind.len();
+        let length = usize::from(u16::from_be_bytes([reply.body[at], reply.body[at + 1]]));
+        Some((reply.body[at + 2..at + 2 + length].to_vec(), reply))
     }
 
     /// As `ready`; `None` if the server is gone.
@@ -163,10 +199,7 @@ impl Raw {
 
     /// Runs a statement; `None` if the server closes instead of answering.
     pub fn try_query(&mut self, text: &str) -> Option<Reply> {
-        let request = frame(self.version, 0, 1, QUERY, &query(self.version, text, &[]));
-        let bytes = if self.segmented { segments(&request) } else { request };
-        self.send(&bytes);
-        self.receive()
+        self.try_ask(QUERY, &query(self.version, text, &[]))
     }
 
     /// Sends bytes as they are. An error is ignored: answers of a server that has closed can still be read.
@@ -187,10 +220,8 @@ impl Raw {
     /// # Panics
     /// The server closes instead of answering.
     pub fn query_with(&mut self, text: &str, values: &[Option<&[u8]>]) -> Reply {
-        let request = frame(self.version, 0, 1, QUERY, &query(self.version, text, values));
-        let bytes = if self.segmented { segments(&request) } else { request };
-        self.send(&bytes);
-        self.receive().unwrap_or_else(|| panic!("the server closed instead of answering {text}"))
+        self.try_ask(QUERY, &query(self.version, text, values))
+            .unwrap_or_else(|| panic!("the server closed instead of answering {text}"))
     }
 
     /// Runs a statement that must succeed.

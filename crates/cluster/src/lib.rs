@@ -22,6 +22,7 @@ mod replication;
 mod ring;
 mod statement;
 mod topology;
+mod written;
 
 pub use answer::{Answer, OwnedAnswer};
 pub use cluster::{Cluster, ClusterEvent};
@@ -33,3 +34,4 @@ pub use replication::Replication;
 pub use ring::partition_key_token;
 pub use statement::{NodeStatement, Statement};
 pub use topology::Topology;
+pub use written::{Written, WrittenPartitions, WrittenTable};

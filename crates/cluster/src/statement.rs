@@ -33,7 +33,7 @@ pub struct Statement {
     pub partition_key: Vec<u16>,
     /// The columns of the result.
     pub result_columns: Vec<ColumnSpec>,
-    nodes: Mutex<HashMap<SocketAddr, Arc<NodeStatement>>>,
+    pub(crate) nodes: Mutex<HashMap<SocketAddr, Arc<NodeStatement>>>,
 }
 
 impl Statement {
@@ -85,6 +85,33 @@ impl Statement {
     /// The keyspace of the statement's table, if its markers tell.
     pub fn table_keyspace(&self) -> Option<&str> {
         self.variables.first().map(|variable| &*variable.keyspace)
+    }
+
+    /// Keyspace and name of the statement's table, if its markers tell.
+    pub fn table(&self) -> Option<(&str, &str)> {
+        self.variables.first().map(|variable| (&*variable.keyspace, &*variable.table))
+    }
+
+    /// The token of the one partition that the statement writes with these values. It is not known of a batch in one text, nor where
+    /// a column of the partition key has several markers (`IN (?, ?)`).
+    pub fn only_partition<'v>(&self, value: impl Fn(usize) -> Option<Value<'v>>) -> Option<Token> {
+        if self.names_one_partition() { self.token(value) } else { None }
+    }
+
+    fn names_one_partition(&self) -> bool {
+        let name = |marker: &u16| self.variables.get(usize::from(*marker)).map(|variable| &variable.name);
+        let is_once = |marker: &u16| {
+            let of = |variable: &&ColumnSpec| Some(&variable.name) == name(marker);
+            self.variables.iter().filter(of).count() == 1
+        };
+        !self.partition_key.is_empty() && !self.is_batch() && self.partition_key.iter().all(is_once)
+    }
+
+    /// Whether the text is a batch, as far as its first word tells; a comment before it counts as one.
+    fn is_batch(&self) -> bool {
+        let text = self.text.trim_start();
+        let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        !["insert", "update", "delete"].iter().any(|word| first.eq_ignore_ascii_case(word))
     }
 
     /// The token of the partition that these values are for, in the order of the markers.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use helenus_cluster::Extras;
+use helenus_cluster::{Extras, WrittenPartitions};
 use helenus_model::token::Token;
 use helenus_wire::WireError;
 use helenus_wire::native::{
@@ -61,6 +61,9 @@ impl From<WireError> for Unready {
 
 impl Drop for Job {
     fn drop(&mut self) {
+        if matches!(self.text.effect, Effect::Write(_) | Effect::Other) {
+            self.note_written();
+        }
         self.shared.budget.give_back(self.body.len() as u64);
         self.client.end_request();
     }
@@ -130,6 +133,34 @@ impl Job {
                 Err((*unsupported).into())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Notes the partitions that the request has written, if somebody wants to know.
+    fn note_written(&self) {
+        let written = self.shared.roles.written();
+        if !written.is_noting() {
+            return;
+        }
+        match self.message().map(|message| message.request) {
+            Ok(Request::Execute(execute)) => match self.prepared.first() {
+                Some(prepared) => note_values(written, prepared, &execute.parameters.values),
+                None => {}
+            },
+            Ok(Request::Batch(batch)) => {
+                let mut known = self.prepared.iter();
+                for statement in batch.statements.iter() {
+                    match statement.statement {
+                        StatementRef::Prepared(_) => {
+                            let Some(prepared) = known.next() else { return };
+                            note_values(written, prepared, &statement.values);
+                        }
+                        StatementRef::Query(_) => written.note_unknown(),
+                    }
+                }
+            }
+            Ok(Request::Query(_)) => written.note_unknown(),
+            _ => {}
         }
     }
 
@@ -313,6 +344,15 @@ impl Job {
             _ => None,
         }
     }
+}
+
+fn note_values(written: &WrittenPartitions, prepared: &GatewayStatement, values: &Values<'_>) {
+    let statement = &prepared.statement;
+    let partition = match values.has_names() {
+        true => None,
+        false => statement.only_partition(|marker| values.iter().nth(marker).map(|(_, value)| value)),
+    };
+    written.note(statement, partition);
 }
 
 /// The values of a request for one statement.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_cluster::{Cluster, ClusterError, ConnectError, Login};
+use helenus_cluster::{Cluster, ClusterError, ConnectError, Login, WrittenPartitions};
 use helenus_logins::{Attempts, sasl_plain};
 use helenus_wire::native::{ErrorCode, ErrorMessage};
 use parking_lot::Mutex;
@@ -51,6 +51,7 @@ pub struct Roles {
     begun: tokio::time::Instant,
     /// By name and password, so that nobody gets connections that another password has opened.
     slots: Mutex<HashMap<(String, String), Arc<Slot>>>,
+    written: Arc<WrittenPartitions>,
 }
 
 /// The connections of a role, once they are open.
@@ -84,7 +85,13 @@ impl Roles {
             attempts: Attempts::default(),
             begun: tokio::time::Instant::now(),
             slots: Mutex::new(HashMap::new()),
+            written: Arc::default(),
         }
+    }
+
+    /// The partitions that all clients write, of whatever role and interface.
+    pub fn written(&self) -> &Arc<WrittenPartitions> {
+        &self.written
     }
 
     /// Whether clients have to log in.

@@ -36,6 +36,12 @@ pub enum MoveError {
     /// A cut cannot be made now; one text for each reason.
     #[error("not done, and clients go on as before:\n  {}", .0.join("\n  "))]
     NotCut(Vec<String>),
+    /// The target that clients are served by cannot be reached.
+    #[error(
+        "the target: {0}\nTry again when it can be reached. If it is lost for good, helenus move rollback --lose-later-writes serves here \
+         again, with the rows of the cut"
+    )]
+    AwayAfterCut(ClusterError),
     /// The move has been cut over, and the request needs that it has not.
     #[error(
         "the move has been cut over: clients are served by {to}, which has the truth; helenus move rollback takes it back"

@@ -7,6 +7,8 @@
 //! before it admits a client: a write that this database acknowledged then would be lost.
 
 use crate::messages::MoveOrder;
+use helenus_cluster::WrittenPartitions;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Who answers the clients' requests.
@@ -62,6 +64,9 @@ pub trait Front: Send + Sync {
     /// Ends a pause; `side` answers as before. Without a pause it does nothing.
     fn go_on(&self);
 
+    /// Notes what clients write at the target through this server; `None`: it cannot be known.
+    fn written(&self) -> Option<Arc<WrittenPartitions>>;
+
     /// From now on the target answers, and a pause ends. `make_ready` was called before. `shows_nodes`: clients learn of the nodes of
     /// the target and go to them by themselves, so that no rollback would find all of them here.
     ///
@@ -102,7 +107,9 @@ pub(crate) mod double {
 
     use super::{Front, FrontError, Side};
     use crate::messages::MoveOrder;
+    use helenus_cluster::WrittenPartitions;
     use parking_lot::Mutex;
+    use std::sync::Arc;
     use std::time::Duration;
 
     #[derive(Debug, Default)]
@@ -136,6 +143,10 @@ pub(crate) mod double {
 
         fn make_ready(&self, _: &MoveOrder) -> Result<(), FrontError> {
             self.step("make_ready", |_| {})
+        }
+
+        fn written(&self) -> Option<Arc<WrittenPartitions>> {
+            None
         }
 
         fn pause(&self, _: Duration) -> Result<(), FrontError> {

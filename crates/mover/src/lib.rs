@@ -17,7 +17,6 @@ mod changes;
 mod clocks;
 mod context;
 mod counters;
-mod counters_back;
 mod cut;
 mod drain;
 mod error;

@@ -93,6 +93,9 @@ pub struct CutOrder {
 pub struct RollbackOrder {
     /// How long clients may wait during the last pass, milliseconds.
     pub pause_ms: u64,
+    /// Whether the target is not asked: what was written there since the cut is lost, and the move ends.
+    #[serde(default)]
+    pub loses_later_writes: bool,
 }
 
 /// Files of a TLS client.

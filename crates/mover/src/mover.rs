@@ -284,6 +284,17 @@ impl Mover {
         let refused = |text: &str| MoveError::NotCut(vec![text.to_owned()]);
         let cut =
             state.cut.ok_or_else(|| refused("the move has not been cut over: clients are served here"))?;
+        if order.loses_later_writes {
+            rollback::serve_without_target(&*self.front, file, &state)?;
+            self.leave(&state)?;
+            let ago_s = self.backend.database().wall_us().saturating_sub(cut.at_us).max(0) / 1_000_000;
+            return Ok(MoveAnswer::Done(format!(
+                "clients are served here again, with the rows of the cut {} ago. What was written at {} since is not here, and the move \
+                 has ended; helenus pull copies tables of it once it can be read",
+                duration_words(ago_s.unsigned_abs()),
+                state.order.to.join(", ")
+            )));
+        }
         if self.backend.database().wall_us() > cut.rollback_until_us() {
             let within = duration_words(cut.rollback_within_s);
             return Err(refused(&format!(
@@ -291,7 +302,11 @@ impl Mover {
             )));
         }
         let runtime = runtime()?;
-        let target = runtime.block_on(Target::connect(&state.order, self.stopping.subscribe()))?;
+        let target = runtime.block_on(Target::connect(&state.order, self.stopping.subscribe()));
+        let target = target.map_err(|error| match error {
+            MoveError::Target(error) => MoveError::AwayAfterCut(error),
+            other => other,
+        })?;
         let done = {
             let rollback = Rollback {
                 backend: &self.backend,
@@ -341,6 +356,16 @@ impl Mover {
         self.uncut_state()?;
         self.halt();
         let state = self.read_state()?.ok_or(MoveError::NoMove)?;
+        self.leave(&state)?;
+        self.file()?.remove()?;
+        Ok(MoveAnswer::Done(
+            "the move has ended; this server goes on as before, and the target keeps what it was sent"
+                .to_owned(),
+        ))
+    }
+
+    /// Sets back what the move has set of its tables.
+    fn leave(&self, state: &MoveState) -> Result<(), MoveError> {
         let database = self.backend.database();
         let schema = database.schema();
         for of in &state.tables {
@@ -351,12 +376,8 @@ impl Mover {
                 set_cdc(&self.backend, table, false)?;
             }
         }
-        self.file()?.remove()?;
         database.compactions().keep_tombstones(false);
-        Ok(MoveAnswer::Done(
-            "the move has ended; this server goes on as before, and the target keeps what it was sent"
-                .to_owned(),
-        ))
+        Ok(())
     }
 
     /// Starts a comparison; one that runs is ended.

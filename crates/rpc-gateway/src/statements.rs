@@ -3,7 +3,7 @@
 use crate::errors::{Work, cql_error};
 use crate::texts::Bound;
 use helenus_cluster::{
-    CallError, Cluster, ClusterError, Extras, Node, NodeStatement, OwnedAnswer, Statement,
+    CallError, Cluster, ClusterError, Extras, Node, NodeStatement, OwnedAnswer, Statement, WrittenPartitions,
 };
 use helenus_cql::CqlError;
 use helenus_wire::native::{
@@ -47,6 +47,8 @@ pub(crate) struct Sender {
     pub(crate) cluster: Cluster,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) consistency: Consistency,
+    /// Who is told of writes.
+    pub(crate) written: Arc<WrittenPartitions>,
 }
 
 impl Sender {
@@ -110,7 +112,26 @@ impl Sender {
             }
             several => self.batch(kind, several).await,
         };
+        // Whatever the answer was: the write may have been done.
+        self.note(bound).await;
         sent.map_err(|error| self.error(error, Work::Write))
+    }
+
+    /// Notes the partitions of writes, if somebody wants to know.
+    async fn note(&self, bound: &[Bound]) {
+        if !self.written.is_noting() {
+            return;
+        }
+        for one in bound {
+            match self.prepared.get(&self.cluster, &one.text).await {
+                Ok(statement) => {
+                    let value = |marker: usize| one.values.get(marker).map(|value| Value::Bytes(value));
+                    self.written.note(&statement, statement.only_partition(value));
+                }
+                // It was forgotten meanwhile, and cannot be prepared again.
+                Err(_) => self.written.note_unknown(),
+            }
+        }
     }
 
     /// Sends a batch to a holder of the first statement's partition.

@@ -96,6 +96,7 @@ impl ClusterTables {
             cluster: self.cluster(manner)?,
             prepared: Arc::clone(&self.shared.prepared),
             consistency: consistency(manner.consistency),
+            written: Arc::clone(self.shared.roles.written()),
         })
     }
 
@@ -232,7 +233,11 @@ impl Storage for ClusterTables {
         let cluster = self.cluster(manner)?;
         let level = request.consistency;
         let failed = |error| cql_error(error, Work::Statement, level);
-        let answer = self.runtime.block_on(run(&cluster, text, request)).map_err(failed)?;
+        let answer = self.runtime.block_on(run(&cluster, text, request));
+        if !is_select(text) {
+            self.shared.roles.written().note_unknown();
+        }
+        let answer = answer.map_err(failed)?;
         match answer.result().map_err(failed)? {
             ResultMessage::Rows(found) => {
                 let columns = found.metadata.columns.to_vec().map_err(|error| failed(error.into()))?;
@@ -302,6 +307,11 @@ impl Storage for ClusterTables {
     fn write_out(&self) -> Result<(), helenus_engine::Error> {
         Ok(())
     }
+}
+
+/// Whether a text begins with SELECT. One behind a comment does not, and counts as a write.
+fn is_select(text: &str) -> bool {
+    text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"))
 }
 
 /// Runs a statement of CQL 3 on the first node that can be asked.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use end_to_end::Server;
-use end_to_end::raw::{EXECUTE, PREPARE, RESULT, Raw, Reply};
+use end_to_end::raw::{EXECUTE, RESULT, Raw, Reply};
 
 use crate::ring::Ring;
 
@@ -53,23 +53,24 @@ fn prepared(ring: &Ring, client: &mut Raw, other: &mut Raw) {
     node.run("USE gw_statements");
     let texts = ["SELECT * FROM t", "SELECT v FROM gw_statements.t", "SELECT v FROM t WHERE k = 0"];
     let [all, qualified, one] = texts.map(|text| {
-        let id = prepare(client, text).0;
-        assert_eq!(id, prepare(&mut node, text).0, "{text}");
+        let id = client.prepare(text).0;
+        assert_eq!(id, node.prepare(text).0, "{text}");
         id
     });
     client.run("ALTER TABLE t ADD added int");
     // The client knows of its own change.
-    let (again, columns) = prepare(client, texts[0]);
+    let (again, columns) = client.prepare(texts[0]);
     assert!(again == all && has(&columns, "added"), "{columns:?}");
     for text in &texts[1..] {
-        prepare(client, text);
+        client.prepare(text);
     }
     // A node may tell of that change now, and of this one, which concerns other columns.
     other.run("CREATE TABLE gw_statements.elsewhere (k int PRIMARY KEY)");
     for (id, text) in [(&all, texts[0]), (&qualified, texts[1]), (&one, texts[2])] {
         assert_eq!(execute(client, id).opcode, RESULT, "{text}");
     }
-    // Another client's change is told by a node, sooner or later: until then the statement has the old columns.
+    // Another client's change is told by a node, sooner or later: until then the statement has the old columns. Who has learnt of it
+    // so gets the new ones from then on, also while other nodes do not know of it.
     node.run("ALTER TABLE t DROP added");
     let began = Instant::now();
     loop {
@@ -80,20 +81,7 @@ fn prepared(ring: &Ring, client: &mut Raw, other: &mut Raw) {
             break;
         }
     }
-    assert!(!has(&prepare(client, texts[0]).1, "added"));
-}
-
-/// Prepares a statement of v4. Returns its id, and the answer.
-fn prepare(client: &mut Raw, text: &str) -> (Vec<u8>, Reply) {
-    let mut body = (text.len() as u32).to_be_bytes().to_vec();
-    body.extend_from_slice(text.as_bytes());
-    let reply = client.ask(PREPARE, &body);
-    assert_eq!(reply.opcode, RESULT, "{text}: {reply:?}");
-    // The kind of the result, then the id with its length. A warning may come before (of USE with prepared statements).
-    let kind = [0, 0, 0, 4];
-    let at = reply.body.windows(4).position(|bytes| bytes == kind).expect("a result") + kind.len();
-    let length = usize::from(u16::from_be_bytes([reply.body[at], reply.body[at + 1]]));
-    (reply.body[at + 2..at + 2 + length].to_vec(), reply)
+    assert!(!has(&client.prepare(texts[0]).1, "added"));
 }
 
 /// Executes a statement without values in v4.

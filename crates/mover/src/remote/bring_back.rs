@@ -13,7 +13,7 @@ use super::row::{SeenCell, SeenRow};
 use super::writes::{Place, cell_deletions, cell_writes, marker_of, marker_write, new_row, row_deletion};
 use crate::error::MoveError;
 use crate::source::{SourceError, StatementKind, Values, Write};
-use helenus_cluster::Cluster;
+use helenus_cluster::{Cluster, Written};
 use helenus_cql::LocalBackend;
 use helenus_model::cell::ColumnId;
 use helenus_model::schema::Table;
@@ -26,15 +26,66 @@ use tokio::sync::watch;
 /// Writes that are run at once.
 const CHUNK: usize = 512;
 
+/// A table of both sides.
+#[derive(Clone)]
+pub(crate) struct Sides {
+    pub(crate) backend: Arc<LocalBackend>,
+    pub(crate) table: Arc<Table>,
+    remote: Arc<Remote>,
+    of_remote: Arc<RemoteTable>,
+}
+
+impl Sides {
+    /// The table here and at the cluster, which is read until `stop` is true.
+    pub(crate) fn new(
+        backend: &Arc<LocalBackend>,
+        cluster: &Cluster,
+        table: &Arc<Table>,
+        stop: watch::Receiver<bool>,
+    ) -> Sides {
+        let remote = Remote::new(cluster, backend.database(), Consistency::LocalQuorum, stop);
+        Sides {
+            backend: Arc::clone(backend),
+            table: Arc::clone(table),
+            remote: Arc::new(remote),
+            of_remote: Arc::new(RemoteTable::new(table, cluster)),
+        }
+    }
+
+    /// Reads a range of both.
+    pub(crate) fn merge(&self, range: TokenRange) -> Merge {
+        Merge::of_range(self.backend.database(), &self.remote, &self.of_remote, range)
+    }
+}
+
 /// What was brought back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BroughtBack {
+#[derive(Debug, Default)]
+pub(crate) struct BroughtBack {
     /// Rows that were compared.
-    pub rows: u64,
+    pub(crate) rows: u64,
     /// Rows that were changed or deleted here.
-    pub changed: u64,
+    pub(crate) changed: u64,
     /// Rows that differ still, because their cells here are newer.
-    pub kept: u64,
+    pub(crate) kept: u64,
+    /// The partitions to look at once more: of rows that differ still, and of counters that were changed.
+    pub(crate) again: Written,
+}
+
+impl BroughtBack {
+    /// Notes the partition of a row.
+    pub(crate) fn look_again(&mut self, table: &Table, (here, there): &Pair) {
+        if let Some(row) = here.as_ref().or(there.as_ref()) {
+            self.again.add((&table.keyspace, &table.name), Some(row.partition.hash.token.0));
+        }
+    }
+
+    /// Adds another range.
+    pub(crate) fn add(&mut self, other: BroughtBack) {
+        self.again.add_all(other.again);
+        self.rows += other.rows;
+        self.changed += other.changed;
+        self.kept += other.kept;
+    }
 }
 
 /// Makes the local rows of a range of tokens equal to the cluster's. Clients may write neither side meanwhile. Tables
@@ -42,17 +93,10 @@ pub struct BroughtBack {
 ///
 /// # Errors
 /// A side cannot be read; the local database refuses a write; `stop` became true.
-pub async fn bring_back(
-    backend: &Arc<LocalBackend>,
-    cluster: &Cluster,
-    table: &Arc<Table>,
-    range: TokenRange,
-    stop: &watch::Receiver<bool>,
-) -> Result<BroughtBack, MoveError> {
+pub(crate) async fn bring_back(sides: &Sides, range: TokenRange) -> Result<BroughtBack, MoveError> {
+    let Sides { backend, table, .. } = sides;
     let database = backend.database();
-    let remote = Arc::new(Remote::new(cluster, database, Consistency::LocalQuorum, stop.clone()));
-    let of_remote = Arc::new(RemoteTable::new(table, cluster));
-    let mut merge = Merge::of_range(database, &remote, &of_remote, range);
+    let mut merge = sides.merge(range);
     let mut done = BroughtBack::default();
     let mut writes = Vec::new();
     loop {
@@ -67,8 +111,12 @@ pub async fn bring_back(
                 table: format!("{}.{}", table.keyspace, table.name),
                 error,
             })?;
-            done.changed += u64::from(writes.len() > before);
+            let is_changed = writes.len() > before;
+            done.changed += u64::from(is_changed);
             done.kept += u64::from(kept);
+            if kept {
+                done.look_again(table, &pair);
+            }
         }
         if writes.len() >= CHUNK || is_end {
             let writes = std::mem::take(&mut writes);

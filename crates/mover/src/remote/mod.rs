@@ -28,7 +28,7 @@ mod texts;
 mod words;
 mod writes;
 
-pub use bring_back::{BroughtBack, bring_back};
+pub(crate) use bring_back::{BroughtBack, Sides, bring_back};
 pub use compare::{CellDifference, Difference, Tolerance, compare};
 pub(crate) use decode::serialised_key;
 pub(crate) use local::read_local;

@@ -26,6 +26,11 @@ impl TokenRange {
         }
     }
 
+    /// The partitions of one token.
+    pub fn of_token(token: i64) -> TokenRange {
+        TokenRange { from: Some(token), until: token.checked_add(1) }
+    }
+
     /// The beginning of this range, with this share of its tokens.
     pub fn share(self, share: f64) -> TokenRange {
         let from = i128::from(self.from.unwrap_or(i64::MIN));

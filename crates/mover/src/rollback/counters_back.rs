@@ -4,17 +4,14 @@
 //! any more is deleted here, its row if none is left.
 
 use crate::error::MoveError;
-use crate::remote::{BroughtBack, Merge, Remote, RemoteTable, SeenRow, TokenRange};
+use crate::remote::{BroughtBack, SeenRow, Sides, TokenRange};
 use crate::source::{RowName, Values};
-use helenus_cluster::Cluster;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Request};
 use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::quote_identifier;
-use helenus_wire::native::Consistency;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Rows that are written at once.
 const CHUNK: usize = 512;
@@ -30,28 +27,23 @@ struct Change {
 }
 
 /// Makes the local counters of a range of tokens equal to the cluster's. Rows whose counters cannot be written here any more, because
-/// they were deleted, are counted as kept in the next pass.
+/// they were deleted, differ in every pass.
 ///
 /// # Errors
 /// A side cannot be read; the local database refuses a write; `stop` became true.
-pub(crate) async fn bring_back(
-    backend: &Arc<LocalBackend>,
-    cluster: &Cluster,
-    table: &Arc<Table>,
-    range: TokenRange,
-    stop: &watch::Receiver<bool>,
-) -> Result<BroughtBack, MoveError> {
-    let database = backend.database();
-    let remote = Arc::new(Remote::new(cluster, database, Consistency::LocalQuorum, stop.clone()));
-    let of_remote = Arc::new(RemoteTable::new(table, cluster));
-    let mut merge = Merge::of_range(database, &remote, &of_remote, range);
+pub(crate) async fn bring_back(sides: &Sides, range: TokenRange) -> Result<BroughtBack, MoveError> {
+    let Sides { backend, table, .. } = sides;
+    let mut merge = sides.merge(range);
     let (mut done, mut changes) = (BroughtBack::default(), Vec::new());
     loop {
         let pair = merge.next().await?;
         let is_end = pair.is_none();
-        if let Some((here, there)) = pair {
+        if let Some(pair) = pair {
             done.rows += 1;
-            changes.extend(change(here.as_ref(), there.as_ref()));
+            if let Some(change) = change(pair.0.as_ref(), pair.1.as_ref()) {
+                changes.push(change);
+                done.look_again(table, &pair);
+            }
         }
         if changes.len() >= CHUNK || is_end {
             done.changed += changes.len() as u64;

@@ -1,33 +1,38 @@
 //! The way back: what the target was given since the cut comes here, and clients are served here again.
 //!
-//! Passes over all rows of both sides, while clients go on at the target, until a pass is short enough; then one more under the pause,
-//! which finds what the clients wrote during the last one. The cut is taken off the state, durably, and the front serves here. A
-//! crash before that leaves the truth at the target, which is complete in any case.
+//! A first pass reads all rows of both sides, while clients go on at the target. From then on the partitions that they write are
+//! noted (`Front::written`), and each further pass reads those that were written during the one before, until a pass is short enough.
+//! The last one is made under the pause, when no write is under way any more. Then the cut is taken off the state, durably, and the
+//! front serves here. A crash before that leaves the truth at the target, which is complete in any case.
 //!
-//! The tails go on behind the writes of the rollback, so a cut can be made again.
+//! The tails go on behind the writes of the rollback, so a cut can be made again. `lost_target` is the way back without the target.
+
+mod counters_back;
+mod lost_target;
+mod pass;
 
 use crate::clocks::Clocks;
-use crate::counters_back;
 use crate::error::MoveError;
 use crate::front::{Front, Pause};
 use crate::messages::RollbackOrder;
-use crate::remote::{BroughtBack, TokenRange, bring_back};
+use crate::remote::BroughtBack;
 use crate::schema;
 use crate::state::{MoveState, StateFile};
 use crate::target::Target;
+use helenus_cluster::{Written, WrittenPartitions};
 use helenus_cql::LocalBackend;
 use helenus_model::schema::Table;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
-/// Ranges of tokens that a table is read by.
-const RANGES: u32 = 64;
-/// Passes before the pause at most: the first one writes, the others only read, unless clients change very much.
-const PASSES: u32 = 3;
+pub(crate) use lost_target::serve_without_target;
+use pass::pass;
+
+/// Passes before the pause at most. Each has only to read what was written during the one before, unless clients write faster than
+/// it is read, or by statements whose partition is not known.
+const PASSES: u32 = 8;
 
 /// What a rollback works on.
 pub(crate) struct Rollback<'r> {
@@ -64,10 +69,15 @@ pub(crate) fn roll_back(
     let Rollback { front, runtime, target, .. } = rollback;
     let tables = tables(rollback, state)?;
     let within = Duration::from_millis(order.pause_ms);
+    let noting = Noting::begin(*front);
     let mut done = RolledBack::default();
+    let mut wanted = Written::anywhere();
     loop {
         let begun = tokio::time::Instant::now();
-        done.add(runtime.block_on(pass(rollback, state, (&tables, done.passes + 1)))?);
+        let brought = runtime.block_on(pass(rollback, state, (&tables, &wanted, done.passes + 1)))?;
+        done.add(&brought);
+        // What this pass has written is compared once more by the next.
+        wanted = brought.again;
         let took = begun.elapsed();
         // The last one may take a little longer than this one.
         if took + took / 4 < within {
@@ -75,22 +85,25 @@ pub(crate) fn roll_back(
         }
         if done.passes >= PASSES {
             return Err(MoveError::NotCut(vec![format!(
-                "reading all rows of both sides takes {:.1} s, and clients would have to wait as long: give --pause more",
+                "reading what clients have written meanwhile takes {:.1} s, and they would have to wait as long: give --pause more, or let \
+                 clients prepare their statements, so that only the partitions that they write are read",
                 took.as_secs_f64()
             )]));
         }
+        wanted.add_all(noting.take());
     }
     let clocks = runtime.block_on(Clocks::of(&target.cluster, rollback.backend.database()))?;
     let begun = tokio::time::Instant::now();
     let pause = Pause::begin(*front, within)?;
-    let last = pass(rollback, state, (&tables, done.passes + 1));
+    wanted.add_all(noting.take());
+    let last = pass(rollback, state, (&tables, &wanted, done.passes + 1));
     let left = within.saturating_sub(begun.elapsed());
     let last = runtime.block_on(async { tokio::time::timeout(left, last).await });
     let last = last.map_err(|_| {
         let text = "the last pass was not done in time: give --pause more, or try when clients write less";
         MoveError::NotCut(vec![text.to_owned()])
     })??;
-    done.add(last);
+    done.add(&last);
     done.kept = last.kept;
     // Later writes here must not lose against those that a node stamped ahead of this clock.
     runtime.block_on(tokio::time::sleep(clocks.ahead.saturating_sub(begun.elapsed())));
@@ -117,9 +130,35 @@ pub(crate) fn roll_back(
 }
 
 impl RolledBack {
-    fn add(&mut self, pass: BroughtBack) {
+    fn add(&mut self, pass: &BroughtBack) {
         self.passes += 1;
         self.changed += pass.changed;
+    }
+}
+
+/// Notes what clients write, until it is dropped.
+struct Noting(Option<Arc<WrittenPartitions>>);
+
+impl Noting {
+    fn begin(front: &dyn Front) -> Noting {
+        let written = front.written();
+        if let Some(written) = &written {
+            written.begin();
+        }
+        Noting(written)
+    }
+
+    /// What was written since the beginning or the last call. All, where nobody can tell.
+    fn take(&self) -> Written {
+        self.0.as_ref().map_or_else(Written::anywhere, |written| written.take())
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        if let Some(written) = &self.0 {
+            written.end();
+        }
     }
 }
 
@@ -143,41 +182,4 @@ fn tables(rollback: &Rollback<'_>, state: &MoveState) -> Result<Vec<Arc<Table>>,
         format!("the target has lost a table: {line}")
     }));
     if reasons.is_empty() { Ok(tables) } else { Err(MoveError::NotCut(reasons)) }
-}
-
-/// Makes all rows here equal to those at the target.
-async fn pass(
-    rollback: &Rollback<'_>,
-    state: &MoveState,
-    (tables, number): (&[Arc<Table>], u32),
-) -> Result<BroughtBack, MoveError> {
-    let turns = Arc::new(Semaphore::new(state.order.ranges_at_once.max(1)));
-    let mut tasks = JoinSet::new();
-    for table in tables {
-        for range in 0..RANGES {
-            let (backend, table, turns) =
-                (Arc::clone(rollback.backend), Arc::clone(table), Arc::clone(&turns));
-            let (cluster, stop) = (rollback.target.cluster.clone(), rollback.target.stop.clone());
-            tasks.spawn(async move {
-                let _turn = turns.acquire().await.map_err(|_| MoveError::Stopped)?;
-                let range = TokenRange::of(range, RANGES);
-                match table.is_counter() {
-                    true => counters_back::bring_back(&backend, &cluster, &table, range, &stop).await,
-                    false => bring_back(&backend, &cluster, &table, range, &stop).await,
-                }
-            });
-        }
-    }
-    let (all, mut ended, mut sum) = (tasks.len(), 0, BroughtBack::default());
-    while let Some(done) = tasks.join_next().await {
-        let done = done.map_err(|error| MoveError::Internal(error.to_string()))??;
-        ended += 1;
-        (sum.rows, sum.changed, sum.kept) =
-            (sum.rows + done.rows, sum.changed + done.changed, sum.kept + done.kept);
-        *rollback.progress.lock() = Some(format!(
-            "rollback, pass {number}: {ended} of {all} ranges, {} rows compared, {} changed here",
-            sum.rows, sum.changed
-        ));
-    }
-    Ok(sum)
 }

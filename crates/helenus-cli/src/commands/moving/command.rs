@@ -120,9 +120,12 @@ struct CutOptions {
 
 #[derive(Args, Debug, Clone)]
 struct RollbackOptions {
-    /// How long clients may wait while the last changes come back; all rows are read once in that time
+    /// How long clients may wait while the last changes come back: the partitions that they write are read once more in that time
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_seconds)]
     pause: Duration,
+    /// Do not ask the target, which is lost: serve with the rows of the cut, lose what was written there since, and end the move
+    #[arg(long, conflicts_with = "pause")]
+    lose_later_writes: bool,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -189,7 +192,10 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
             (MoveRequest::Cutover(order), &options.at, false)
         }
         Verb::Rollback(options) => {
-            let order = RollbackOrder { pause_ms: milliseconds(options.pause) };
+            let order = RollbackOrder {
+                pause_ms: milliseconds(options.pause),
+                loses_later_writes: options.lose_later_writes,
+            };
             (MoveRequest::Rollback(order), &options.at, false)
         }
         Verb::Abort(at) => (MoveRequest::Abort, at, false),

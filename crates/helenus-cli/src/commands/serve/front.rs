@@ -7,7 +7,7 @@
 
 use super::gateway;
 use super::rpc::OldInterface;
-use helenus_cluster::Cluster;
+use helenus_cluster::{Cluster, WrittenPartitions};
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::Backend;
 use helenus_gateway::{Gateway, GatewayOptions, Listeners, OwnNode, Roles};
@@ -107,7 +107,7 @@ impl ServerFront {
         let front = Arc::clone(self);
         // It ends with the server's runtime.
         let _task = self.runtime.spawn_blocking(move || {
-            while !front.state.lock().is_stopped {
+            while front.waits_for_cluster() {
                 front.runtime.block_on(tokio::time::sleep(AGAIN));
                 if front.try_begin_at(&cut) {
                     return;
@@ -116,9 +116,22 @@ impl ServerFront {
         });
     }
 
+    /// Whether clients wait for the target.
+    fn waits_for_cluster(&self) -> bool {
+        let state = self.state.lock();
+        !state.is_stopped && state.side == Side::Cluster
+    }
+
     fn try_begin_at(&self, cut: &CutOver) -> bool {
         let shows_nodes = self.parts.local.database().wall_us() > cut.rollback_until_us;
-        let begun = self.make_ready(&cut.order).and_then(|()| self.to_cluster(shows_nodes));
+        let begun = self.make_ready(&cut.order).and_then(|()| {
+            let mut state = self.state.lock();
+            match state.side {
+                Side::Cluster => self.begin_at_cluster(&mut state, shows_nodes),
+                // The cut was taken back meanwhile.
+                Side::Local => Ok(()),
+            }
+        });
         if let Err(error) = &begun {
             let text = format!("clients cannot be served yet: {error}; it is tried again");
             self.parts.log.write_rate_limited(Level::Error, "move", Entry::new("move", text));
@@ -189,6 +202,35 @@ impl ServerFront {
         }
         state.listeners = None;
         state.is_paused = false;
+        Ok(())
+    }
+
+    /// Lets the target answer clients, who are served by either side now or wait.
+    fn begin_at_cluster(&self, state: &mut State, shows_nodes: bool) -> Result<(), FrontError> {
+        state.shows_nodes = shows_nodes;
+        if state.side == Side::Local {
+            state.listeners = self.parts.native.give_listeners().map(of_gateway);
+        }
+        if let Err(error) = self.serve_by_cluster(state) {
+            if state.side == Side::Local
+                && let Err(error) = self.listen_here(state)
+            {
+                let text = format!("clients cannot connect: {error}; stop the server and start it again");
+                self.parts.log.write(Level::Error, &Entry::new("move", text));
+            }
+            return Err(error);
+        }
+        if let Some(gateway) = &state.gateway {
+            let gateway = Arc::downgrade(gateway);
+            self.parts.native.hand_over(Box::new(move |socket, connection| {
+                // Without the gateway the server is stopping, and the connection ends.
+                if let Some(gateway) = gateway.upgrade() {
+                    gateway.take(socket, connection);
+                }
+            }));
+        }
+        state.side = Side::Cluster;
+        self.say("clients are served by the target of the move from now on");
         Ok(())
     }
 
@@ -289,6 +331,11 @@ impl Front for ServerFront {
         Ok(())
     }
 
+    fn written(&self) -> Option<Arc<WrittenPartitions>> {
+        let state = self.state.lock();
+        state.ready.as_ref().map(|ready| Arc::clone(ready.roles.written()))
+    }
+
     fn pause(&self, within: Duration) -> Result<(), FrontError> {
         let begun = Instant::now();
         let mut state = self.state.lock();
@@ -335,33 +382,7 @@ impl Front for ServerFront {
     }
 
     fn to_cluster(&self, shows_nodes: bool) -> Result<(), FrontError> {
-        let mut state = self.state.lock();
-        state.shows_nodes = shows_nodes;
-        if state.side == Side::Local {
-            state.listeners = self.parts.native.give_listeners().map(of_gateway);
-        }
-        if let Err(error) = self.serve_by_cluster(&mut state) {
-            if state.side == Side::Local
-                && let Err(error) = self.listen_here(&mut state)
-            {
-                let text = format!("clients cannot connect: {error}; stop the server and start it again");
-                self.parts.log.write(Level::Error, &Entry::new("move", text));
-            }
-            return Err(error);
-        }
-        if let Some(gateway) = &state.gateway {
-            let gateway = Arc::downgrade(gateway);
-            self.parts.native.hand_over(Box::new(move |socket, connection| {
-                // Without the gateway the server is stopping, and the connection ends.
-                if let Some(gateway) = gateway.upgrade() {
-                    gateway.take(socket, connection);
-                }
-            }));
-        }
-        state.side = Side::Cluster;
-        drop(state);
-        self.say("clients are served by the target of the move from now on");
-        Ok(())
+        self.begin_at_cluster(&mut self.state.lock(), shows_nodes)
     }
 
     fn to_local(&self) -> Result<(), FrontError> {
