@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures helenus move: back-fill beside `helenus stress insert` against the same cluster, CPU per row, lag of the tail.
+"""Measures helenus move: back-fill beside `helenus stress insert` against the same cluster, CPU per row, lag of the tail; by option beside
+Cassandra's sstableloader, which loads the same rows as files.
 
     bench/move.py --binary target/release/helenus --to 127.0.0.1:9142 --rows 2000000
 
@@ -9,6 +10,7 @@ end. Prints one JSON object.
 import argparse
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,7 @@ def options():
     parser.add_argument("--to", required=True, help="a node of the cluster, HOST:PORT")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--partition-rows", type=int, default=100, help="rows of a partition; as many as --rows: one partition")
+    parser.add_argument("--sstableloader", action="store_true", help="load the same rows by helenus export and sstableloader too")
     parser.add_argument("--verify", action="store_true", help="compare both sides at the end, cell by cell")
     parser.add_argument("--listen", default="127.0.0.1:19556")
     parser.add_argument("--tail-rows", type=int, default=100_000, help="rows that are written while the tail is watched")
@@ -99,6 +102,33 @@ class Bench:
         lags.sort()
         return {"median_s": lags[len(lags) // 2], "max_s": lags[-1]} if lags else {}
 
+    def sstableloader(self):
+        """The same rows as files, into an empty table. Its clients would have to stop for the whole time."""
+        self.cql(self.args.to, "TRUNCATE move_bench.t")
+        folder = tempfile.mkdtemp(prefix="helenus-move-export-")
+        shutil.rmtree(folder)
+        host, port = self.args.to.rsplit(":", 1)
+        begun = time.time()
+        self.tool("export", folder, "move_bench.t", "--data", self.data)
+        export = time.time() - begun
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/tools/cassandra.sh")
+        files = os.path.join(folder, "move_bench", "t")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [script, "tool", "sstableloader", "-d", host, "-p", port, "--storage-port", "7000", files]
+        done = subprocess.run(command, capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode:
+            raise SystemExit(f"sstableloader: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        shutil.rmtree(folder)
+        seconds = time.time() - begun
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return {
+            "export_s": round(export, 1),
+            "seconds": round(seconds, 1),
+            "rows_per_s": round(self.args.rows / seconds),
+            "cpu_us_per_row": round(cpu / self.args.rows * 1e6, 2),
+        }
+
     def verify(self):
         """Every cell of both sides. Fails if one differs."""
         begun = time.time()
@@ -120,6 +150,8 @@ def main():
         result = {"rows": bench.args.rows, "back_fill": bench.back_fill(), "tail_lag": bench.tail()}
         if bench.args.verify:
             result["verify"] = bench.verify()
+        if bench.args.sstableloader:
+            result["sstableloader"] = bench.sstableloader()
         print(json.dumps(result, indent=2))
     finally:
         bench.end()

@@ -1,6 +1,7 @@
 //! A pass of a rollback: makes rows here equal to those at the target, of all partitions or of those that clients have written.
 
-use super::{Rollback, counters_back};
+use super::counters_back;
+use super::roll_back::Rollback;
 use crate::error::MoveError;
 use crate::remote::{BroughtBack, Sides, TokenRange, bring_back};
 use crate::state::MoveState;

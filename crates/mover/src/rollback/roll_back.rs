@@ -1,0 +1,180 @@
+//! The way back: what the target was given since the cut comes here, and clients are served here again.
+//!
+//! A first pass reads all rows of both sides, while clients go on at the target. Meanwhile the partitions that they write are
+//! noted (`Front::written`), and each further pass reads those that were written during the one before, until a pass is short enough.
+//! The last one is made under the pause, when no write is under way any more. Then the cut is taken off the state, durably, and the
+//! front serves here. A crash before that leaves the truth at the target, which is complete in any case.
+//!
+//! The tails go on behind the writes of the rollback, so a cut can be made again. `lost_target` is the way back without the target.
+
+use crate::clocks::Clocks;
+use crate::error::MoveError;
+use crate::front::{Front, Pause};
+use crate::messages::RollbackOrder;
+use crate::remote::BroughtBack;
+use crate::schema;
+use crate::state::{MoveState, StateFile};
+use crate::target::Target;
+use helenus_cluster::{Written, WrittenPartitions};
+use helenus_cql::LocalBackend;
+use helenus_model::schema::Table;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+use super::pass::pass;
+
+/// Passes before the pause at most. Each has only to read what was written during the one before, unless clients write faster than
+/// it is read, or by statements whose partition is not known.
+const PASSES: u32 = 8;
+
+/// What a rollback works on.
+pub(crate) struct Rollback<'r> {
+    pub(crate) backend: &'r Arc<LocalBackend>,
+    pub(crate) front: &'r dyn Front,
+    pub(crate) file: &'r StateFile,
+    pub(crate) target: Target,
+    pub(crate) runtime: &'r Handle,
+    /// What it does now, for `status`.
+    pub(crate) progress: &'r Mutex<Option<String>>,
+}
+
+/// A cut that was taken back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RolledBack {
+    pub(crate) passes: u32,
+    /// Rows that were changed here.
+    pub(crate) changed: u64,
+    /// Rows that differ still: their cells here are newer than those at the target.
+    pub(crate) kept: u64,
+    /// How long clients waited.
+    pub(crate) waited: Duration,
+}
+
+/// Takes a cut back. Returns the state with which the move goes on.
+///
+/// # Errors
+/// It cannot be done now; clients are served by the target as before.
+pub(crate) fn roll_back(
+    rollback: &Rollback<'_>,
+    state: &MoveState,
+    order: &RollbackOrder,
+) -> Result<(MoveState, RolledBack), MoveError> {
+    let Rollback { front, runtime, target, .. } = rollback;
+    let tables = tables(rollback, state)?;
+    let within = Duration::from_millis(order.pause_ms);
+    let noting = Noting::begin(*front);
+    let mut done = RolledBack::default();
+    let mut wanted = Written::anywhere();
+    loop {
+        let begun = tokio::time::Instant::now();
+        let brought = runtime.block_on(pass(rollback, state, (&tables, &wanted, done.passes + 1)))?;
+        done.add(&brought);
+        // What this pass has written is compared once more by the next.
+        wanted = brought.again;
+        let took = begun.elapsed();
+        // The last one may take a little longer than this one.
+        if took + took / 4 < within {
+            break;
+        }
+        if done.passes >= PASSES {
+            return Err(MoveError::NotCut(vec![format!(
+                "reading what clients have written meanwhile takes {:.1} s, and they would have to wait as long: give --pause more, or let \
+                 clients prepare their statements, so that only the partitions that they write are read",
+                took.as_secs_f64()
+            )]));
+        }
+        wanted.add_all(noting.take());
+    }
+    let clocks = runtime.block_on(Clocks::of(&target.cluster, rollback.backend.database()))?;
+    let begun = tokio::time::Instant::now();
+    let pause = Pause::begin(*front, within)?;
+    wanted.add_all(noting.take());
+    let last = pass(rollback, state, (&tables, &wanted, done.passes + 1));
+    let left = within.saturating_sub(begun.elapsed());
+    let last = runtime.block_on(async { tokio::time::timeout(left, last).await });
+    let last = last.map_err(|_| {
+        let text = "the last pass was not done in time: give --pause more, or try when clients write less";
+        MoveError::NotCut(vec![text.to_owned()])
+    })??;
+    done.add(&last);
+    done.kept = last.kept;
+    // Later writes here must not lose against those that a node stamped ahead of this clock.
+    runtime.block_on(tokio::time::sleep(clocks.ahead.saturating_sub(begun.elapsed())));
+    let database = rollback.backend.database();
+    let now = database.changes().now()?.text(database.host_id());
+    let mut next = state.clone();
+    next.cut = None;
+    for table in &mut next.tables {
+        table.position = Some(now.clone());
+    }
+    if let Err(error) = rollback.file.write(&next) {
+        // It may be on the disk in spite of the error.
+        rollback.file.write(state)?;
+        return Err(error);
+    }
+    if let Err(error) = front.to_local() {
+        // Nobody was served here yet, so the truth is at the target still.
+        rollback.file.write(state)?;
+        return Err(error.into());
+    }
+    done.waited = begun.elapsed();
+    drop(pause);
+    Ok((next, done))
+}
+
+impl RolledBack {
+    fn add(&mut self, pass: &BroughtBack) {
+        self.passes += 1;
+        self.changed += pass.changed;
+    }
+}
+
+/// Notes what clients write, until it is dropped.
+struct Noting(Option<Arc<WrittenPartitions>>);
+
+impl Noting {
+    fn begin(front: &dyn Front) -> Noting {
+        let written = front.written();
+        if let Some(written) = &written {
+            written.begin();
+        }
+        Noting(written)
+    }
+
+    /// What was written since the beginning or the last call. All, where nobody can tell.
+    fn take(&self) -> Written {
+        self.0.as_ref().map_or_else(Written::anywhere, |written| written.take())
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        if let Some(written) = &self.0 {
+            written.end();
+        }
+    }
+}
+
+/// The tables, which must be the same on both sides.
+fn tables(rollback: &Rollback<'_>, state: &MoveState) -> Result<Vec<Arc<Table>>, MoveError> {
+    let present = rollback.backend.database().schema();
+    let names: Vec<_> =
+        state.tables.iter().map(|table| (table.keyspace.clone(), table.table.clone())).collect();
+    let cluster = &rollback.target.cluster;
+    let wanted = rollback.runtime.block_on(schema::statements(cluster, (&present, &names), &state.order))?;
+    let mut reasons = wanted.problems;
+    let mut tables = Vec::new();
+    for (keyspace, name) in &names {
+        match present.table(keyspace, name) {
+            Some(table) => tables.push(Arc::clone(table)),
+            None => reasons.push(format!("{keyspace}.{name} is not here any more")),
+        }
+    }
+    reasons.extend(wanted.to_run.iter().filter(|text| text.starts_with("CREATE TABLE")).map(|text| {
+        let line = text.lines().next().unwrap_or_default();
+        format!("the target has lost a table: {line}")
+    }));
+    if reasons.is_empty() { Ok(tables) } else { Err(MoveError::NotCut(reasons)) }
+}
