@@ -19,10 +19,15 @@ impl Calls {
         line.split_whitespace().nth(1).expect("an address").to_owned()
     }
 
+    /// Connects to the interface of a server.
+    pub fn of(server: &Server) -> Calls {
+        Calls::connect(&Calls::address_of(server))
+    }
+
     /// Connects to HOST:PORT.
     pub fn connect(address: &str) -> Calls {
         let socket = TcpStream::connect(address).expect("connect");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         Calls(socket)
     }
 
@@ -40,7 +45,8 @@ impl Calls {
         answer
     }
 
-    fn exchange<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
+    /// The complete answer to a call, whatever it is.
+    pub fn exchange<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
         let mut message = Vec::new();
         let at = begin_call(method, 1, &mut message);
         asked.write(&mut message);
@@ -54,8 +60,10 @@ impl Calls {
     }
 }
 
-/// Whether an answer is a reply, its name and number, and a struct that is empty or begins with field 0, the result.
-fn is_result(answer: &[u8], method: Method) -> bool {
+/// Whether an answer is a result and no exception: a reply, its name and number, and a struct that is empty or begins with field 0, the
+/// result.
+#[must_use]
+pub fn is_result(answer: &[u8], method: Method) -> bool {
     let result = &answer[12 + method.name().len()..];
     answer[3] == 2 && (result == [0] || result[1..3] == [0, 0])
 }

@@ -37,7 +37,7 @@ mod small_disk;
 mod terminal;
 mod tool;
 
-pub use calls::Calls;
+pub use calls::{Calls, is_result};
 pub use client::{Client, analysis};
 pub use conformance::root;
 pub use conformance::server::{Server, binary};

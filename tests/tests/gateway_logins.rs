@@ -1,17 +1,14 @@
 //! `helenus serve --gateway --cluster-logins`: clients log in as roles of the cluster, which permits their statements. The cluster is a
 //! Helenus with logins, which answers as a node of Cassandra does; `cluster` has real nodes, without logins.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 
 use end_to_end::raw::{
     AUTH_SUCCESS, AUTHENTICATE, ERROR, EXECUTE, OPTIONS, PREPARE, QUERY, RESULT, Raw, query,
 };
-use end_to_end::{Cql, Server, refused};
+use end_to_end::{Calls, Cql, Server, refused};
 use helenus_wire::thrift::{
-    AuthenticationRequest, Column, ColumnParent, ConsistencyLevel, Field, Map, Method, args, begin_call,
-    end_message,
+    AuthenticationRequest, CfDef, Column, ColumnParent, ConsistencyLevel, Map, Method, args,
 };
 use tempfile::TempDir;
 
@@ -155,47 +152,47 @@ fn a_password_that_was_changed_is_not_taken_from_an_earlier_login() {
 #[test]
 fn the_old_interface_logs_in_too() {
     let gateway = gateway();
-    let line = gateway.server.head().iter().find(|line| line.starts_with("rpc")).expect("its address");
-    let mut socket =
-        TcpStream::connect(line.split_whitespace().nth(1).expect("an address")).expect("connect");
-    let mut call = |method: Method, arguments: &dyn Fn(&mut Vec<u8>)| {
-        let mut message = Vec::new();
-        let at = begin_call(method, 1, &mut message);
-        arguments(&mut message);
-        end_message(at, &mut message);
-        socket.write_all(&message).expect("write");
-        let mut length = [0; 4];
-        socket.read_exact(&mut length).expect("a frame");
-        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
-        socket.read_exact(&mut answer).expect("its message");
-        String::from_utf8_lossy(&answer).into_owned()
-    };
+    let mut calls = Calls::of(&gateway.server);
     let login = |user: &'static str, password: &'static str| {
-        move |out: &mut Vec<u8>| {
-            let credentials =
-                Map(vec![("username".into(), user.into()), ("password".into(), password.into())]);
-            let auth_request = AuthenticationRequest { credentials };
-            args::Login { auth_request }.write(out);
-        }
+        let credentials = Map(vec![("username".into(), user.into()), ("password".into(), password.into())]);
+        args::Login { auth_request: AuthenticationRequest { credentials } }
     };
-    let enter = |out: &mut Vec<u8>| args::OfKeyspace { keyspace: "app" }.write(out);
-    let insert = |out: &mut Vec<u8>| {
-        let column = Column { name: b"v", value: Some(b"x"), timestamp: Some(1), ttl: None };
-        let column_parent = ColumnParent { column_family: "t", super_column: None };
-        let consistency_level = ConsistencyLevel::One;
-        args::Insert { key: &[1], column_parent, column, consistency_level }.write(out);
+    let enter = args::OfKeyspace { keyspace: "app" };
+    let column = Column { name: b"v", value: Some(b"x"), timestamp: Some(1), ttl: None };
+    let column_parent = ColumnParent { column_family: "t", super_column: None };
+    let consistency_level = ConsistencyLevel::One;
+    let insert = args::Insert { key: &[1], column_parent, column, consistency_level };
+    let least = "-9223372036854775808";
+    let splits = args::DescribeSplits {
+        column_family: "t",
+        start_token: least,
+        end_token: least,
+        keys_per_split: 100,
     };
-    assert!(call(Method::SetKeyspace, &enter).contains("You have not logged in"));
-    let answer = call(Method::Login, &login("writer", "wrong"));
-    assert!(answer.contains("Provided username writer and/or password are incorrect"), "{answer}");
-    let answer = call(Method::Login, &login("reader", "r"));
-    assert!(!answer.contains("incorrect"), "{answer}");
-    call(Method::SetKeyspace, &enter);
-    let answer = call(Method::Insert, &insert);
-    assert!(answer.contains("reader has no MODIFY permission"), "{answer}");
-    call(Method::Login, &login("writer", "w"));
-    let answer = call(Method::Insert, &insert);
-    assert!(!answer.contains("permission"), "{answer}");
+    let family = |name| args::WithCfDef { cf_def: CfDef::named("app", name) };
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let told = text(calls.exception(Method::SetKeyspace, &enter));
+    assert!(told.contains("You have not logged in"), "{told}");
+    let told = text(calls.exception(Method::Login, &login("writer", "wrong")));
+    assert!(told.contains("Provided username writer and/or password are incorrect"), "{told}");
+    calls.answer(Method::Login, &login("reader", "r"));
+    calls.answer(Method::SetKeyspace, &enter);
+    let told = text(calls.exception(Method::Insert, &insert));
+    assert!(told.contains("reader has no MODIFY permission"), "{told}");
+    for method in [Method::DescribeSplits, Method::DescribeSplitsEx] {
+        calls.answer(method, &splits);
+    }
+    let told = text(calls.exception(Method::SystemAddColumnFamily, &family("made")));
+    assert!(told.contains("reader has no CREATE permission"), "{told}");
+    let drop = args::OfColumnFamily { column_family: "t" };
+    let told = text(calls.exception(Method::SystemDropColumnFamily, &drop));
+    assert!(told.contains("reader has no DROP permission"), "{told}");
+    calls.answer(Method::Login, &login("writer", "w"));
+    calls.answer(Method::Insert, &insert);
+    for method in [Method::DescribeSplits, Method::DescribeSplitsEx] {
+        let told = text(calls.exception(method, &splits));
+        assert!(told.contains("writer has no SELECT permission"), "{told}");
+    }
 }
 
 #[test]

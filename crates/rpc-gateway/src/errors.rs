@@ -42,7 +42,7 @@ fn of_server(error: ErrorMessage, consistency: u16) -> CqlError {
             CqlError::Overloaded(text)
         }
         ErrorCode::ReadTimeout => CqlError::ReadTimeout { consistency },
-        ErrorCode::WriteTimeout => CqlError::WriteTimeout { consistency },
+        ErrorCode::WriteTimeout | ErrorCode::CasWriteUnknown => CqlError::WriteTimeout { consistency },
         ErrorCode::ReadFailure => CqlError::ReadFailure { consistency, reason: text },
         ErrorCode::WriteFailure => CqlError::WriteFailure { consistency, reason: text },
         ErrorCode::Truncate => CqlError::Truncate(text),

@@ -14,7 +14,7 @@ use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, Ro
 use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, Table};
-use helenus_model::types::key_values;
+use helenus_model::types::{key_values, quote_identifier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Handle;
@@ -29,6 +29,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) runtime: &'a Handle,
     pub(crate) sender: Sender,
     pub(crate) command: &'a ReadCommand,
+    /// Only partitions whose column has this value, by an index.
+    pub(crate) found_by: Option<(&'a Column, &'a [u8])>,
     pub(crate) cancelled: Option<&'a AtomicBool>,
 }
 
@@ -66,7 +68,9 @@ impl Reading<'_> {
                 }
                 Ok(())
             }
-            Partitions::Range(range) if Layout::of(&self.command.table) == Layout::Columns => {
+            Partitions::Range(range)
+                if Layout::of(&self.command.table) == Layout::Columns && self.found_by.is_none() =>
+            {
                 self.range_of_columns(range, (sink, &mut rows))
             }
             Partitions::Range(range) => self.range(range, (sink, &mut rows)),
@@ -181,7 +185,12 @@ impl Reading<'_> {
     /// Reads the keys of a range, and then each partition.
     fn range(&self, range: &KeyRange, (sink, rows): (&mut dyn RowSink, &mut u64)) -> Result<(), CqlError> {
         let table = &self.command.table;
-        let (restriction, values) = restrict_tokens(table, range);
+        let (mut restriction, mut values) = restrict_tokens(table, range);
+        if let Some((column, value)) = self.found_by {
+            let and = if restriction.is_empty() { "" } else { " AND " };
+            restriction = format!("{restriction}{and}{} = ?", quote_identifier(&column.name));
+            values.push(value.to_vec());
+        }
         let text = texts::select_keys(table, &with_where(&restriction));
         self.each_page(&Bound { text, values }, |answer| {
             let mut keys = Vec::new();
@@ -192,9 +201,10 @@ impl Reading<'_> {
                     keys.push(key.bytes);
                 }
             }
-            for keys in keys.chunks(PARTITIONS_AT_ONCE) {
+            while !keys.is_empty() {
                 let left = usize::try_from(self.command.limits.rows.saturating_sub(*rows));
-                let keys = keys.iter().take(left.unwrap_or(usize::MAX)).cloned().collect();
+                let now = left.unwrap_or(usize::MAX).clamp(1, PARTITIONS_AT_ONCE).min(keys.len());
+                let keys = keys.drain(..now).collect();
                 if self.partitions(keys, true, (&mut *sink, &mut *rows))? == Next::Nothing {
                     return Ok(Next::Nothing);
                 }

@@ -3,7 +3,9 @@
 use crate::families::family_of;
 use helenus_cluster::{Cluster, ClusterError};
 use helenus_engine::parse_type;
-use helenus_model::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableId, TableOptions};
+use helenus_model::schema::{
+    Column, ColumnKind, Index, IndexKind, Keyspace, Schema, Table, TableId, TableOptions,
+};
 use helenus_wire::native::{Consistency, Reader};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -67,6 +69,7 @@ impl Families {
                 }
             }
         }
+        let mut indexes = indexes(cluster).await?;
         let mut reasons = HashMap::new();
         for row in Rows::of(cluster, "system_schema.tables").await?.0 {
             let names = (row.text("keyspace_name"), row.text("table_name"));
@@ -78,6 +81,7 @@ impl Families {
             let mut table = Table::new((&names.0, &names.1), id, columns);
             table.flags = row.texts("flags");
             table.options = options(&row);
+            table.indexes = indexes.remove(&names).unwrap_or_default();
             let shown = match unknown.get(&names) {
                 Some(why) => Err(format!("table {} cannot be used by RPC: {why}; use CQL for it", names.1)),
                 None => family_of(&table),
@@ -93,6 +97,26 @@ impl Families {
         let schema = Schema { keyspaces: keyspaces.collect(), version: version.unwrap_or_default(), epoch };
         Ok(Families { schema: Arc::new(schema), reasons })
     }
+}
+
+/// The indexes of the tables, by keyspace and name. The cluster calls an index of its own COMPOSITES; in a definition of a family, which
+/// names the columns of partitions, it is KEYS.
+async fn indexes(
+    cluster: &Cluster,
+) -> Result<HashMap<(String, String), BTreeMap<Arc<str>, Arc<Index>>>, ClusterError> {
+    let mut indexes: HashMap<_, BTreeMap<Arc<str>, Arc<Index>>> = HashMap::new();
+    for row in Rows::of(cluster, "system_schema.indexes").await?.0 {
+        let kind = match row.text("kind").as_str() {
+            "CUSTOM" => IndexKind::Custom,
+            _ => IndexKind::Keys,
+        };
+        let name: Arc<str> = row.text("index_name").into();
+        let (id, options) = (TableId(Uuid::nil()), row.map("options"));
+        let index = Arc::new(Index { name: Arc::clone(&name), id, kind, options });
+        let of_table = (row.text("keyspace_name"), row.text("table_name"));
+        indexes.entry(of_table).or_default().insert(name, index);
+    }
+    Ok(indexes)
 }
 
 fn options(row: &Row) -> TableOptions {

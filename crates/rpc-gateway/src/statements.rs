@@ -1,14 +1,16 @@
 //! Prepares the statements of calls once, and sends them as a role of the cluster.
 
 use crate::errors::{Work, cql_error};
+use crate::swaps::Conditional;
 use crate::texts::Bound;
 use helenus_cluster::{
     CallError, Cluster, ClusterError, Extras, Node, NodeStatement, OwnedAnswer, Statement, WrittenPartitions,
 };
 use helenus_cql::CqlError;
+use helenus_cql::backend::{BoundValue, Request as CqlRequest, Values as CqlValues};
 use helenus_wire::native::{
-    Batch, BatchKind, BatchStatement, Consistency, ErrorCode, QueryParameters, Request, StatementRef,
-    Statements, Value, Values,
+    Batch, BatchKind, BatchStatement, Consistency, ErrorCode, Query, QueryParameters, Request, StatementRef,
+    Statements, Value, Values, Version,
 };
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -76,6 +78,38 @@ impl Sender {
             ..QueryParameters::default()
         };
         self.execute(&bound.text, &parameters).await.map_err(|error| self.error(error, Work::Read))
+    }
+
+    /// Runs a statement with conditions, whose answer says whether they held.
+    ///
+    /// # Errors
+    /// Those of the cluster.
+    pub(crate) async fn conditional(
+        &self,
+        asked: &Conditional,
+        serial: Consistency,
+    ) -> Result<OwnedAnswer, CqlError> {
+        let values: Vec<Value<'_>> = asked
+            .values
+            .iter()
+            .map(|value| value.as_ref().map_or(Value::Unset, |value| Value::Bytes(value)))
+            .collect();
+        let parameters = QueryParameters {
+            consistency: self.consistency,
+            serial_consistency: Some(serial),
+            values: Values::positional(&values),
+            ..QueryParameters::default()
+        };
+        let sent = match self.prepared.get(&self.cluster, &asked.text).await {
+            Ok(statement) => {
+                let sent = self.cluster.execute(&statement, &parameters).await;
+                // Whatever the answer was: the write may have been done.
+                self.written.note(&statement, Some(asked.partition));
+                sent
+            }
+            Err(error) => Err(error),
+        };
+        sent.map_err(|error| self.error(error, Work::Write))
     }
 
     async fn execute(
@@ -192,4 +226,52 @@ impl Sender {
             }
         }
     }
+}
+
+/// The consistency level that the native protocol numbers so.
+pub(crate) fn consistency(number: u16) -> Consistency {
+    Consistency::from_code(number).unwrap_or(Consistency::One)
+}
+
+/// Runs a statement of CQL 3 on the first node that can be asked.
+///
+/// # Errors
+/// Those of the cluster.
+pub(crate) async fn run(
+    cluster: &Cluster,
+    text: &str,
+    request: &CqlRequest<'_>,
+) -> Result<OwnedAnswer, ClusterError> {
+    let bound: &[BoundValue<'_>] = match request.values {
+        CqlValues::Positional(values) => values,
+        CqlValues::Named(_) => &[],
+    };
+    let values: Vec<Value<'_>> = bound
+        .iter()
+        .map(|value| match value {
+            BoundValue::Bytes(bytes) => Value::Bytes(bytes),
+            BoundValue::Null => Value::Null,
+            BoundValue::Unset => Value::Unset,
+        })
+        .collect();
+    let mut last = ClusterError::NoNode { reason: None };
+    for node in cluster.plan(None) {
+        let Some(mut connection) = node.connection() else { continue };
+        if let Some(keyspace) = request.keyspace.filter(|_| connection.version() < Version::V5) {
+            connection = node.connection_in(keyspace).await?;
+        }
+        let parameters = QueryParameters {
+            consistency: consistency(request.consistency),
+            values: Values::positional(&values),
+            keyspace: request.keyspace.filter(|_| connection.version() >= Version::V5),
+            ..QueryParameters::default()
+        };
+        let query = Request::Query(Query { query: text, parameters });
+        match connection.call(&query, &Extras::default()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.was_sent() => return Err(error.into()),
+            Err(error) => last = error.into(),
+        }
+    }
+    Err(last)
 }

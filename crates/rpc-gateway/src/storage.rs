@@ -1,16 +1,18 @@
 //! The tables of a cluster as the storage of the RPC interface.
 
+use crate::definitions;
 use crate::errors::{Work, cql_error};
 use crate::reads::Reading;
 use crate::schema::Families;
-use crate::statements::{Prepared, Sender};
+use crate::statements::{Prepared, Sender, consistency, run};
+use crate::swaps;
+use crate::texts::{self, Bound};
 use crate::writes;
 use arc_swap::ArcSwap;
-use helenus_cluster::{Cluster, ClusterError, ClusterEvent, Extras, Login, OwnedAnswer};
+use helenus_cluster::{Cluster, ClusterError, ClusterEvent, Login};
 use helenus_cql::CqlError;
 use helenus_cql::backend::{
-    Answer, BoundValue, Identity, LoginRefused, Outcome, Request, ResultColumn, ResultColumns, RowsOut,
-    Values,
+    Answer, Identity, LoginRefused, Outcome, Request, ResultColumn, ResultColumns, RowsOut,
 };
 use helenus_cql::syntax::ast::Permission;
 use helenus_engine::Ticket;
@@ -19,11 +21,9 @@ use helenus_gateway::{Role, Roles, used_keyspace};
 use helenus_host::Clock;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Schema, Table};
-use helenus_rpc::{CallOptions, LoggedIn, Storage};
-use helenus_wire::native::{
-    BatchKind, Consistency, ErrorCode, Query, QueryParameters, Request as NativeRequest, ResultMessage,
-    Value, Values as NativeValues, Version,
-};
+use helenus_model::types::CqlType;
+use helenus_rpc::{CallOptions, FamilyChange, IndexEquality, LoggedIn, Storage, Swap};
+use helenus_wire::native::{BatchKind, ErrorCode, ResultMessage};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -100,6 +100,16 @@ impl ClusterTables {
         })
     }
 
+    fn reading<'a>(
+        &'a self,
+        command: &'a ReadCommand,
+        manner: CallOptions<'a>,
+    ) -> Result<Reading<'a>, CqlError> {
+        let sender = self.sender(manner)?;
+        let (runtime, cancelled) = (&self.runtime, manner.cancelled);
+        Ok(Reading { runtime, sender, command, found_by: None, cancelled })
+    }
+
     /// Sends the changes of each partition as one request, all at the same time. Partitions of one key in several tables go together.
     fn send(&self, updates: &[PartitionUpdate], kind: BatchKind, sender: &Sender) -> Result<(), CqlError> {
         let mut groups: Vec<(&PartitionUpdate, Vec<_>)> = Vec::new();
@@ -154,10 +164,6 @@ fn not_logged_in() -> CqlError {
     CqlError::Unauthorized("You have not logged in".to_owned())
 }
 
-fn consistency(number: u16) -> Consistency {
-    Consistency::from_code(number).unwrap_or(Consistency::One)
-}
-
 impl Storage for ClusterTables {
     fn schema(&self) -> Arc<Schema> {
         Arc::clone(&self.shared.families.load().schema)
@@ -192,8 +198,49 @@ impl Storage for ClusterTables {
         sink: &mut dyn RowSink,
         manner: CallOptions<'_>,
     ) -> Result<(), CqlError> {
+        self.reading(command, manner)?.run(sink)
+    }
+
+    fn read_indexed(
+        &self,
+        command: &ReadCommand,
+        by: &IndexEquality<'_>,
+        sink: &mut dyn RowSink,
+        manner: CallOptions<'_>,
+    ) -> Result<(), CqlError> {
+        let found_by = Some((&by.search.shape.column, by.value));
+        Reading { found_by, ..self.reading(command, manner)? }.run(sink)
+    }
+
+    fn swap(
+        &self,
+        swap: &Swap<'_>,
+        sink: &mut dyn RowSink,
+        manner: CallOptions<'_>,
+    ) -> Result<bool, CqlError> {
         let sender = self.sender(manner)?;
-        Reading { runtime: &self.runtime, sender, command, cancelled: manner.cancelled }.run(sink)
+        let conditional = swaps::statement(swap)?;
+        let answer = self.runtime.block_on(sender.conditional(&conditional, consistency(swap.serial)))?;
+        let failed = |error| sender.error(error, Work::Write);
+        let rows = answer.rows().map_err(failed)?;
+        swaps::has_applied(swap, &rows, sink)
+    }
+
+    fn family_statements(&self, change: &FamilyChange<'_>) -> Result<Vec<String>, CqlError> {
+        definitions::statements(change)
+    }
+
+    fn markers(
+        &self,
+        text: &str,
+        keyspace: Option<&str>,
+        manner: CallOptions<'_>,
+    ) -> Result<Vec<(Arc<str>, CqlType)>, CqlError> {
+        let sender = self.sender(manner)?;
+        let prepared = self.runtime.block_on(sender.cluster.prepare(text, keyspace));
+        let prepared = prepared.map_err(|error| sender.error(error, Work::Statement))?;
+        let markers = prepared.variables.iter();
+        Ok(markers.map(|marker| (Arc::clone(&marker.name), marker.ty.clone())).collect())
     }
 
     fn write(
@@ -298,8 +345,12 @@ impl Storage for ClusterTables {
         if self.has_logins() && identity.role.is_none() { Err(not_logged_in()) } else { Ok(()) }
     }
 
-    fn rows_known(&self, _table: &Table) -> u64 {
-        0
+    fn rows_known(&self, table: &Table, manner: CallOptions<'_>) -> Result<u64, CqlError> {
+        // The cluster is asked for nothing else, and it alone knows what the client may read.
+        let sender = self.sender(manner)?;
+        let nothing = Bound { text: texts::select_nothing(table), values: Vec::new() };
+        self.runtime.block_on(sender.page(&nothing, None, 1))?;
+        Ok(0)
     }
 
     fn on_written(&self, _listener: Box<dyn Fn() + Send + Sync>) {}
@@ -312,40 +363,4 @@ impl Storage for ClusterTables {
 /// Whether a text begins with SELECT. One behind a comment does not, and counts as a write.
 fn is_select(text: &str) -> bool {
     text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"))
-}
-
-/// Runs a statement of CQL 3 on the first node that can be asked.
-async fn run(cluster: &Cluster, text: &str, request: &Request<'_>) -> Result<OwnedAnswer, ClusterError> {
-    let bound: &[BoundValue<'_>] = match request.values {
-        Values::Positional(values) => values,
-        Values::Named(_) => &[],
-    };
-    let values: Vec<Value<'_>> = bound
-        .iter()
-        .map(|value| match value {
-            BoundValue::Bytes(bytes) => Value::Bytes(bytes),
-            BoundValue::Null => Value::Null,
-            BoundValue::Unset => Value::Unset,
-        })
-        .collect();
-    let mut last = ClusterError::NoNode { reason: None };
-    for node in cluster.plan(None) {
-        let Some(mut connection) = node.connection() else { continue };
-        if let Some(keyspace) = request.keyspace.filter(|_| connection.version() < Version::V5) {
-            connection = node.connection_in(keyspace).await?;
-        }
-        let parameters = QueryParameters {
-            consistency: consistency(request.consistency),
-            values: NativeValues::positional(&values),
-            keyspace: request.keyspace.filter(|_| connection.version() >= Version::V5),
-            ..QueryParameters::default()
-        };
-        let query = NativeRequest::Query(Query { query: text, parameters });
-        match connection.call(&query, &Extras::default()).await {
-            Ok(answer) => return Ok(answer),
-            Err(error) if error.was_sent() => return Err(error.into()),
-            Err(error) => last = error.into(),
-        }
-    }
-    Err(last)
 }

@@ -204,6 +204,14 @@ pub(crate) fn select_declared(table: &Table, columns: &[&Column], restriction: &
 
 /// Reads the keys of partitions in the order of tokens.
 pub(crate) fn select_keys(table: &Table, restriction: &str) -> String {
+    // Where a partition has one row, DISTINCT would refuse conditions on its columns.
+    let distinct = if Layout::of(table) == Layout::Columns { "" } else { "DISTINCT " };
     let keys = list(&table.partition_key);
-    format!("SELECT DISTINCT {keys} FROM {}{restriction}", table_name(table))
+    format!("SELECT {distinct}{keys} FROM {}{restriction}", table_name(table))
+}
+
+/// Reads nothing; for who may not read the table, it is refused.
+pub(crate) fn select_nothing(table: &Table) -> String {
+    let keys = list(&table.partition_key);
+    format!("SELECT {keys} FROM {} WHERE token({keys}) > 0 AND token({keys}) < 0", table_name(table))
 }

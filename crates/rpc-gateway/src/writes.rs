@@ -23,7 +23,6 @@ pub(crate) fn statements(update: &PartitionUpdate) -> Result<Vec<Bound>, CqlErro
     let key: Vec<Vec<u8>> = key.into_iter().map(<[u8]>::to_vec).collect();
     let mut writer = Writer { table, key, out: Vec::new() };
     let mut row = RowBuf::default();
-    let damaged = |_| CqlError::Server("a change that was just made cannot be read".to_owned());
     for change in update.changes.iter() {
         match change.map_err(damaged)? {
             Change::PartitionDeletion(deletion) => {
@@ -109,19 +108,12 @@ impl Writer<'_> {
     /// Changes of a column that is a row.
     fn row(&mut self, row: RowView<'_>) -> Result<(), CqlError> {
         let table = self.table;
-        let values = (0..table.clustering.len()).map(|index| row.clustering(index).map(<[u8]>::to_vec));
         if Layout::of(table) == Layout::Columns {
             let is_removal = row.row.cells.iter().all(Cell::is_tombstone);
             // What cannot be there needs no removal.
             return if is_removal { Ok(()) } else { Err(undeclared(table, row)) };
         }
-        let Some(values) = values.collect::<Option<Vec<_>>>() else {
-            return Err(CqlError::Invalid(format!(
-                "table {} has no COMPACT STORAGE any more: the name of a column needs all {} components",
-                table.name,
-                table.clustering.len()
-            )));
-        };
+        let values = row_values(table, row, table.clustering.len())?;
         let restriction = texts::of_row(table);
         for cell in &row.row.cells {
             let Some(column) = table.column_by_id(cell.column) else { continue };
@@ -157,6 +149,54 @@ impl Writer<'_> {
         self.delete("", timestamp_us, (&restriction, &bound.values));
         Ok(())
     }
+}
+
+/// Calls back with each cell that an update writes: its column, the clustering of its row (empty for a declared column), and its value.
+///
+/// # Errors
+/// A cell that the table at the cluster cannot have.
+pub(crate) fn each_cell<'u>(
+    update: &'u PartitionUpdate,
+    mut take: impl FnMut(&'u Column, Vec<Vec<u8>>, (&Cell, &[u8])),
+) -> Result<(), CqlError> {
+    let table = &*update.table;
+    let mut row = RowBuf::default();
+    for change in update.changes.iter() {
+        row.clear();
+        let (packed, clustering) = match change.map_err(damaged)? {
+            Change::StaticRow(packed) => (packed, 0),
+            Change::Row(packed) => (packed, table.clustering.len()),
+            Change::PartitionDeletion(_) | Change::RangeDeletion { .. } => continue,
+        };
+        unpack(packed, clustering, &mut row).map_err(damaged)?;
+        let view = RowView { row: &row, data: packed };
+        if clustering > 0 && Layout::of(table) == Layout::Columns {
+            return Err(undeclared(table, view));
+        }
+        let values = row_values(table, view, clustering)?;
+        for cell in &row.cells {
+            if let Some(column) = table.column_by_id(cell.column) {
+                take(column, values.clone(), (cell, view.value(cell)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn damaged(_: impl std::fmt::Debug) -> CqlError {
+    CqlError::Server("a change that was just made cannot be read".to_owned())
+}
+
+/// The first `count` clustering values of a row, which are all that it needs.
+fn row_values(table: &Table, row: RowView<'_>, count: usize) -> Result<Vec<Vec<u8>>, CqlError> {
+    let values = (0..count).map(|index| row.clustering(index).map(<[u8]>::to_vec));
+    values.collect::<Option<Vec<_>>>().ok_or_else(|| {
+        CqlError::Invalid(format!(
+            "table {} has no COMPACT STORAGE any more: the name of a column needs all {} components",
+            table.name,
+            table.clustering.len()
+        ))
+    })
 }
 
 fn undeclared(table: &Table, row: RowView<'_>) -> CqlError {

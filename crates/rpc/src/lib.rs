@@ -37,4 +37,4 @@ pub use describe_call::{CallDescription, Refused, RefusedKind};
 pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;
-pub use storage::{LoggedIn, Storage};
+pub use storage::{FamilyChange, IndexEquality, LoggedIn, Storage, Swap};

@@ -13,11 +13,15 @@ use std::sync::Arc;
 /// Maximum number of statements. If there are more, all are dropped, and clients must prepare again.
 const STATEMENTS_MAX: usize = 10_000;
 
+/// A CQL 3 statement that the local database does not run: the keyspace of its unqualified names, and its text.
+pub(crate) type Elsewhere = (Option<Arc<str>>, Arc<str>);
+
 /// The statements by number.
 #[derive(Default)]
 pub(crate) struct PreparedStatements {
     cql3: Mutex<Numbered<StatementId>>,
     cql2: Mutex<Numbered<Arc<str>>>,
+    elsewhere: Mutex<Numbered<Elsewhere>>,
 }
 
 impl PreparedStatements {
@@ -28,6 +32,15 @@ impl PreparedStatements {
 
     pub(crate) fn id_of(&self, number: i32) -> Option<StatementId> {
         self.cql3.lock().of.get(&number).copied()
+    }
+
+    /// A number for a CQL 3 statement that runs elsewhere; equal statements get the same number.
+    pub(crate) fn keep_elsewhere(&self, statement: Elsewhere) -> i32 {
+        self.elsewhere.lock().keep(statement)
+    }
+
+    pub(crate) fn elsewhere(&self, number: i32) -> Option<Elsewhere> {
+        self.elsewhere.lock().of.get(&number).cloned()
     }
 
     /// A number for a CQL 2 statement; equal texts get the same number.

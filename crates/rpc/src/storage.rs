@@ -1,7 +1,7 @@
 //! The storage that calls read and write: the database of this process, or tables elsewhere (`rpc-gateway`: a cluster of Cassandra).
 //!
-//! A call becomes a `ReadCommand` or a `Mutation`, whoever runs it. Calls that need more than that (conditions, indexes, traces, changes
-//! of the schema, prepared statements) ask for the local database, and are refused where there is none.
+//! A call becomes a `ReadCommand` or a `Mutation`, whoever runs it. What needs more than that (conditions, changes of families, prepared
+//! statements) the local database does in its own ways; elsewhere it is one of the requests below. Traces are local alone.
 
 use crate::call_options::{CallOptions, LoginHandle};
 use helenus_cql::CqlError;
@@ -9,9 +9,11 @@ use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Answer, Backend, Identity, LoginRefused, Request, RowsOut};
 use helenus_cql::syntax::ast::Permission;
 use helenus_engine::read::{ReadCommand, RowSink};
-use helenus_engine::{TableStatus, Ticket};
-use helenus_model::mutation::Mutation;
+use helenus_engine::{TableStatus, Ticket, read_indexed};
+use helenus_model::index::IndexSearch;
+use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Schema, Table};
+use helenus_model::types::CqlType;
 use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,6 +24,44 @@ pub struct LoggedIn {
     pub identity: Identity,
     /// What the storage needs of it at each call, if anything.
     pub handle: Option<LoginHandle>,
+}
+
+/// A search for the partitions whose indexed column has a value.
+pub struct IndexEquality<'a> {
+    /// The search.
+    pub search: IndexSearch,
+    /// The value, serialised.
+    pub value: &'a [u8],
+}
+
+/// A change of a column family. Options are those of CREATE and ALTER TABLE, joined by AND.
+pub enum FamilyChange<'a> {
+    /// A new family.
+    New {
+        /// The family's table, as a local database would have it.
+        table: &'a Table,
+        /// Its options.
+        options: &'a str,
+    },
+    /// Another definition of a family.
+    Other {
+        /// The present table.
+        before: &'a Table,
+        /// The wanted table, whose options are the present ones still.
+        after: &'a Table,
+        /// The wanted options.
+        options: &'a str,
+    },
+}
+
+/// Changes of a partition that are made if it has the expected cells.
+pub struct Swap<'a> {
+    /// The cells that must be there with these values; without any, the partition must have no column.
+    pub expected: &'a PartitionUpdate,
+    /// The cells to write. Their timestamps mean nothing.
+    pub updates: &'a PartitionUpdate,
+    /// The consistency level of the condition, as the native protocol numbers it.
+    pub serial: u16,
 }
 
 /// Tables, as calls use them. `CqlError::WouldBlock` is the answer to all that would have to wait while `may_block` is false.
@@ -80,6 +120,53 @@ pub trait Storage: Send + Sync {
     /// Those of the storage.
     fn count(&self, mutation: &Mutation, manner: CallOptions<'_>) -> Result<Ticket, CqlError>;
 
+    /// Runs a read of the partitions that an index finds. Some of them may no longer match.
+    ///
+    /// # Errors
+    /// Those of the storage; the sink's.
+    fn read_indexed(
+        &self,
+        command: &ReadCommand,
+        by: &IndexEquality<'_>,
+        sink: &mut dyn RowSink,
+        manner: CallOptions<'_>,
+    ) -> Result<(), CqlError>;
+
+    /// Makes changes if a condition holds; `manner` has the level of the changes. If it does not hold, the expected cells that are there
+    /// go to the sink, and the answer is `false`. Asked where `local` is `None`.
+    ///
+    /// # Errors
+    /// Those of the storage; the condition cannot be put; the sink's.
+    fn swap(
+        &self,
+        _swap: &Swap<'_>,
+        _sink: &mut dyn RowSink,
+        _manner: CallOptions<'_>,
+    ) -> Result<bool, CqlError> {
+        Err(done_locally())
+    }
+
+    /// The statements of CQL 3 that make a change of a family, in their order. Asked where `local` is `None`.
+    ///
+    /// # Errors
+    /// No statements can make it.
+    fn family_statements(&self, _change: &FamilyChange<'_>) -> Result<Vec<String>, CqlError> {
+        Err(done_locally())
+    }
+
+    /// The names and types of the markers of a statement of CQL 3. Asked where `local` is `None`.
+    ///
+    /// # Errors
+    /// The statement cannot be prepared.
+    fn markers(
+        &self,
+        _text: &str,
+        _keyspace: Option<&str>,
+        _manner: CallOptions<'_>,
+    ) -> Result<Vec<(Arc<str>, CqlType)>, CqlError> {
+        Err(done_locally())
+    }
+
     /// Runs a statement of CQL 3. `out`: where its rows go, and how it runs.
     ///
     /// # Errors
@@ -112,8 +199,11 @@ pub trait Storage: Send + Sync {
         may_block: bool,
     ) -> Result<(), CqlError>;
 
-    /// The estimated number of rows of a family.
-    fn rows_known(&self, table: &Table) -> u64;
+    /// The estimated number of rows of a family that the client may read.
+    ///
+    /// # Errors
+    /// The client may not read it.
+    fn rows_known(&self, table: &Table, manner: CallOptions<'_>) -> Result<u64, CqlError>;
 
     /// Calls `listener` whenever tickets may have become ready.
     fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>);
@@ -123,6 +213,10 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The log has failed.
     fn write_out(&self) -> Result<(), helenus_engine::Error>;
+}
+
+fn done_locally() -> CqlError {
+    CqlError::Server("the local database does this by itself".to_owned())
 }
 
 impl Storage for Arc<LocalBackend> {
@@ -189,6 +283,19 @@ impl Storage for Arc<LocalBackend> {
         Ok(ticket)
     }
 
+    fn read_indexed(
+        &self,
+        command: &ReadCommand,
+        by: &IndexEquality<'_>,
+        sink: &mut dyn RowSink,
+        manner: CallOptions<'_>,
+    ) -> Result<(), CqlError> {
+        let searches = std::slice::from_ref(&by.search);
+        let mut probe = manner.probe.map(Mutex::lock);
+        read_indexed(self.database(), command, searches, manner.read(), sink, probe.as_deref_mut())?;
+        Ok(())
+    }
+
     fn query(
         &self,
         text: &str,
@@ -217,10 +324,11 @@ impl Storage for Arc<LocalBackend> {
         LocalBackend::check_permissions(self, identity, permissions, named, may_block)
     }
 
-    fn rows_known(&self, table: &Table) -> u64 {
+    fn rows_known(&self, table: &Table, _manner: CallOptions<'_>) -> Result<u64, CqlError> {
         let tables = self.database().status().tables;
         let of_it = |known: &&TableStatus| known.keyspace == *table.keyspace && known.table == *table.name;
-        tables.iter().find(of_it).map_or(0, |known| known.partitions.saturating_add(known.memtable_rows))
+        let known = tables.iter().find(of_it);
+        Ok(known.map_or(0, |known| known.partitions.saturating_add(known.memtable_rows)))
     }
 
     fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {

@@ -5,7 +5,10 @@
 //!
 //!     tests/tools/cluster.sh start 3 /tmp/ring --port 9142
 //!     HELENUS_RING=/tmp/ring HELENUS_PARTS=move_cut,rpc cargo test -p end-to-end --test cluster -- --nocapture
+//!
+//! `rpc` and `rpc_definitions` are content with one node, which `HELENUS_NODE=HOST:PORT` names.
 
+mod both;
 mod drivers_cut;
 mod gateway;
 mod gateway_statements;
@@ -16,6 +19,8 @@ mod move_data;
 mod moving;
 mod ring;
 mod rpc;
+mod rpc_conditions;
+mod rpc_definitions;
 mod verify_and_pull;
 
 use std::time::Instant;
@@ -24,12 +29,13 @@ use ring::Ring;
 
 type Part = (&'static str, fn(&Ring));
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     ("move_data", move_data::passes),
     ("verify_and_pull", verify_and_pull::passes),
     ("move_counters", move_counters::passes),
     ("move_cut", move_cut::passes),
     ("rpc", rpc::passes),
+    ("rpc_definitions", rpc_definitions::passes),
     ("missed_events", missed_events::passes),
     ("drivers_cut", drivers_cut::passes),
     ("gateway_statements", gateway_statements::passes),

@@ -13,24 +13,35 @@ const NODES: &str = "3";
 pub struct Ring {
     directory: PathBuf,
     own: Option<TempDir>,
+    /// The address of the only node.
+    node: Option<String>,
 }
 
 impl Ring {
-    /// The cluster that `HELENUS_RING` names, or a new one.
+    /// The node that `HELENUS_NODE` names, the cluster that `HELENUS_RING` names, or a new one.
     pub fn start() -> Ring {
+        let node = std::env::var("HELENUS_NODE").ok();
+        if node.is_some() {
+            return Ring { directory: PathBuf::new(), own: None, node };
+        }
         if let Some(directory) = std::env::var_os("HELENUS_RING") {
-            return Ring { directory: directory.into(), own: None };
+            return Ring { directory: directory.into(), own: None, node };
         }
         let folder = TempDir::with_prefix("helenus-ring-").expect("a temporary directory");
         let directory = folder.path().join("ring");
-        let ring = Ring { directory, own: Some(folder) };
+        let ring = Ring { directory, own: Some(folder), node };
         ring.tool("start", &[NODES, &ring.path(), "--port", &PORT.to_string()]);
         ring
     }
 
     /// The address of a node, 1 to 3.
     pub fn address(&self, node: u32) -> String {
-        format!("127.0.0.{node}:{PORT}")
+        self.node.clone().unwrap_or_else(|| format!("127.0.0.{node}:{PORT}"))
+    }
+
+    /// The number of nodes that hold a row, if each is to hold it.
+    pub fn copies(&self) -> u32 {
+        if self.node.is_some() { 1 } else { 3 }
     }
 
     /// Kills a node.
@@ -48,6 +59,7 @@ impl Ring {
     }
 
     fn tool(&self, verb: &str, arguments: &[&str]) {
+        assert!(self.node.is_none(), "HELENUS_NODE is one node; this part needs three");
         let program = end_to_end::root().join("tests/tools/cluster.sh");
         let done = Command::new(program).arg(verb).args(arguments).output().expect("cluster.sh starts");
         assert!(

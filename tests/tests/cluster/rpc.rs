@@ -2,17 +2,15 @@
 //!
 //! The local tables have COMPACT STORAGE; those of the cluster are what DROP COMPACT STORAGE makes of them.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use end_to_end::{Cql, Server};
+use end_to_end::{Calls, Cql, Server, is_result};
 use helenus_wire::thrift::{
-    Column, ColumnOrSuperColumn, ColumnParent, ColumnPath, Compression, ConsistencyLevel, CounterColumn,
-    Deletion, Field, KeyRange, Map, Method, Mutation, Reader, SlicePredicate, SliceRange, args, begin_call,
-    end_message,
+    Column, ColumnOrSuperColumn, ColumnPath, Compression, CounterColumn, Deletion, KeyRange, Map, Method,
+    Mutation, SlicePredicate, SliceRange, args,
 };
 
+use crate::both::{Both, QUORUM, parent};
 use crate::ring::Ring;
 
 const KEYSPACE: &str = "gate_rpc";
@@ -20,7 +18,6 @@ const KEYSPACE: &str = "gate_rpc";
 const COLUMNS: i64 = 1500;
 /// Rows of the families.
 const KEYS: u8 = 40;
-const QUORUM: ConsistencyLevel = ConsistencyLevel::Quorum;
 
 /// The families: columns and options of the local table, and of the one at the cluster.
 const FAMILIES: [(&str, &str, &str); 6] = [
@@ -35,11 +32,11 @@ const FAMILIES: [(&str, &str, &str); 6] = [
 pub fn passes(ring: &Ring) {
     let cluster = Cql::connect(&ring.address(1));
     cluster.run(&format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"));
-    make_tables(&cluster, true);
+    make_tables(&cluster, Some(ring.copies()));
     let gateway = Server::start_with(&["--gateway", &ring.address(1), "--rpc", "127.0.0.1:0"]);
     let local = Server::start_with(&["--rpc", "127.0.0.1:0"]);
-    make_tables(&Cql::connect(local.address()), false);
-    let mut both = Both { cluster: Calls::connect(&gateway), local: Calls::connect(&local) };
+    make_tables(&Cql::connect(local.address()), None);
+    let mut both = Both { cluster: Calls::of(&gateway), local: Calls::of(&local) };
     both.same(Method::SetKeyspace, &args::OfKeyspace { keyspace: KEYSPACE });
     describing_calls_answer(&mut both);
     fill(&mut both);
@@ -51,8 +48,9 @@ pub fn passes(ring: &Ring) {
     cluster.run(&format!("DROP KEYSPACE {KEYSPACE}"));
 }
 
-fn make_tables(cql: &Cql, is_cluster: bool) {
-    let copies = if is_cluster { 3 } else { 1 };
+/// Makes the tables; `copies`: those at the cluster.
+fn make_tables(cql: &Cql, copies: Option<u32>) {
+    let (is_cluster, copies) = (copies.is_some(), copies.unwrap_or(1));
     cql.run(&format!(
         "CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {copies}}}"
     ));
@@ -72,93 +70,6 @@ fn make_tables(cql: &Cql, is_cluster: bool) {
     }
 }
 
-/// A connection that sends and receives encoded calls.
-struct Calls(TcpStream);
-
-impl Calls {
-    fn connect(server: &Server) -> Calls {
-        let line =
-            server.head().iter().find(|line| line.starts_with("rpc")).expect("the interface's address");
-        let socket =
-            TcpStream::connect(line.split_whitespace().nth(1).expect("an address")).expect("connect");
-        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-        Calls(socket)
-    }
-
-    fn answer<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
-        let mut message = Vec::new();
-        let at = begin_call(method, 1, &mut message);
-        asked.write(&mut message);
-        end_message(at, &mut message);
-        self.0.write_all(&message).expect("write");
-        let mut length = [0; 4];
-        self.0.read_exact(&mut length).expect("a frame");
-        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
-        self.0.read_exact(&mut answer).expect("its message");
-        answer
-    }
-}
-
-/// Whether an answer is a result and no exception: a reply with an empty struct, or with the result's field.
-fn is_result(method: Method, answer: &[u8]) -> bool {
-    let result = &answer[12 + method.name().len()..];
-    answer[3] == 2 && (result == [0] || result[1..3] == [0, 0])
-}
-
-/// An answer with the entries of its map in the order of their keys: a map has none.
-fn in_order(method: Method, answer: Vec<u8>) -> Vec<u8> {
-    if !matches!(method, Method::MultigetSlice | Method::MultigetCount) || !is_result(method, &answer) {
-        return answer;
-    }
-    // Behind the header and the field of the result.
-    let mut reader = Reader::new(&answer[12 + method.name().len() + 3..]);
-    let mut ordered = Vec::new();
-    match method {
-        Method::MultigetSlice => {
-            let mut map = Map::<&[u8], Vec<ColumnOrSuperColumn<'_>>>::read(&mut reader).expect("a map");
-            map.0.sort_by_key(|(key, _)| *key);
-            map.write(&mut ordered);
-        }
-        Method::MultigetCount => {
-            let mut map = Map::<&[u8], i32>::read(&mut reader).expect("a map");
-            map.0.sort();
-            map.write(&mut ordered);
-        }
-        _ => return answer,
-    }
-    ordered
-}
-
-struct Both {
-    cluster: Calls,
-    local: Calls,
-}
-
-impl Both {
-    /// Asks both, whose answers must be the same, whatever they are.
-    fn compared<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
-        let (cluster, local) = (self.cluster.answer(method, asked), self.local.answer(method, asked));
-        let (cluster, local) = (in_order(method, cluster), in_order(method, local));
-        if cluster != local {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(600).collect::<String>();
-            panic!(
-                "{method:?}: {} and {} bytes\ncluster: {:?}\nlocal: {:?}",
-                cluster.len(),
-                local.len(),
-                text(&cluster),
-                text(&local)
-            );
-        }
-        cluster
-    }
-
-    /// The same, and no exception.
-    fn same<'a>(&mut self, method: Method, asked: &impl Field<'a>) {
-        let answer = self.compared(method, asked);
-        assert!(is_result(method, &answer), "{method:?}: {}", String::from_utf8_lossy(&answer));
-    }
-}
-
 fn describing_calls_answer(both: &mut Both) {
     both.same(Method::DescribeVersion, &args::OfKeyspace { keyspace: "" });
     both.same(Method::DescribePartitioner, &args::OfKeyspace { keyspace: "" });
@@ -170,8 +81,8 @@ fn describing_calls_answer(both: &mut Both) {
         Method::DescribeSchemaVersions,
         Method::DescribeSnitch,
     ] {
-        let answer = both.cluster.answer(method, &args::OfKeyspace { keyspace: KEYSPACE });
-        assert!(is_result(method, &answer), "{method:?}: {}", String::from_utf8_lossy(&answer));
+        let answer = both.cluster.exchange(method, &args::OfKeyspace { keyspace: KEYSPACE });
+        assert!(is_result(&answer, method), "{method:?}: {}", String::from_utf8_lossy(&answer));
         if matches!(method, Method::DescribeKeyspace | Method::DescribeKeyspaces) {
             let text = String::from_utf8_lossy(&answer);
             for (family, ..) in FAMILIES {
@@ -180,10 +91,6 @@ fn describing_calls_answer(both: &mut Both) {
         }
     }
     both.compared(Method::SetKeyspace, &args::OfKeyspace { keyspace: "gate_missing" });
-}
-
-fn parent(column_family: &str) -> ColumnParent<'_> {
-    ColumnParent { column_family, super_column: None }
 }
 
 fn composite(number: i64) -> Vec<u8> {
@@ -446,7 +353,7 @@ fn tables_that_are_no_families_are_refused_with_the_reason(cluster: &Cql, calls:
         // The gateway learns of a table by an event.
         let until = Instant::now() + Duration::from_secs(30);
         let text = loop {
-            let answer = calls.answer(Method::GetSlice, &read);
+            let answer = calls.exchange(Method::GetSlice, &read);
             let text = String::from_utf8_lossy(&answer).into_owned();
             if !text.contains("unconfigured table") || Instant::now() > until {
                 break text;
@@ -462,7 +369,7 @@ fn tables_that_are_no_families_are_refused_with_the_reason(cluster: &Cql, calls:
         column: Column { name: b"unknown", value: Some(b"x"), timestamp: Some(1), ttl: None },
         consistency_level: QUORUM,
     };
-    let answer = calls.answer(Method::Insert, &insert);
+    let answer = calls.exchange(Method::Insert, &insert);
     let text = String::from_utf8_lossy(&answer).into_owned();
     assert!(text.contains("table fixed has no column unknown"), "{text}");
 }

@@ -9,14 +9,13 @@ use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::predicate::Wanted;
+use crate::storage::IndexEquality;
 use helenus_engine::Result as EngineResult;
 use helenus_engine::read::{Partitions, ReadCommand, RowOutcome, RowSink};
-use helenus_engine::read_indexed;
 use helenus_model::filter::Limits;
 use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::row::RowView;
 use helenus_wire::thrift::{Field, IndexExpression, IndexOperator, Reader, args};
-use parking_lot::Mutex;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -74,19 +73,7 @@ impl Rpc {
             keys: &mut keys,
         };
         match &search {
-            Some(search) => {
-                let local = self.local("a search by an index")?;
-                let searches = std::slice::from_ref(search);
-                let mut probe = manner.probe.map(Mutex::lock);
-                read_indexed(
-                    local.database(),
-                    &command,
-                    searches,
-                    manner.read(),
-                    &mut sink,
-                    probe.as_deref_mut(),
-                )?;
-            }
+            Some(by) => self.storage.read_indexed(&command, by, &mut sink, manner)?,
             None => self.storage.read(&command, &mut sink, manner)?,
         }
         self.rows_by_key(family, &keys, wanted, (manner, out))?;
@@ -114,14 +101,15 @@ fn check_expressions(family: &Family, expressions: &[IndexExpression<'_>]) -> Re
 }
 
 /// The index search for the first expression that an index supports.
-fn search_of(family: &Family, expressions: &[IndexExpression<'_>]) -> Result<Option<IndexSearch>> {
+fn search_of<'e>(family: &Family, expressions: &[IndexExpression<'e>]) -> Result<Option<IndexEquality<'e>>> {
     for expression in expressions.iter().filter(|expression| expression.op == IndexOperator::Eq) {
         let Some(declared) = family.declared(expression.column_name) else { continue };
         for index in family.table.indexes.values() {
             let is_of_it = index.column(&family.table).is_some_and(|column| column.id == declared.column);
             if let Some(shape) = IndexLayout::new(&family.table, index).filter(|_| is_of_it) {
                 let lookup = IndexLookup::Equal(shape.term(None, expression.value)?);
-                return Ok(Some(IndexSearch { shape: Arc::new(shape), lookup }));
+                let search = IndexSearch { shape: Arc::new(shape), lookup };
+                return Ok(Some(IndexEquality { search, value: expression.value }));
             }
         }
     }

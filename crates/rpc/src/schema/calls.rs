@@ -123,10 +123,12 @@ impl Rpc {
             }
         }
         let name = quote_identifier(&definition.name);
-        let mut steps = vec![SchemaStep {
-            query: format!("CREATE KEYSPACE {name} {}", texts::keyspace(definition)),
-            beyond: Box::new(|_, _| Ok(())),
-        }];
+        let query = format!("CREATE KEYSPACE {name} {}", texts::keyspace(definition));
+        if self.storage.local().is_none() {
+            let undo = format!("DROP KEYSPACE {name}");
+            return self.define_elsewhere(Some((&query, &undo)), &definition.cf_defs, work);
+        }
+        let mut steps = vec![SchemaStep { query, beyond: Box::new(|_, _| Ok(())) }];
         for family in &definition.cf_defs {
             steps.push(self.family_step(family)?);
         }
@@ -135,6 +137,9 @@ impl Rpc {
 
     /// Creates a column family.
     pub(crate) fn add_family(&self, definition: &CfDef<'_>, work: &CallContext<'_>) -> Result<()> {
+        if self.storage.local().is_none() {
+            return self.define_elsewhere(None, std::slice::from_ref(definition), work);
+        }
         self.change(&[self.family_step(definition)?], work)
     }
 
@@ -153,7 +158,7 @@ impl Rpc {
     }
 
     /// Checks that index names are unique in their keyspace.
-    fn check_index_names(&self, definition: &CfDef<'_>) -> Result<()> {
+    pub(super) fn check_index_names(&self, definition: &CfDef<'_>) -> Result<()> {
         let schema = self.storage.schema();
         let Some(keyspace) = schema.keyspaces.get(&*definition.keyspace) else { return Ok(()) };
         let columns = definition.column_metadata.as_deref().unwrap_or_default();
@@ -186,6 +191,9 @@ impl Rpc {
             ));
         }
         self.check_index_names(definition)?;
+        if self.storage.local().is_none() {
+            return self.update_elsewhere(table, definition, work);
+        }
         let text = format!(
             "ALTER TABLE {}.{} WITH {}",
             quote_identifier(&definition.keyspace),

@@ -3,5 +3,6 @@
 mod calls;
 mod define;
 mod describe;
+mod elsewhere;
 mod server;
 mod texts;

@@ -119,7 +119,7 @@ impl Rpc {
         let (start, end) = (number(asked.start_token)?, number(asked.end_token)?);
         const RING: i128 = 1 << 64;
         let width = if end > start { end - start } else { end - start + RING };
-        let rows = i128::from(self.storage.rows_known(&family.table));
+        let rows = i128::from(self.storage.rows_known(&family.table, work.manner)?);
         let in_range = (rows * (width >> 16) / (RING >> 16)).max(1);
         let count = (in_range / i128::from(asked.keys_per_split)).clamp(1, 4096);
         let token = |index: i128| {

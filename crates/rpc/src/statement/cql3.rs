@@ -5,9 +5,11 @@ use super::text::text;
 use crate::call_options::native_level;
 use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
-use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Request, Values};
+use helenus_cql::LocalBackend;
+use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Prepared, Request, Values};
 use helenus_engine::Ticket;
 use helenus_wire::thrift::{CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args};
+use std::sync::Arc;
 
 impl Rpc {
     pub(crate) fn execute_cql3(
@@ -41,16 +43,27 @@ impl Rpc {
         let text = text(asked.query, asked.compression)?;
         work.manner.check_length(text.len())?;
         let session = &work.session;
-        let local = self.local("prepare_cql3_query")?;
-        let prepared = local.prepare(&text, session.keyspace.as_deref(), &session.identity)?;
-        let item_id = self.prepared.keep(prepared.id);
-        let names = prepared.markers.iter().map(|marker| marker.name.to_string().into());
-        let types = prepared.markers.iter().map(|marker| marker.ty.class_name().into());
+        let (item_id, markers): (i32, Vec<_>) = match self.storage.local() {
+            Some(local) => {
+                let prepared = local.prepare(&text, session.keyspace.as_deref(), &session.identity)?;
+                let markers = prepared.markers.iter();
+                let markers = markers.map(|marker| (marker.name.to_string(), marker.ty.class_name()));
+                (self.prepared.keep(prepared.id), markers.collect())
+            }
+            None => {
+                let markers = self.storage.markers(&text, session.keyspace.as_deref(), work.manner)?;
+                let markers = markers.iter().map(|(name, ty)| (name.to_string(), ty.class_name()));
+                let number = self.prepared.keep_elsewhere((session.keyspace.clone(), text.as_str().into()));
+                (number, markers.collect())
+            }
+        };
+        let (names, types): (Vec<_>, Vec<_>) =
+            markers.into_iter().map(|(name, class)| (name.into(), class.into())).unzip();
         let result = CqlPreparedResult {
             item_id,
-            count: prepared.markers.len() as i32,
-            variable_types: Some(types.collect()),
-            variable_names: Some(names.collect()),
+            count: names.len() as i32,
+            variable_types: Some(types),
+            variable_names: Some(names),
         };
         work.reply.success(&result, work.out);
         Ok(ReplyState::Result)
@@ -62,27 +75,10 @@ impl Rpc {
         work: &mut CallContext<'_>,
     ) -> Result<ReplyState> {
         let asked = args::PreparedCql3::read(reader)?;
-        let local = self.local("execute_prepared_cql3_query")?;
-        let statement = match self.prepared.id_of(asked.item_id) {
-            Some(id) if !work.manner.may_block && !local.has_analysed(&id) => {
-                return Err(RpcError::WouldBlock);
-            }
-            Some(id) => local.prepared(&id)?,
-            None => None,
-        };
-        let Some(statement) = statement else {
-            return invalid(format!(
-                "Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has \
-                 been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)",
-                asked.item_id
-            ));
-        };
         let values: Vec<BoundValue<'_>> = asked.values.iter().map(|value| BoundValue::Bytes(value)).collect();
         let mut rows = CqlRows::new();
-        let keyspace = work.session.keyspace.clone();
         let identity = work.session.identity.clone();
         let request = Request {
-            keyspace: keyspace.as_deref(),
             consistency: native_level(asked.consistency),
             values: Values::Positional(&values),
             may_block: work.manner.may_block,
@@ -90,8 +86,37 @@ impl Rpc {
             cancelled: work.manner.cancelled,
             ..Request::plain(&identity, &values)
         };
-        let answer = local.execute(&statement, &request, &mut rows)?;
+        let answer = match self.storage.local() {
+            Some(local) => {
+                let statement = self.prepared_here(local, asked.item_id, work)?;
+                let keyspace = work.session.keyspace.clone();
+                let request = Request { keyspace: keyspace.as_deref(), ..request };
+                local.execute(&statement, &request, &mut rows)?
+            }
+            None => {
+                let found = self.prepared.elsewhere(asked.item_id);
+                let Some((keyspace, text)) = found else { return not_prepared(asked.item_id) };
+                let request = Request { keyspace: keyspace.as_deref(), ..request };
+                self.storage.query(&text, &request, (&mut rows, work.manner))?
+            }
+        };
         self.answer(answer, &rows, work)
+    }
+
+    fn prepared_here(
+        &self,
+        local: &LocalBackend,
+        number: i32,
+        work: &CallContext<'_>,
+    ) -> Result<Arc<Prepared>> {
+        let statement = match self.prepared.id_of(number) {
+            Some(id) if !work.manner.may_block && !local.has_analysed(&id) => {
+                return Err(RpcError::WouldBlock);
+            }
+            Some(id) => local.prepared(&id)?,
+            None => None,
+        };
+        statement.map_or_else(|| not_prepared(number), Ok)
     }
 
     fn answer(&self, answer: Answer, rows: &CqlRows, work: &mut CallContext<'_>) -> Result<ReplyState> {
@@ -115,4 +140,11 @@ impl Rpc {
         };
         Ok(ReplyState::Promise(ticket))
     }
+}
+
+fn not_prepared<T>(number: i32) -> Result<T> {
+    invalid(format!(
+        "Prepared query with ID {number} not found (either the query was not prepared on this host (maybe the host has been \
+         restarted?) or you have prepared too many queries and it has been evicted from the internal cache)"
+    ))
 }
