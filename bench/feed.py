@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the feed of changes costs an insert: the same load into an unwatched table, a watched one, and a watched one with a
-consumer that follows; the three in turns, each with a server and a directory of its own.
+"""What the feed of changes costs an insert: the same load into an unwatched table, a watched one, a watched one with a
+consumer that follows, and a watched one with whole rows before and after each change; the four in turns, each with a server and a directory of its own.
 
     bench/feed.py target/optimized/helenus [--rows 1000000] [--rounds 5]
 
@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-KINDS = ("unwatched", "watched", "followed")
+KINDS = ("unwatched", "watched", "followed", "row images")
 
 
 def run(*command):
@@ -29,7 +29,8 @@ def run(*command):
 def round_of(binary, kind, rows):
     """The rate of inserts into a fresh table of this kind."""
     folder = Path(tempfile.mkdtemp(prefix="helenus-feed-"))
-    server = subprocess.Popen([binary, "serve", "--data", folder / "data", "--listen", "127.0.0.1:0"],
+    images = ["--set", "cdc_row_images=stress"] if kind == "row images" else []
+    server = subprocess.Popen([binary, "serve", "--data", folder / "data", "--listen", "127.0.0.1:0", *images],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     follower = None
     try:
