@@ -6,16 +6,19 @@
 //! from a clone in another folder and compares the digests.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::image::{self, git, shown};
-use crate::package::{Also, Wanted, make_and_try};
+use crate::package::{Also, Wanted, make, try_all};
 use crate::run::step;
 use crate::{root, target};
 
 /// The tools, with the versions that made the last release.
 const TOOLS: [(&str, &str); 2] = [("cargo-cyclonedx", "0.5.9"), ("cargo-deny", "0.20.2")];
+/// Their folder in the target directory.
+const CHECKERS: &str = "release-tools";
 /// The target whose crates the SBOM and the licences list. The other processor's are the same.
 const TRIPLE: &str = "x86_64-unknown-linux-musl";
 const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
@@ -23,18 +26,26 @@ const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 const SBOMS: [(&str, &str); 2] =
     [("helenus.cdx.json", "shared-crates"), ("helenus-analysis.cdx.json", "shared-crates,analysis")];
 
+/// Only makes the files, and neither checks nor tries them: what the second build of `--twice` is called with.
+const UNTRIED: &str = "--untried";
+
 /// Makes a release.
 pub fn run(args: &[&str]) -> Result<(), String> {
-    let known = ["--snapshot", "--arm64", "--twice"];
+    let known = ["--snapshot", "--arm64", "--twice", UNTRIED];
     if let Some(unknown) = args.iter().find(|arg| !known.contains(arg)) {
-        return Err(format!("release: {unknown} is no option; it takes {}", known.join(", ")));
+        return Err(format!("release: {unknown} is no option; it takes {}", known[..3].join(", ")));
     }
     let has = |flag: &str| args.contains(&flag);
     if !has("--snapshot") {
-        refuse_unready()?;
+        refuse_changes("or give --snapshot")?;
+        refuse_undescribed()?;
+    } else if has("--twice") {
+        refuse_changes("the second build is made from the commit")?;
     }
     let tools = tools()?;
-    deny(&tools)?;
+    if !has(UNTRIED) {
+        deny(&tools)?;
+    }
     let about = target().join("release");
     fs::create_dir_all(&about).map_err(|error| format!("{}: {error}", about.display()))?;
     let licences = about.join(LICENCES);
@@ -50,7 +61,11 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     let image = image::make(has("--arm64"))?;
     let images = image::FILES.map(|file| image.join(file)).to_vec();
     let also = Also { all: vec![licences.clone(), sbom.0], analysis: vec![licences, of_analysis.0], images };
-    make_and_try(&out, wanted, &also)?;
+    make(&out, wanted, &also)?;
+    if has(UNTRIED) {
+        return Ok(());
+    }
+    try_all(&out)?;
     if has("--twice") {
         compare_with_second(&out, has("--arm64"))?;
     }
@@ -60,12 +75,17 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a tree that is not the commit, and a changelog that does not describe the version.
-fn refuse_unready() -> Result<(), String> {
+/// Refuses a tree that is not the commit; `why` ends the message.
+fn refuse_changes(why: &str) -> Result<(), String> {
     let changed = git(&["status", "--porcelain"])?;
-    if !changed.is_empty() {
-        return Err(format!("release: the tree has changes; commit them, or give --snapshot:\n{changed}"));
+    if changed.is_empty() {
+        return Ok(());
     }
+    Err(format!("release: the tree has changes; commit them, {why}:\n{changed}"))
+}
+
+/// Refuses a changelog that does not describe the version.
+fn refuse_undescribed() -> Result<(), String> {
     let text =
         fs::read_to_string(root().join("CHANGELOG.md")).map_err(|error| format!("CHANGELOG.md: {error}"))?;
     check_changelog(&text, env!("CARGO_PKG_VERSION"))
@@ -91,7 +111,7 @@ fn check_changelog(text: &str, version: &str) -> Result<(), String> {
 
 /// Installs the tools from crates.io, once. Returns their folder.
 fn tools() -> Result<PathBuf, String> {
-    let folder = target().join("release-tools");
+    let folder = target().join(CHECKERS);
     for (tool, version) in TOOLS {
         if folder.join("bin").join(tool).exists() {
             continue;
@@ -170,7 +190,8 @@ fn remove_below(folder: &Path, name: &str) {
     }
 }
 
-/// Builds the release again from a clone in another folder, and compares the digests.
+/// Builds the release again from a clone in another folder, and compares the digests. The clone has a compiler of C, caches
+/// and downloads of its own, and shares only the tools that build nothing. It stays if something differs.
 fn compare_with_second(first: &Path, arm64: bool) -> Result<(), String> {
     let clone = target().join("release-second");
     _ = fs::remove_dir_all(&clone);
@@ -185,23 +206,33 @@ fn compare_with_second(first: &Path, arm64: bool) -> Result<(), String> {
             &git(&["rev-parse", "HEAD"])?,
         ]),
     )?;
+    let theirs = clone.join("target");
+    fs::create_dir_all(&theirs)
+        .and_then(|()| symlink(target().join(CHECKERS), theirs.join(CHECKERS)))
+        .map_err(|error| format!("{}: {error}", theirs.display()))?;
     let mut again = Command::new("cargo");
     again.args(["run", "--quiet", "--manifest-path"]).arg(clone.join("xtask/Cargo.toml"));
-    again.args(["--", "release", "--snapshot"]).args(arm64.then_some("--arm64"));
-    again.env("CARGO_TARGET_DIR", clone.join("target"));
+    again.args(["--", "release", "--snapshot", UNTRIED]).args(arm64.then_some("--arm64"));
+    again.env("CARGO_TARGET_DIR", &theirs);
     shown("the second build", &mut again)?;
     let sums = |folder: &Path| {
         fs::read_to_string(folder.join("SHA256SUMS"))
             .map_err(|error| format!("{}: {error}", folder.display()))
     };
-    let (ours, theirs) = (sums(first)?, sums(&clone.join("target/packages"))?);
-    let differing: Vec<&str> =
-        ours.lines().filter(|line| !theirs.lines().any(|other| other == *line)).collect();
-    match differing.as_slice() {
-        [] => println!("both builds have the same digests"),
-        lines => return Err(format!("release: these differ between two builds:\n{}", lines.join("\n"))),
+    let (ours, theirs) = (sums(first)?, sums(&theirs.join("packages"))?);
+    let differing = differing(&ours, &theirs);
+    if !differing.is_empty() {
+        return Err(format!("release: these differ between two builds:\n{}", differing.join("\n")));
     }
-    Ok(())
+    println!("both builds have the same {} digests", ours.lines().count());
+    fs::remove_dir_all(&clone).map_err(|error| format!("{}: {error}", clone.display()))
+}
+
+/// The lines that one of two lists of digests has alone.
+fn differing<'a>(ours: &'a str, theirs: &'a str) -> Vec<&'a str> {
+    let without =
+        |one: &'a str, other: &'a str| one.lines().filter(move |line| !other.lines().any(|l| l == *line));
+    without(ours, theirs).chain(without(theirs, ours)).collect()
 }
 
 #[cfg(test)]
@@ -214,5 +245,13 @@ mod tests {
         assert_eq!(check_changelog(text, "0.2.0"), Ok(()));
         assert!(check_changelog(text, "0.1.0").is_err_and(|error| error.contains("\"0.2.0\"")));
         assert!(check_changelog("# Changelog\n\n## 0.2.0\n\n## 0.1.0\n\n- A.\n", "0.2.0").is_err());
+    }
+
+    #[test]
+    fn a_file_that_one_build_has_alone_differs_too() {
+        let (one, more) = ("aa  a.deb\nbb  b.whl\n", "aa  a.deb\nbc  b.whl\ncc  c.tgz\n");
+        assert_eq!(differing(one, one), Vec::<&str>::new());
+        assert_eq!(differing(one, more), ["bb  b.whl", "bc  b.whl", "cc  c.tgz"]);
+        assert_eq!(differing("", one).len(), 2);
     }
 }

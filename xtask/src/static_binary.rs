@@ -1,6 +1,8 @@
 //! Builds the binary that the image and the packages contain, for any processor on any machine: stripped, without paths of
 //! this machine, and without Debian's cross compilers. cargo-zigbuild and PyPI's `ziglang` compile and link the parts in C.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -78,16 +80,14 @@ impl Build {
         let zig = target().join("zig");
         let folders = [(home, "/cargo"), (root(), "/helenus"), (zig, "/zig"), (folder.clone(), "/target")];
         let map = |flag: &str| {
-            let words = folders.iter().map(|(from, to)| format!("{flag}={}={to}", from.display()));
-            words.collect::<Vec<_>>().join(" ")
+            folders.iter().map(|(from, to)| format!("{flag}={}={to}", from.display())).collect::<Vec<_>>()
         };
-        let upper = triple.to_ascii_uppercase().replace('-', "_");
         let lower = triple.replace('-', "_");
         command
             .env("PATH", with_first(&tools)?)
             .env("ZIG_GLOBAL_CACHE_DIR", target().join("zig/cache"))
-            .env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), map("--remap-path-prefix"))
-            .env(format!("CFLAGS_{lower}"), map("-ffile-prefix-map"))
+            .env("RUSTC_WRAPPER", wrapper(&folder, &map("--remap-path-prefix"))?)
+            .env(format!("CFLAGS_{lower}"), map("-ffile-prefix-map").join(" "))
             .env("HELENUS_COMMIT", git(&["rev-parse", "--short=12", "HEAD"])?)
             // mimalloc tells the day and the time at which it was compiled.
             .env("SOURCE_DATE_EPOCH", "0")
@@ -102,23 +102,37 @@ impl Build {
             self.processor.name(),
             if self.analysis { "-analysis" } else { "" }
         ));
-        std::fs::copy(&built, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+        fs::copy(&built, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
         Ok(kept)
     }
+}
+
+/// Writes a script that calls the compiler with more options, for `RUSTC_WRAPPER`. Cargo hashes what is in `RUSTFLAGS` into
+/// the names of files and of `OUT_DIR`, so options that name folders of this machine would themselves reach the binary:
+/// in the paths of generated sources, and in the parts in C. What a wrapper adds is not hashed.
+fn wrapper(folder: &Path, options: &[String]) -> Result<PathBuf, String> {
+    let path = folder.join("rustc-with-other-paths");
+    let quoted = options.iter().map(|option| format!("'{}'", option.replace('\'', "'\\''")));
+    let script = format!("#!/bin/sh\nexec \"$@\" {}\n", quoted.collect::<Vec<_>>().join(" "));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&path, script))
+        .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
+    written.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
 }
 
 /// Installs the tools from PyPI into `target/zig`, once. Returns the folder of their programs.
 fn tools() -> Result<PathBuf, String> {
     let folder = target().join("zig");
     let (stamp, wanted) = (folder.join("installed"), TOOLS.join(" "));
-    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(folder.join("bin"));
     }
     step("a Python environment", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
     let mut install = Command::new(folder.join("bin/pip"));
     install.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS);
     step("cargo-zigbuild and zig", &mut install)?;
-    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
+    fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(folder.join("bin"))
 }
 
