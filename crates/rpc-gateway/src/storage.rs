@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -36,7 +37,7 @@ use tokio::sync::broadcast::error::RecvError;
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// How long a change of the schema waits until the nodes agree.
 const AGREEMENT: Duration = Duration::from_secs(10);
-/// The pause between two attempts to read the schema.
+/// The pause between two attempts to read the schema, and the time that the nodes have to agree before the first.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The tables of a cluster.
@@ -51,11 +52,14 @@ struct Shared {
     roles: Arc<Roles>,
     prepared: Arc<Prepared>,
     families: ArcSwap<Families>,
+    /// Held while the schema is read, so that no older picture takes the place of a newer one.
+    refreshing: Mutex<()>,
 }
 
 impl Shared {
     /// Reads the schema again.
     async fn refresh(&self) -> Result<(), ClusterError> {
+        let _alone = self.refreshing.lock().await;
         let epoch = self.families.load().schema.epoch;
         let families = Families::read(&self.roles.own().cluster, epoch + 1).await?;
         // Before the families: what is prepared with the old ones would stay.
@@ -74,7 +78,8 @@ impl ClusterTables {
         let cluster = roles.own().cluster.clone();
         let events = cluster.events();
         let families = ArcSwap::from_pointee(Families::read(&cluster, 1).await?);
-        let shared = Arc::new(Shared { roles, prepared: Arc::default(), families });
+        let shared =
+            Arc::new(Shared { roles, prepared: Arc::default(), families, refreshing: Mutex::default() });
         tokio::spawn(follow(Arc::downgrade(&shared), events));
         Ok(ClusterTables { shared, runtime: Handle::current(), clock, last_timestamp_us: AtomicI64::new(0) })
     }
@@ -139,7 +144,7 @@ impl ClusterTables {
     }
 }
 
-/// Reads the schema again after each change, until the interface is dropped.
+/// Reads the schema again after each change, until the interface is dropped. Not all nodes may have the change when one tells of it.
 async fn follow(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
     loop {
         match events.recv().await {
@@ -151,8 +156,17 @@ async fn follow(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
         while events.try_recv().is_ok() {}
         loop {
             let Some(shared) = shared.upgrade() else { return };
-            if shared.refresh().await.is_ok() {
+            let cluster = &shared.roles.own().cluster;
+            let is_agreed = cluster.wait_for_agreement(PAUSE).await.is_ok();
+            let is_read = shared.refresh().await.is_ok();
+            if is_read && is_agreed {
                 break;
+            }
+            if is_read {
+                let _ = cluster.wait_for_agreement(AGREEMENT).await;
+                if shared.refresh().await.is_ok() {
+                    break;
+                }
             }
             drop(shared);
             tokio::time::sleep(PAUSE).await;
