@@ -143,10 +143,11 @@ impl Job {
             return;
         }
         match self.message().map(|message| message.request) {
-            Ok(Request::Execute(execute)) => match self.prepared.first() {
-                Some(prepared) => note_values(written, prepared, &execute.parameters.values),
-                None => {}
-            },
+            Ok(Request::Execute(execute)) => {
+                if let Some(prepared) = self.prepared.first() {
+                    note_values(written, prepared, &execute.parameters.values);
+                }
+            }
             Ok(Request::Batch(batch)) => {
                 let mut known = self.prepared.iter();
                 for statement in batch.statements.iter() {
