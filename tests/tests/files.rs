@@ -229,7 +229,7 @@ fn a_snapshot_of_a_node_is_imported_and_answers_as_the_node_does() {
     let cql = Cql::connect(server.address());
     assert!(cql.refusal("SELECT * FROM files_import.plain").contains("does not exist"));
     let told = import(&[]);
-    assert!(told.contains("imported    files_import.deletions: 1 SSTables"), "{told}");
+    assert!(told.contains("imported    files_import.deletions: 1 SSTable\n"), "{told}");
     let cql = Cql::connect(server.address());
     assert_eq!(rows(&cql, "files_import"), expected);
     assert_indexed(&cql, "files_import");
@@ -257,7 +257,7 @@ fn an_import_without_a_server_survives_to_the_next_start() {
         "--data",
         text(&server.data()),
     ]);
-    assert!(told.contains("imported    files_offline.plain: 1 SSTables"), "{told}");
+    assert!(told.contains("imported    files_offline.plain: 1 SSTable\n"), "{told}");
     server.restart();
     let cql = Cql::connect(server.address());
     assert_eq!(rows(&cql, "files_offline"), expected);

@@ -159,7 +159,7 @@ fn mistakes_with_import_and_export_are_answered_with_what_there_is() {
         "table fx.wid does not exist; there is collections, counts",
     );
     let (shown, code) = told(&["export", &place("out"), "fx.wide"]);
-    assert!(code == 0 && shown.contains("exported    1 tables"), "{shown}");
+    assert!(code == 0 && shown.contains("exported    1 table,"), "{shown}");
     refused(&["export", &place("out"), "fx.wide"], "is not empty; give another folder");
     let (shown, code) = told(&["import", &place("out"), "--dry-run"]);
     assert!(code == 0 && shown.contains("to import   fx.wide: 2 SSTables"), "{shown}");

@@ -29,3 +29,4 @@ pub use local::{
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;
+pub use plan::explain::counted;

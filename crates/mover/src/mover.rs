@@ -17,7 +17,7 @@ use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::Target;
 use crate::verify::Verification;
-use helenus_cql::LocalBackend;
+use helenus_cql::{LocalBackend, counted};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -186,9 +186,9 @@ impl Mover {
             cut: None,
         };
         file.write(&state)?;
-        let count = state.tables.len();
+        let count = counted(state.tables.len(), "table");
         self.go_on(state)?;
-        Ok(MoveAnswer::Done(format!("the move of {count} tables has begun; helenus move status shows it")))
+        Ok(MoveAnswer::Done(format!("the move of {count} has begun; helenus move status shows it")))
     }
 
     /// Starts the tasks.
@@ -258,11 +258,11 @@ impl Mover {
             }
         };
         let done = cut::cut(&context, &*self.front, order, &runtime)?;
-        let (to, tables) = (state.order.to.join(", "), done.tables);
+        let (to, tables) = (state.order.to.join(", "), counted(done.tables, "table"));
         let notes: String = done.notes.iter().map(|note| format!("\n  {note}")).collect();
         if order.is_dry_run {
             return Ok(MoveAnswer::Done(format!(
-                "{tables} tables could be cut over to {to} now; nothing was done{notes}"
+                "{tables} could be cut over to {to} now; nothing was done{notes}"
             )));
         }
         // There is nothing to follow any more.
@@ -274,7 +274,7 @@ impl Mover {
             within_s => format!("helenus move rollback takes it back for {}", duration_words(within_s)),
         };
         Ok(MoveAnswer::Done(format!(
-            "clients are served by {to} now, through this server; they waited {waited_ms} ms. {tables} tables were complete there. \
+            "clients are served by {to} now, through this server; they waited {waited_ms} ms. Complete there: {tables}. \
              {way_back}{notes}"
         )))
     }
@@ -324,13 +324,13 @@ impl Mover {
         self.go_on(next)?;
         let kept = match done.kept {
             0 => String::new(),
-            kept => format!("; {kept} rows differ still, because their cells here are newer"),
+            kept => format!("; {} with newer cells here kept them", counted(kept, "row")),
         };
         Ok(MoveAnswer::Done(format!(
-            "clients are served here again; they waited {} ms. {} rows were changed here in {} passes{kept}. The move goes on with its tail",
+            "clients are served here again; they waited {} ms. Changed here: {} in {}{kept}. The move goes on with its tail",
             done.waited.as_millis(),
-            done.changed,
-            done.passes
+            counted(done.changed, "row"),
+            counted(done.passes, "pass")
         )))
     }
 
@@ -348,7 +348,7 @@ impl Mover {
         }
         self.go_on(state)?;
         Ok(MoveAnswer::Done(format!(
-            "the move goes on; {stopped} tables had stopped, {left_out} are not there any more and left out"
+            "the move goes on; tables that had stopped: {stopped}, left out because they are not there any more: {left_out}"
         )))
     }
 

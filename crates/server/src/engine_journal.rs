@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helenus_cql::guardrails::Guardrails;
-use helenus_cql::partition_key_text;
+use helenus_cql::{counted, partition_key_text};
 use helenus_engine::{
     ClockJump, Error, Event, Journal, LargePartition, PartitionLimits, SchemaChange, SchemaChangeKind,
 };
@@ -83,8 +83,9 @@ impl Journal for EngineJournal {
                 took_ns,
             } => {
                 let text = format!(
-                    "{}: {kind} of {sstables_before} SSTables of {} to {sstables_after} of {} in {}",
+                    "{}: {kind} of {} of {} to {sstables_after} of {} in {}",
                     name_of(table),
+                    counted(*sstables_before, "SSTable"),
                     size(*bytes_before),
                     size(*bytes_after),
                     duration_text(*took_ns)
@@ -104,7 +105,8 @@ impl Journal for EngineJournal {
                 self.log.write(Level::Info, &of_table(entry, table));
             }
             Event::Imported { table, sstables } => {
-                let entry = Entry::new("imported", format!("{}: {sstables} SSTables", name_of(table)));
+                let entry =
+                    Entry::new("imported", format!("{}: {}", name_of(table), counted(*sstables, "SSTable")));
                 self.log.write(Level::Info, &of_table(entry.with("sstables", *sstables), table));
             }
             Event::FlushFailed { table, error } => {

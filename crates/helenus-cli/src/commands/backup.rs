@@ -5,6 +5,7 @@ use super::progress::{Progress, size};
 use super::target::TargetOptions;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use helenus_cql::counted;
 use helenus_engine::CheckedPath;
 use helenus_host::{Disk, Host};
 use helenus_model::types::write_instant;
@@ -215,9 +216,10 @@ fn print(command: &BackupCommand, directory: &Path, manifest: &BackupManifest) -
         return Ok(());
     }
     for BackedUpTable { keyspace, table, sstables } in &manifest.tables {
-        writeln!(out, "backed up   {keyspace}.{table}: {sstables} SSTables")?;
+        writeln!(out, "backed up   {keyspace}.{table}: {}", counted(*sstables, "SSTable"))?;
     }
-    let (tables, files) = (manifest.tables.len(), manifest.files.len());
-    writeln!(out, "backed up   {tables} tables, {files} files, {} to {}", size(bytes), directory.display())?;
+    let tables = counted(manifest.tables.len(), "table");
+    let files = counted(manifest.files.len(), "file");
+    writeln!(out, "backed up   {tables}, {files}, {} to {}", size(bytes), directory.display())?;
     Ok(())
 }

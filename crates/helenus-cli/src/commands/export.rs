@@ -9,7 +9,7 @@ use super::sstable::Found;
 use super::target::TargetOptions;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use helenus_cql::{add_schema_digest, check_schema_digest};
+use helenus_cql::{add_schema_digest, check_schema_digest, counted};
 use helenus_host::{Disk, Host};
 use helenus_server::admin::ExportedFiles;
 use helenus_sstable::component::Component;
@@ -365,19 +365,19 @@ fn print(
     }
     for TableOutcome { keyspace, table, sstables, rows } in &outcome.tables {
         match rows {
-            Some(rows) => writeln!(out, "exported    {keyspace}.{table}: {rows} rows")?,
-            None => writeln!(out, "exported    {keyspace}.{table}: {sstables} SSTables")?,
+            Some(rows) => writeln!(out, "exported    {keyspace}.{table}: {}", counted(*rows, "row"))?,
+            None => writeln!(out, "exported    {keyspace}.{table}: {}", counted(*sstables, "SSTable"))?,
         }
     }
-    let (count, directory) = (outcome.tables.len(), outcome.directory.display());
+    let (tables, directory) = (counted(outcome.tables.len(), "table"), outcome.directory.display());
     match &written.rows {
         Some(rows) => {
-            let rows: u64 = rows.iter().sum();
-            writeln!(out, "exported    {count} tables, {rows} rows, as {} to {directory}", outcome.version)?;
+            let rows = counted(rows.iter().sum::<u64>(), "row");
+            writeln!(out, "exported    {tables}, {rows}, as {} to {directory}", outcome.version)?;
         }
         None => {
             let bytes = size(outcome.bytes);
-            writeln!(out, "exported    {count} tables, {bytes}, version {} to {directory}", outcome.version)?;
+            writeln!(out, "exported    {tables}, {bytes}, version {} to {directory}", outcome.version)?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::progress_watch::run_with_progress;
 use super::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use helenus_cql::LocalBackend;
+use helenus_cql::{LocalBackend, counted};
 use helenus_engine::import::{ImportProgress, SourceDisk};
 use helenus_host::Host;
 use helenus_server::admin::{AdminRequest, Import, ImportOrder, imported, request_of};
@@ -152,7 +152,7 @@ fn print(command: &ImportCommand, import: &Import) -> Result<()> {
     }
     for (keyspace, table, sstables) in import.tables.iter().filter(|(_, _, sstables)| *sstables > 0) {
         let word = if command.dry_run { "to import " } else { "imported  " };
-        writeln!(out, "{word}  {keyspace}.{table}: {sstables} SSTables")?;
+        writeln!(out, "{word}  {keyspace}.{table}: {}", counted(*sstables, "SSTable"))?;
     }
     for note in &import.notes {
         writeln!(out, "note        {note}")?;
@@ -160,6 +160,6 @@ fn print(command: &ImportCommand, import: &Import) -> Result<()> {
     let all: u64 = import.tables.iter().map(|(_, _, sstables)| sstables).sum();
     let bytes = if import.bytes > 0 { format!(", {}", size(import.bytes)) } else { String::new() };
     let word = if command.dry_run { "checked   " } else { "imported  " };
-    writeln!(out, "{word}  {all} SSTables of {} tables{bytes}", import.tables.len())?;
+    writeln!(out, "{word}  {} of {}{bytes}", counted(all, "SSTable"), counted(import.tables.len(), "table"))?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use super::progress_watch::run_with_progress;
 use super::target::{Target, TargetOptions};
 use anyhow::{Result, anyhow};
 use clap::Args;
+use helenus_cql::counted;
 use helenus_engine::import::ImportProgress;
 use helenus_host::Host;
 use helenus_server::admin::{AdminRequest, Outcome, RestoreOrder, Restored, RestoredTable};
@@ -130,9 +131,10 @@ fn print(command: &RestoreCommand, restored: &Restored) -> Result<()> {
         let name = |(keyspace, table): &(String, String)| format!("{keyspace}.{table}");
         let renamed = if from == to { String::new() } else { format!(" as {}", name(to)) };
         let word = if *was_there { "was there  " } else { word };
-        writeln!(out, "{word} {}{renamed}: {sstables} SSTables", name(from))?;
+        writeln!(out, "{word} {}{renamed}: {}", name(from), counted(*sstables, "SSTable"))?;
     }
-    let (files, bytes, at) = (restored.files, size(restored.bytes), &restored.created_at);
-    writeln!(out, "{word} {} tables, {files} files, {bytes}, as of {at}", restored.tables.len())?;
+    let (tables, files) = (counted(restored.tables.len(), "table"), counted(restored.files, "file"));
+    let (bytes, at) = (size(restored.bytes), &restored.created_at);
+    writeln!(out, "{word} {tables}, {files}, {bytes}, as of {at}")?;
     Ok(())
 }

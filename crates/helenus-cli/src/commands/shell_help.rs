@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+use helenus_cql::counted;
 use std::io::Write;
 use std::path::Path;
 
@@ -62,7 +63,7 @@ pub fn run_man(matches: &ArgMatches, mut all: Command) -> Result<()> {
         made.and_then(|mut file| file.write_all(page))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    writeln!(std::io::stdout(), "written     {} pages to {}", pages.len(), directory.display())?;
+    writeln!(std::io::stdout(), "written     {} to {}", counted(pages.len(), "page"), directory.display())?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::error::MoveError;
 use crate::remote::{BroughtBack, Sides, TokenRange, bring_back};
 use crate::state::MoveState;
 use helenus_cluster::{Written, WrittenTable};
+use helenus_cql::counted;
 use helenus_model::schema::Table;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -56,8 +57,10 @@ pub(super) async fn pass(
         sum.add(done.map_err(|error| MoveError::Internal(error.to_string()))??);
         ended += 1;
         *rollback.progress.lock() = Some(format!(
-            "rollback, pass {number}: {ended} of {all} portions, {} rows compared, {} changed here",
-            sum.rows, sum.changed
+            "rollback, pass {number}: {ended} of {}, {} compared, {} changed here",
+            counted(all, "portion"),
+            counted(sum.rows, "row"),
+            sum.changed
         ));
     }
     Ok(sum)

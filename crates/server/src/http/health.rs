@@ -5,6 +5,7 @@
 //! make it unhealthy: a supervisor would restart it for that, which helps nothing. A server is ready if it accepts
 //! clients.
 
+use helenus_cql::counted;
 use serde_json::{Value, json};
 
 use super::state::{HttpState, Stage, opening_text};
@@ -38,7 +39,10 @@ pub(super) fn health(state: &HttpState) -> (bool, Value) {
     }
     for table in status.tables.iter().filter(|table| table.unreadable > 0) {
         let (count, keyspace, name) = (table.unreadable, &table.keyspace, &table.table);
-        notes.push(format!("{count} SSTables of {keyspace}.{name} cannot be read; its reads fail"));
+        notes.push(format!(
+            "{} of {keyspace}.{name} cannot be read; its reads fail",
+            counted(count, "SSTable")
+        ));
     }
     let is_well = problems.is_empty();
     let word = if is_well { stage } else { "failing" };

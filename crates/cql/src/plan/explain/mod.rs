@@ -20,5 +20,6 @@ pub(crate) use plan::ExplainPlan;
 pub(crate) use prior::{counter_step, prior_steps, verdict_step};
 pub(crate) use reading::read_steps;
 pub(crate) use sources::source_steps;
-pub(crate) use step::{Step, counted};
+pub(crate) use step::Step;
+pub use step::counted;
 pub(crate) use writing::write_steps;

@@ -6,7 +6,7 @@
 use crate::analysis::selection::result_columns;
 use crate::answer::{ResultColumn, ResultColumns, RowsOut};
 use helenus_model::types::{CqlType, write_json_string};
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 /// The most lines of an explanation: it is never paged, and cqlsh shows one page of a statement that is not a SELECT.
@@ -145,9 +145,14 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS.get(unit).copied().unwrap_or_default())
 }
 
-/// A number with its noun: `1 partition`, `2 partitions`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+/// A number with its noun: `1 partition`, `2 partitions`, `2 copies`, `2 passes`. `noun` is the word for one.
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        _ if count == N::from(1) => format!("1 {noun}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{count} {stem}ies"),
+        _ if noun.ends_with('s') => format!("{count} {noun}es"),
+        _ => format!("{count} {noun}s"),
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +165,12 @@ mod tests {
         assert_eq!(cut("äöüß", 3), "äöü...");
         let sizes = [0, 1023, 1024, 1536, 5 << 30, u64::MAX].map(bytes_text);
         assert_eq!(sizes, ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "5.0 GiB", "16777216.0 TiB"]);
-        assert_eq!([counted(0, "row"), counted(1, "row"), counted(2, "row")], ["0 rows", "1 row", "2 rows"]);
+        assert_eq!([0, 1, 2].map(|rows: u64| counted(rows, "row")), ["0 rows", "1 row", "2 rows"]);
+        assert_eq!([counted(1_usize, "file"), counted(11_i32, "cell")], ["1 file", "11 cells"]);
+        assert_eq!(
+            [counted(2, "copy"), counted(2, "day"), counted(2, "pass")],
+            ["2 copies", "2 days", "2 passes"]
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::layout::{Columns, bytes_text, file_size, java_double, moment};
 use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
+use helenus_cql::counted;
 use helenus_server::admin::{AdminAnswer, AdminRequest, Compaction, CompactionMetrics, TableSelection};
 use serde_json::json;
 use std::io::{Write, stdout};
@@ -20,7 +21,9 @@ pub fn compact(server: &Server, request: &AdminRequest, what: &str) -> Result<()
     let (before, now) = (file_size(disk_bytes_before), file_size(disk_bytes));
     writeln!(
         stdout(),
-        "{what:<11} {sstables_before} SSTables ({before}) to {sstables} ({now}) in {compactions} compactions"
+        "{what:<11} {} ({before}) to {sstables} ({now}) in {}",
+        counted(sstables_before, "SSTable"),
+        counted(compactions, "compaction")
     )?;
     Ok(())
 }

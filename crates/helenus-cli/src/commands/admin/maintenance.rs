@@ -4,6 +4,7 @@
 use super::layout::java_double;
 use super::requests::{Server, unexpected};
 use anyhow::{Context, Result, bail};
+use helenus_cql::counted;
 use helenus_server::admin::{
     AdminAnswer, AdminRequest, Import, ImportOrder, Outcome, Reloaded, TableSelection, VerifiedTable,
 };
@@ -18,7 +19,7 @@ pub fn flush(server: &Server, which: TableSelection) -> Result<()> {
     if server.json {
         return server.print_json(&flushed);
     }
-    writeln!(stdout(), "flushed     {} SSTables written", flushed.sstables)?;
+    writeln!(stdout(), "flushed     {} written", counted(flushed.sstables, "SSTable"))?;
     Ok(())
 }
 
@@ -31,8 +32,8 @@ pub fn cleanup(server: &Server, which: TableSelection) -> Result<()> {
     }
     writeln!(
         stdout(),
-        "cleaned up  {} tables: nothing to remove, this server owns every partition",
-        tables.len()
+        "cleaned up  {}: nothing to remove, this server owns every partition",
+        counted(tables.len(), "table")
     )?;
     Ok(())
 }
@@ -55,12 +56,17 @@ pub fn verify(server: &Server, which: TableSelection) -> Result<()> {
         }
         let sstables: u64 = tables.iter().map(|table: &VerifiedTable| table.sstables).sum();
         let sound = sstables.saturating_sub(problems.len() as u64);
-        writeln!(out, "verified    {} tables, {sound} of {sstables} SSTables are sound", tables.len())?;
+        writeln!(
+            out,
+            "verified    {}, {sound} of {} sound",
+            counted(tables.len(), "table"),
+            counted(sstables, "SSTable")
+        )?;
     }
     if !problems.is_empty() {
         bail!(
-            "{} SSTables are damaged: stop the server and run helenus sstable scrub on them, or helenus restore a backup",
-            problems.len()
+            "{} damaged: stop the server and run helenus sstable scrub, or helenus restore a backup",
+            counted(problems.len(), "SSTable")
         );
     }
     Ok(())
@@ -135,7 +141,12 @@ fn print_import(server: &Server, import: &Import) -> Result<()> {
     for note in &import.notes {
         writeln!(out, "note        {note}")?;
     }
-    writeln!(out, "imported    {sstables} SSTables, {}", super::layout::file_size(import.bytes))?;
+    writeln!(
+        out,
+        "imported    {}, {}",
+        counted(sstables, "SSTable"),
+        super::layout::file_size(import.bytes)
+    )?;
     Ok(())
 }
 

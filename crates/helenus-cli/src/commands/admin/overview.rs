@@ -2,6 +2,7 @@
 
 use super::requests::{Server, running_text, unexpected};
 use anyhow::Result;
+use helenus_cql::counted;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ServerStatus, TableLine};
 use std::io::Write;
 
@@ -18,7 +19,7 @@ fn print(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
     writeln!(out, "version      {}", status.version)?;
     writeln!(out, "process      {}, up {} s", status.pid, status.uptime_s)?;
     writeln!(out, "host id      {}", status.host_id)?;
-    writeln!(out, "listening    {}, {} connections", status.listening, status.connections)?;
+    writeln!(out, "listening    {}, {}", status.listening, counted(status.connections, "connection"))?;
     if let Some(rpc) = &status.rpc {
         writeln!(out, "rpc          {rpc}")?;
     }
@@ -27,8 +28,7 @@ fn print(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
     }
     writeln!(out, "storing in   {}", status.directory.as_deref().unwrap_or("memory"))?;
     if let Some(sync) = &status.sync {
-        let plural = if status.log_segments == 1 { "" } else { "s" };
-        writeln!(out, "sync         {sync}, {} log segment{plural}", status.log_segments)?;
+        writeln!(out, "sync         {sync}, {}", counted(status.log_segments, "log segment"))?;
     }
     let (memtables, cache) = (mebibytes(status.memtable_bytes), mebibytes(status.cache_bytes));
     writeln!(out, "memory       memtables {memtables}, cache {cache}")?;

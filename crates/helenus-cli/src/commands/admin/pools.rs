@@ -3,6 +3,7 @@
 use super::layout::{Columns, file_size};
 use super::requests::{Server, unexpected};
 use anyhow::Result;
+use helenus_cql::counted;
 use helenus_server::admin::{AdminAnswer, AdminRequest, MemoryMetrics};
 use serde_json::{Map, Value, json};
 use std::io::{Write, stdout};
@@ -56,7 +57,13 @@ pub fn memory(server: &Server) -> Result<()> {
         writeln!(out, "process      {} resident", file_size(resident))?;
     }
     writeln!(out, "memtables    {} of {}", file_size(memtables), file_size(memtables_max))?;
-    writeln!(out, "block cache  {} of {}, {cache_blocks} blocks", file_size(cache), file_size(cache_max))?;
+    writeln!(
+        out,
+        "block cache  {} of {}, {}",
+        file_size(cache),
+        file_size(cache_max),
+        counted(cache_blocks, "block")
+    )?;
     writeln!(out, "SSTables     {} of filters, indexes and chunk offsets", file_size(sstables))?;
     writeln!(out, "requests     {} of {} in flight", file_size(requests), file_size(requests_max))?;
     writeln!(out)?;
@@ -67,6 +74,6 @@ pub fn memory(server: &Server) -> Result<()> {
         account.row([share.name, file_size(share.used), bytes(share.limit), bytes(share.peak)]);
     }
     account.print(&mut out)?;
-    writeln!(out, "\n{waited} requests have waited for memory, {refused} were refused")?;
+    writeln!(out, "\nrequests that waited for memory: {waited}, refused: {refused}")?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::commands::running::only_server;
 use crate::commands::server_address::of_environment;
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
+use helenus_cql::counted;
 use helenus_server::address::Address;
 use helenus_server::admin::{
     AdminAnswer, AdminRequest, Job, Outcome, RunningCompaction, ask, socket_for_data,
@@ -130,5 +131,9 @@ pub fn unexpected<T>() -> Result<T> {
 pub fn running_text(running: &RunningCompaction) -> String {
     let RunningCompaction { keyspace, table, kind, sstables, bytes_total, bytes_done } = running;
     let percent = bytes_done * 100 / (*bytes_total).max(1);
-    format!("{keyspace}.{table}  {kind} of {sstables} SSTables, {percent} % of {}", file_size(*bytes_total))
+    format!(
+        "{keyspace}.{table}  {kind} of {}, {percent} % of {}",
+        counted(*sstables, "SSTable"),
+        file_size(*bytes_total)
+    )
 }

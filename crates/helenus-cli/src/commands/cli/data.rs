@@ -4,6 +4,7 @@ use super::ast::{Condition, Path, Statement, Written};
 use super::session::{CliSession, FamilyTypes};
 use super::values::{bytes, class_of, comparator, now_us};
 use anyhow::{Result, bail};
+use helenus_cql::counted;
 use helenus_rpc::Comparator;
 use helenus_wire::thrift::{
     Column, ColumnOrSuperColumn, ColumnParent, ColumnPath, CounterColumn, Field, IndexClause,
@@ -132,7 +133,7 @@ impl CliSession {
             consistency_level: self.level,
         };
         let count = self.client.call::<i32>(Method::GetCount, |out| asked.write(out))?.unwrap_or_default();
-        println!("{count} cells");
+        println!("{}", counted(count, "cell"));
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::commands::passwords::LoginOptions;
 use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use helenus_cql::counted;
 use helenus_host::Host;
 use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, VerifyOrder};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
@@ -216,7 +217,7 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
     }
     match &answer {
         MoveAnswer::Plan(report) if !report.problems.is_empty() => {
-            bail!("{} problems: helenus move start would refuse", report.problems.len())
+            bail!("{}: helenus move start would refuse", counted(report.problems.len(), "problem"))
         }
         MoveAnswer::Verified(report) => verify::judge(report),
         _ => Ok(()),

@@ -2,6 +2,7 @@
 
 use crate::commands::numbers::utc;
 use anyhow::Result;
+use helenus_cql::counted;
 use helenus_mover::{MoveAnswer, PlanReport, StatusReport, TableReport};
 use std::io::Write;
 
@@ -26,7 +27,7 @@ pub(super) fn print(answer: &MoveAnswer) -> Result<()> {
 fn plan(report: &PlanReport) -> String {
     let mut text = format!("target: {} ({})", report.cluster, report.version);
     for (datacenter, nodes) in &report.nodes {
-        text.push_str(&format!(", {datacenter}: {nodes} nodes"));
+        text.push_str(&format!(", {datacenter}: {}", counted(*nodes, "node")));
     }
     text.push('\n');
     let mut part = |name: &str, lines: Vec<String>| {
@@ -37,7 +38,7 @@ fn plan(report: &PlanReport) -> String {
     };
     part("limits there", report.limits.iter().map(|(name, value)| format!("{name} = {value}")).collect());
     let table = |of: &helenus_mover::PlannedTable| {
-        format!("{}  about {} rows, {}", of.table, of.rows, size(of.bytes))
+        format!("{}  about {}, {}", of.table, counted(of.rows, "row"), size(of.bytes))
     };
     part("tables", report.tables.iter().map(table).collect());
     let first_line = |statement: &String| statement.lines().next().unwrap_or_default().to_owned();
@@ -58,8 +59,10 @@ fn status(report: &StatusReport) -> String {
             moment(report.rollback_until_ms.unwrap_or_default())
         ),
         (None, true) => format!(
-            "{} rows/s, target p99 {:.1} ms, at most {} requests in flight",
-            report.rows_per_second, report.target_p99_ms, report.in_flight_max
+            "{} rows/s, target p99 {:.1} ms, at most {} in flight",
+            report.rows_per_second,
+            report.target_p99_ms,
+            counted(report.in_flight_max, "request")
         ),
         (None, false) => "ended".to_owned(),
     };
@@ -70,7 +73,10 @@ fn status(report: &StatusReport) -> String {
     }
     if report.repeated > 0 {
         let last = report.last_error.as_deref().unwrap_or_default();
-        text.push_str(&format!("{} requests were sent again; the last error: {last}\n", report.repeated));
+        text.push_str(&format!(
+            "{} sent again; the last error: {last}\n",
+            counted(report.repeated, "request")
+        ));
     }
     text
 }
@@ -80,13 +86,22 @@ fn table_line(table: &TableReport) -> String {
         (_, Some(reason)) => format!("stopped: {reason}"),
         ("tail", _) => {
             let lag = table.lag_s.map_or("not read yet".to_owned(), |lag| format!("{lag:.1} s behind"));
-            format!("tail: {lag}; {} rows and {} changes sent", table.rows, table.changes)
+            format!(
+                "tail: {lag}; {} and {} sent",
+                counted(table.rows, "row"),
+                counted(table.changes, "change")
+            )
         }
         ("back-fill", _) => {
             let filled = (table.ranges_done * BAR).checked_div(table.ranges).unwrap_or_default();
             let bar: String = (0..BAR).map(|cell| if cell < filled { '#' } else { '.' }).collect();
             let (done, all) = (table.ranges_done, table.ranges);
-            format!("[{bar}] {done} of {all} ranges; {} rows, {}", table.rows, size(table.bytes))
+            format!(
+                "[{bar}] {done} of {}; {}, {}",
+                counted(all, "range"),
+                counted(table.rows, "row"),
+                size(table.bytes)
+            )
         }
         (phase, _) => phase.to_owned(),
     }

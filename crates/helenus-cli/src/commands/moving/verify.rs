@@ -3,6 +3,7 @@
 use super::command::ask_mover;
 use crate::commands::progress::Progress;
 use anyhow::{Result, bail};
+use helenus_cql::counted;
 use helenus_mover::{MoveAnswer, MoveRequest, VerifiedTable, VerifyReport};
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) fn watch(socket: &Path, mut report: VerifyReport) -> Result<VerifyRep
         };
         let differing: u64 = next.tables.iter().map(|table| table.differing).sum();
         let rows: u64 = next.tables.iter().map(|table| table.rows).sum();
-        progress.name(format!("comparing  {rows} rows, {differing} differ"));
+        progress.name(format!("comparing  {}, differing: {differing}", counted(rows, "row")));
         progress.at(ranges(&next, |table| table.ranges_done));
         report = next;
     }
@@ -38,17 +39,22 @@ pub(super) fn words(report: &VerifyReport) -> String {
     let mut text = String::new();
     for table in &report.tables {
         let VerifiedTable { table: name, rows, cells, differing, unsettled, .. } = table;
-        text.push_str(&format!("{name}: {rows} rows and {cells} cells compared, {differing} rows differ\n"));
+        text.push_str(&format!(
+            "{name}: {} and {} compared, {} differing\n",
+            counted(*rows, "row"),
+            counted(*cells, "cell"),
+            counted(*differing, "row")
+        ));
         let mut list = |lines: &[String], total: u64| {
             lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
             if let Some(more) = total.checked_sub(lines.len() as u64).filter(|more| *more > 0) {
-                text.push_str(&format!("  and {more} more rows\n"));
+                text.push_str(&format!("  and {}\n", counted(more, "more row")));
             }
         };
         list(&table.differences, *differing);
         if report.repairs && *differing > 0 {
             text.push_str(&format!(
-                "  {} of them were sent again and are the same now, {} still differ\n",
+                "  sent again and the same now: {}, still differing: {}\n",
                 table.repaired, table.not_repaired
             ));
             let mut left = table.left.iter().map(|line| format!("still: {line}")).collect::<Vec<_>>();
@@ -59,7 +65,8 @@ pub(super) fn words(report: &VerifyReport) -> String {
         }
         if *unsettled > 0 {
             text.push_str(&format!(
-                "  {unsettled} rows were changed again and again and could not be compared; verify once more\n"
+                "  {} changed again and again, and not compared; verify once more\n",
+                counted(*unsettled, "row")
             ));
         }
         for line in table.note.iter().chain(&table.error) {
@@ -79,19 +86,22 @@ pub(super) fn judge(report: &VerifyReport) -> Result<()> {
     }
     let broken = report.tables.iter().filter(|table| table.error.is_some()).count();
     if broken > 0 {
-        bail!("{broken} tables could not be compared to their end");
+        bail!("{} could not be compared to the end", counted(broken, "table"));
     }
     let count = |of: fn(&VerifiedTable) -> u64| -> u64 { report.tables.iter().map(of).sum() };
     match (report.repairs, count(|table| table.differing), count(|table| table.not_repaired)) {
-        (true, _, left) if left > 0 => bail!("{left} rows differ and could not be repaired"),
+        (true, _, left) if left > 0 => bail!("{} not repaired: different still", counted(left, "row")),
         (false, differing, _) if differing > 0 => {
-            bail!("{differing} rows differ; helenus move verify --repair sends them again")
+            bail!(
+                "{} differing; helenus move verify --repair sends what differs again",
+                counted(differing, "row")
+            )
         }
         _ => {}
     }
     match count(|table| table.unsettled) {
         0 => Ok(()),
-        unsettled => bail!("{unsettled} rows could not be compared"),
+        unsettled => bail!("{} could not be compared", counted(unsettled, "row")),
     }
 }
 
@@ -111,7 +121,7 @@ mod tests {
         };
         let mut report = VerifyReport { tables: vec![table], ..VerifyReport::default() };
         let text = words(&report);
-        assert!(text.contains("10 rows and 30 cells compared, 3 rows differ"), "{text}");
+        assert!(text.contains("10 rows and 30 cells compared, 3 rows differing"), "{text}");
         assert!(text.contains("  p = 1: only") && text.contains("and 2 more rows"), "{text}");
         assert!(judge(&report).unwrap_err().to_string().contains("--repair"));
         report.repairs = true;

@@ -1,6 +1,7 @@
 //! Shows the progress of a pull, and what it has copied.
 
 use crate::commands::progress::{Progress, size};
+use helenus_cql::counted;
 use helenus_mover::PullReport;
 
 /// A progress line.
@@ -21,7 +22,7 @@ impl Line {
             return;
         }
         let progress = self.0.get_or_insert_with(|| Progress::of_items("pulling", all as u64, "parts"));
-        progress.name(format!("pulling  {rows} rows, {}", size(bytes)));
+        progress.name(format!("pulling  {}, {}", counted(rows, "row"), size(bytes)));
         progress.at(done as u64);
     }
 }
@@ -30,12 +31,12 @@ impl Line {
 pub(super) fn words(report: &PullReport) -> String {
     let mut text = String::new();
     for table in &report.tables {
-        text.push_str(&format!("{}: {} rows, {}", table.table, table.rows, size(table.bytes)));
+        text.push_str(&format!("{}: {}, {}", table.table, counted(table.rows, "row"), size(table.bytes)));
         if table.parts_done < table.parts {
             text.push_str(&format!(
-                "; {} of {} parts are not copied",
+                "; not copied: {} of {}",
                 table.parts - table.parts_done,
-                table.parts
+                counted(table.parts, "part")
             ));
         }
         text.push('\n');
@@ -61,7 +62,7 @@ mod tests {
         };
         assert_eq!(
             words(&report),
-            "ks.t: 7 rows, 2.0 KiB; 1 of 4 parts are not copied\n  ks.t: the view v is left out\n"
+            "ks.t: 7 rows, 2.0 KiB; not copied: 1 of 4 parts\n  ks.t: the view v is left out\n"
         );
     }
 }

@@ -10,7 +10,7 @@ use crate::commands::passwords;
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use helenus_cluster::{Cluster, ClusterError, ClusterOptions, Login, Topology};
-use helenus_cql::Authenticator;
+use helenus_cql::{Authenticator, counted};
 use helenus_gateway::{Gateway, GatewayOptions, Roles};
 use helenus_host::Host;
 use helenus_rpc::{Node, Rpc};
@@ -216,9 +216,9 @@ const DRAIN: Duration = Duration::from_secs(5);
 fn description(topology: &Topology) -> String {
     let local = topology.nodes.iter().filter(|node| node.datacenter == topology.local_dc).count();
     format!(
-        "to the cluster '{}': {} nodes, {local} of them in {}, Cassandra {}",
+        "to the cluster '{}': {}, {local} of them in {}, Cassandra {}",
         topology.cluster_name,
-        topology.nodes.len(),
+        counted(topology.nodes.len(), "node"),
         topology.local_dc,
         topology.oldest_release()
     )

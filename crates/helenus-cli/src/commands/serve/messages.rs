@@ -1,7 +1,7 @@
 //! The server's messages at its start and end, and its log.
 
 use anyhow::{Result, anyhow};
-use helenus_cql::{AccessOptions, Authenticator};
+use helenus_cql::{AccessOptions, Authenticator, counted};
 use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
@@ -51,7 +51,11 @@ pub(super) fn start_log(host: &Host, config: &ServerConfig) -> Arc<Log> {
 pub(super) fn report_adopted(log: &Log, adoption: &Adoption) {
     let Adoption { tables, sstables, notes, .. } = adoption;
     if *sstables > 0 {
-        announce(log, "adopted", format!("{sstables} SSTables of {tables} tables"));
+        announce(
+            log,
+            "adopted",
+            format!("{} of {}", counted(*sstables, "SSTable"), counted(*tables, "table")),
+        );
     }
     for note in notes {
         announce(log, "note", note.to_string());
@@ -88,8 +92,7 @@ pub(super) fn report_without_effect(log: &Log, settings: &Settings) {
 fn some_names(keys: &[&str], text: &str) -> Option<String> {
     let number = match keys.len() {
         0 => return None,
-        1 => "1 key".to_owned(),
-        number => format!("{number} keys"),
+        number => counted(number, "key"),
     };
     let dots = if keys.len() > 2 { ", ..." } else { "" };
     let first: Vec<&str> = keys.iter().take(2).copied().collect();
@@ -337,7 +340,11 @@ fn stage_text(stage: OpenStage) -> String {
             format!("reading the commit log: {} of {} MiB", read / MIB, of.div_ceil(MIB))
         }
         OpenStage::Replaying(done, of) => {
-            format!("replaying the commit log: {done} of {of} records ({} %)", done * 100 / of.max(1))
+            format!(
+                "replaying the commit log: {done} of {} ({} %)",
+                counted(of, "record"),
+                done * 100 / of.max(1)
+            )
         }
         OpenStage::Files => "opening files".to_owned(),
     }

@@ -21,7 +21,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use helenus_cql::audit::EventType;
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
-use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions};
+use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions, counted};
 use helenus_engine::import::Imports;
 use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
 use helenus_engine::{
@@ -274,8 +274,10 @@ fn serve(
     });
     let connections_max = config.limits.budget.in_all();
     if connections_max < CONNECTIONS_WANTED {
-        let text =
-            format!("{connections_max} connections, by the open files allowed; raise it with ulimit -n");
+        let text = format!(
+            "{}, by the open files allowed; raise it with ulimit -n",
+            counted(connections_max, "connection")
+        );
         announce(log, "limited", text);
     }
     if let Some(rpc) = &rpc {
@@ -455,9 +457,9 @@ fn open(
     report_opened(log, &report, host.clock.monotonic_ns().saturating_sub(begun_ns));
     if config.disk_failure.refuses_to_start() && !report.unreadable.is_empty() {
         return Err(anyhow!(
-            "{} tables have SSTables that cannot be read, and disk_failure_policy says not to start then: mend them with \
+            "SSTables of {} cannot be read, and disk_failure_policy says not to start then: mend them with \
              helenus sstable scrub, remove them, or start with --disk-failure-policy ignore",
-            report.unreadable.len()
+            counted(report.unreadable.len(), "table")
         ));
     }
     Ok(database)

@@ -5,6 +5,7 @@ use super::find::{Depth, Found, find};
 use crate::commands::progress::{Progress, size};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use helenus_cql::counted;
 use helenus_host::{Disk, Host};
 use helenus_model::schema::Table;
 use helenus_model::types::key_text;
@@ -125,7 +126,7 @@ pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
     }
     drop(progress);
     if failed > 0 {
-        bail!("{failed} of {} SSTables were left as they are", all.len());
+        bail!("{failed} of {} left as before", counted(all.len(), "SSTable"));
     }
     Ok(())
 }
@@ -361,17 +362,22 @@ fn print(line: &Line, json: bool) -> Result<()> {
         writeln!(out, "lost        and {untold} more")?;
     }
     if line.partitions_out_of_order + line.rows_out_of_order > 0 {
-        let (partitions, rows) = (line.partitions_out_of_order, line.rows_out_of_order);
-        writeln!(out, "in order    {partitions} partitions and {rows} rows that were out of order")?;
+        let partitions = counted(line.partitions_out_of_order, "partition");
+        let rows = counted(line.rows_out_of_order, "row");
+        writeln!(out, "in order    {partitions} and {rows} that were out of order")?;
     }
     if line.rows_reinserted > 0 {
-        writeln!(out, "reinserted  {} rows whose time of expiry had overflowed", line.rows_reinserted)?;
-    }
-    if line.times_capped > 0 {
-        let count = line.times_capped;
         writeln!(
             out,
-            "capped      {count} times after 2038-01-19T03:14:06Z, which this version cannot hold, became that"
+            "reinserted  {} whose time of expiry had overflowed",
+            counted(line.rows_reinserted, "row")
+        )?;
+    }
+    if line.times_capped > 0 {
+        let times = counted(line.times_capped, "time");
+        writeln!(
+            out,
+            "capped      {times} after 2038-01-19T03:14:06Z, which this version cannot hold, became that"
         )?;
     }
     for note in &line.notes {
@@ -382,8 +388,9 @@ fn print(line: &Line, json: bool) -> Result<()> {
         1 => format!("1 loss, {} of data", size(line.bytes_lost)),
         losses => format!("{losses} losses, {} of data", size(line.bytes_lost)),
     };
-    let Line { data, partitions, rows, .. } = line;
-    writeln!(out, "scrubbed    {}: {partitions} partitions, {rows} rows kept, {lost}", data.display())?;
+    let (data, partitions, rows) =
+        (&line.data, counted(line.partitions, "partition"), counted(line.rows, "row"));
+    writeln!(out, "scrubbed    {}: {partitions}, {rows} kept, {lost}", data.display())?;
     for path in &line.written {
         writeln!(out, "written     {}", path.display())?;
     }

@@ -5,6 +5,7 @@ use super::ls::components;
 use crate::commands::progress::Progress;
 use anyhow::{Result, bail};
 use clap::Args;
+use helenus_cql::counted;
 use helenus_host::{Disk, Host};
 use helenus_sstable::component::Component;
 use helenus_sstable::statistics::MURMUR3_PARTITIONER;
@@ -98,15 +99,21 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
         } else if options.quick {
             writeln!(out, "opens    {}", line.data.display())?;
         } else {
-            writeln!(out, "sound    {}: {partitions} partitions, {rows} rows", line.data.display())?;
+            writeln!(
+                out,
+                "sound    {}: {}, {}",
+                line.data.display(),
+                counted(*partitions, "partition"),
+                counted(*rows, "row")
+            )?;
         }
     }
     drop(progress);
     findings.tell_refused(options.json, &mut out)?;
     match (damaged, findings.end()) {
         (0, end) => end,
-        (_, Ok(())) => bail!("{damaged} of {count} SSTables are damaged"),
-        (_, Err(left_out)) => bail!("{damaged} of {count} SSTables are damaged, and {left_out}"),
+        (_, Ok(())) => bail!("{damaged} of {} damaged", counted(count, "SSTable")),
+        (_, Err(left_out)) => bail!("{damaged} of {} damaged, and {left_out}", counted(count, "SSTable")),
     }
 }
 

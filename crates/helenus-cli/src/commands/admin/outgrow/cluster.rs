@@ -1,6 +1,7 @@
 //! The nodes of a cluster of Cassandra that would hold the data and serve the requests.
 
 use super::super::layout::file_size;
+use helenus_cql::counted;
 use serde::Serialize;
 
 /// The part of a node's disk that data may fill, so that compactions, repairs and the loss of a node find room.
@@ -59,10 +60,11 @@ impl Cluster {
         let least = u64::from(replicas);
         let because = vec![
             format!(
-                "disk: {} * {replicas} copies / ({} * {DISK_PART}) = {}",
+                "disk: {} * {} / ({} * {DISK_PART}) = {}",
                 file_size(load.data_bytes as u64),
+                counted(replicas, "copy"),
                 file_size(size.disk_bytes),
-                nodes(by_disk),
+                counted(by_disk, "node"),
             ),
             format!(
                 "CPU: {:.0} writes/s * {replicas} * {:.1} us + {:.0} reads/s * {majority} * {:.1} us = {cores:.2} cores; \
@@ -72,16 +74,12 @@ impl Cluster {
                 load.reads_per_s,
                 READ_CPU_S * 1e6,
                 size.cores,
-                nodes(by_cpu),
+                counted(by_cpu, "node"),
             ),
-            format!("copies: {replicas} copies of a row are on {replicas} nodes"),
+            format!("copies: {} of a row, each on a node of its own", counted(replicas, "copy")),
         ];
         Cluster { nodes: by_disk.max(by_cpu).max(least), replicas, tokens: TOKENS, because }
     }
-}
-
-fn nodes(count: u64) -> String {
-    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 fn whole(nodes: f64) -> u64 {

@@ -4,6 +4,7 @@ use super::super::layout::Columns;
 use super::cluster::{Cluster, Load, NodeSize};
 use super::limits::{Limit, limits, peak, points};
 use super::trend::Trend;
+use helenus_cql::counted;
 use helenus_server::admin::Growth;
 use helenus_server::history::Sample;
 use serde::Serialize;
@@ -66,14 +67,14 @@ impl Report {
         let cluster = &self.cluster;
         writeln!(
             out,
-            "\nA cluster for the load of {}: {} nodes, {} copies, {} tokens a node",
+            "\nA cluster for the load of {}: {}, {}, {} a node",
             match self.days_ahead {
                 0 => "today".to_owned(),
-                days => format!("{days} days from now"),
+                days => format!("{} from now", counted(days, "day")),
             },
-            cluster.nodes,
-            cluster.replicas,
-            cluster.tokens
+            counted(cluster.nodes, "node"),
+            counted(cluster.replicas, "copy"),
+            counted(cluster.tokens, "token")
         )?;
         for line in &cluster.because {
             writeln!(out, "  {line}")?;
