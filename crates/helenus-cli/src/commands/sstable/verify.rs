@@ -103,8 +103,8 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
                 out,
                 "sound    {}: {}, {}",
                 line.data.display(),
-                counted(*partitions, "partition"),
-                counted(*rows, "row")
+                counted(partitions, "partition"),
+                counted(rows, "row")
             )?;
         }
     }
