@@ -1,7 +1,7 @@
 //! Finds the cells of two rows that differ, in value, timestamp or expiry.
 //!
-//! Elements of lists are compared by their place; there an element may be as late as the newest of its list here, and somewhat later,
-//! because a list that was sent twice is replaced (`lists`). An expiry may differ by some seconds, because a TTL is sent as what is left of it;
+//! Elements of lists are compared by their place; there an element may be as late as the newest of its list here, dead or alive, and somewhat
+//! later, because a list that was sent twice is replaced (`lists`). An expiry may differ by some seconds, because a TTL is sent as what is left of it;
 //! a cell that expires within these seconds may be gone on one side.
 
 use super::row::{SeenCell, SeenRow, Times, has_no_ttl};
@@ -78,7 +78,7 @@ pub fn compare(
         (Some(row), None) => (!is_ending(row, tolerance)).then_some(Difference::OnlyHere),
         (None, Some(row)) => (!is_ending(row, tolerance)).then_some(Difference::OnlyThere),
         (Some(here), Some(there)) => {
-            let cells = differing_cells(table, &here.cells, &there.cells, tolerance);
+            let cells = differing_cells(table, here, &there.cells, tolerance);
             (!cells.is_empty()).then_some(Difference::Cells(cells))
         }
     }
@@ -109,15 +109,14 @@ fn named(cells: &[SeenCell]) -> impl Iterator<Item = (Name<'_>, &SeenCell)> {
 
 fn differing_cells(
     table: &Table,
-    here: &[SeenCell],
+    row: &SeenRow,
     there: &[SeenCell],
     tolerance: Tolerance,
 ) -> Vec<CellDifference> {
     let mut found = Vec::new();
-    let all = here;
     // Of the column at hand, so that a long list is read once.
     let mut latest: Option<(ColumnId, Option<i64>)> = None;
-    let (mut here, mut there) = (named(here).peekable(), named(there).peekable());
+    let (mut here, mut there) = (named(&row.cells).peekable(), named(there).peekable());
     loop {
         let order = match (here.peek(), there.peek()) {
             (None, None) => return found,
@@ -130,7 +129,7 @@ fn differing_cells(
         let is_same = match (one, other) {
             (Some((_, one)), Some((_, other))) => {
                 let of_column = latest.filter(|(column, _)| *column == one.column);
-                let of_column = of_column.unwrap_or_else(|| (one.column, latest_us(table, all, one.column)));
+                let of_column = of_column.unwrap_or_else(|| (one.column, latest_us(table, row, one.column)));
                 latest = Some(of_column);
                 tolerance.is_same(one, other, of_column.1)
             }
@@ -145,11 +144,12 @@ fn differing_cells(
 }
 
 /// The latest timestamp that an element of a list may have there; `None` for other columns.
-fn latest_us(table: &Table, cells: &[SeenCell], column: ColumnId) -> Option<i64> {
+fn latest_us(table: &Table, row: &SeenRow, column: ColumnId) -> Option<i64> {
     let ty = &table.column_by_id(column)?.ty;
     if !matches!(ty, CqlType::List { frozen: false, .. }) {
         return None;
     }
-    let times = cells.iter().filter(|cell| cell.column == column).filter_map(|cell| cell.times);
-    times.map(|times| times.timestamp_us.saturating_add(LIST_US)).max()
+    let times = row.cells.iter().filter(|cell| cell.column == column).filter_map(|cell| cell.times);
+    let newest_us = row.lists_us.iter().filter(|list| list.0 == column).map(|list| list.1);
+    times.map(|times| times.timestamp_us).chain(newest_us).max().map(|newest| newest.saturating_add(LIST_US))
 }

@@ -3,14 +3,14 @@
 //! Cells are in the order of column ids, then of their paths as bytes. The elements of a list have no path, because their ids differ
 //! from side to side; they keep their order.
 
-use crate::source::{RowName, SourceError};
+use crate::source::{RowName, SourceError, list_columns, list_of_row};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::counter_context;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::partitions::PartitionKey;
 use helenus_model::row::RowView;
-use helenus_model::schema::Table;
+use helenus_model::schema::{Column, Table};
 use helenus_model::types::CqlType;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub struct SeenRow {
     pub cells: Vec<SeenCell>,
     /// The row's live marker, known of local rows only.
     pub marker: Option<Times>,
+    /// The newest timestamp of each list, also of its dead elements and its deletion; known of local rows only.
+    pub lists_us: Vec<(ColumnId, i64)>,
 }
 
 impl SeenRow {
@@ -71,7 +73,14 @@ impl SeenRow {
         }
         // Stable: elements of a list have equal paths.
         cells.sort_by(|one, other| (one.column, &one.path).cmp(&(other.column, &other.path)));
-        Ok(SeenRow { partition: Arc::clone(partition), clustering, order, cells, marker: None })
+        Ok(SeenRow {
+            partition: Arc::clone(partition),
+            clustering,
+            order,
+            cells,
+            marker: None,
+            lists_us: Vec::new(),
+        })
     }
 
     /// What a row of the database shows at a time; `None` if nothing of it is alive.
@@ -106,7 +115,9 @@ impl SeenRow {
         }
         let name = RowName::of(table, &[], row, is_static)?;
         let seen = SeenRow::new(table, partition, name.clustering, cells)?;
-        Ok(Some(SeenRow { marker, ..seen }))
+        let newest_us = |column: &Column| Some((column.id, list_of_row(row, column.id, now_s)?.newest_us));
+        let lists_us = list_columns(table, is_static).filter_map(newest_us).collect();
+        Ok(Some(SeenRow { marker, lists_us, ..seen }))
     }
 
     /// Its place in the order of the ring and of the clustering.

@@ -12,7 +12,7 @@ use super::rows::{put_clustering, put_partition_key};
 use super::texts::{StatementKind, is_list};
 use super::write::{Values, Write};
 use helenus_model::cell::ColumnId;
-use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
+use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
 
@@ -135,13 +135,9 @@ pub fn list_writes(
     let stamp = |element: &ListElement| (element.timestamp_us.max(least_us), element.expires_s);
     for run in state.elements.chunk_by(|one, next| stamp(one) == stamp(next)) {
         let Some((timestamp_us, expires_s)) = run.first().map(stamp) else { continue };
-        let ttl = match expires_s {
-            NO_EXPIRY => 0,
-            _ => i32::try_from(expires_s - now_s).map_or(i32::MAX, |left| left.max(1)),
-        };
         let mut values = Values::default();
         values.put(&timestamp_us.to_be_bytes());
-        values.put(&ttl.to_be_bytes());
+        values.put_ttl(expires_s, now_s);
         values.put_collection(run.len(), run.iter().map(|element| &element.value[..]));
         name.put(table, &mut values)?;
         out.push(Write { kind: StatementKind::Append(column), values });

@@ -1,7 +1,7 @@
 //! Makes the writes of rows, static rows and partition deletions.
 //!
 //! The cells of a row are grouped by timestamp and expiry; each group is one statement. The TTL of a group is what is left of it
-//! at `now_s`. A cell that has expired is sent as a tombstone, and an expired row marker with a TTL of one second: both still
+//! when it is sent. A cell that has expired is sent as a tombstone, and an expired row marker with a TTL of one second: both still
 //! hide what is older. An INSERT assigns a collection if the source's deletion and elements are those of an assignment;
 //! other elements are added, and other deletions of collections are statements of their own. Lists are left to `lists`.
 
@@ -14,9 +14,6 @@ use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, key_values};
 use std::sync::Arc;
-
-/// TTL of a marker that has expired, seconds: the least that CQL takes.
-const EXPIRED_TTL_S: i32 = 1;
 
 /// Makes the writes of a table's rows.
 pub struct RowWrites {
@@ -185,10 +182,6 @@ impl RowWrites {
     ) -> Result<(), SourceError> {
         let Some(group) = self.groups.get(at).copied() else { return Ok(()) };
         let cells = Cells { place, now_s, group, leads: self.leads(at) };
-        let ttl = match group.expires_s {
-            NO_EXPIRY => 0,
-            expires_s => i32::try_from(expires_s - now_s).map_or(i32::MAX, |left| left.max(EXPIRED_TTL_S)),
-        };
         if group.has_marker {
             let mut values = Values::default();
             put_key(&self.table, place, &mut values)?;
@@ -196,12 +189,12 @@ impl RowWrites {
                 cells.put_whole(column, &mut values);
             }
             values.put(&group.timestamp_us.to_be_bytes());
-            values.put(&ttl.to_be_bytes());
+            values.put_ttl(group.expires_s, now_s);
             out.push(Write { kind: StatementKind::Insert, values });
         }
         let mut values = Values::default();
         values.put(&group.timestamp_us.to_be_bytes());
-        values.put(&ttl.to_be_bytes());
+        values.put_ttl(group.expires_s, now_s);
         let mut is_needed = false;
         for column in columns.iter().filter(|column| !is_list(&column.ty)) {
             is_needed |= cells.put_parts(column, &mut values);

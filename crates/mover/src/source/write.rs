@@ -1,20 +1,58 @@
 //! One write: a statement of its table and its bound values, in the bytes in which the protocol carries them.
 
 use super::texts::StatementKind;
+use helenus_model::deletion::NO_EXPIRY;
 
 /// Length that stands for null.
 const NULL: i32 = -1;
 /// Length that stands for a value that is not set (v4 and later).
 const UNSET: i32 = -2;
 
+/// The least TTL that CQL takes, seconds: that of what has expired meanwhile.
+const LEAST_TTL_S: i64 = 1;
+
+/// Where a TTL is among the bytes, and what it is what is left of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Expiry {
+    at: usize,
+    expires_s: i64,
+}
+
 /// Bound values in order, each a length and its bytes (`[value]` of the native protocol).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     bytes: Vec<u8>,
     count: u16,
+    expiry: Option<Expiry>,
+}
+
+/// What is left until an expiry, as CQL takes it.
+fn ttl_s(expires_s: i64, now_s: i64) -> i32 {
+    expires_s.saturating_sub(now_s).clamp(LEAST_TTL_S, i64::from(i32::MAX)) as i32
 }
 
 impl Values {
+    /// Appends the TTL of the statement: what is left until the expiry, or 0 without one. What is left when the values are sent
+    /// is less: see `put_into`.
+    pub fn put_ttl(&mut self, expires_s: i64, now_s: i64) {
+        if expires_s == NO_EXPIRY {
+            return self.put(&0_i32.to_be_bytes());
+        }
+        self.expiry = Some(Expiry { at: self.bytes.len() + 4, expires_s });
+        self.put(&ttl_s(expires_s, now_s).to_be_bytes());
+    }
+
+    /// Appends the values to a request that is sent now, as the protocol carries them, without their count. A TTL counts from the
+    /// moment at which the target runs the statement, so a write that has waited, or that is sent again, has less of it left.
+    pub fn put_into(&self, now_s: i64, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.bytes);
+        let Some(Expiry { at, expires_s }) = self.expiry else { return };
+        if let Some(ttl) = out.get_mut(start + at..start + at + size_of::<i32>()) {
+            ttl.copy_from_slice(&ttl_s(expires_s, now_s).to_be_bytes());
+        }
+    }
+
     /// Appends a value.
     pub fn put(&mut self, value: &[u8]) {
         self.bytes.reserve(4 + value.len());
@@ -72,11 +110,6 @@ impl Values {
     /// Number of values.
     pub fn count(&self) -> u16 {
         self.count
-    }
-
-    /// The values as the protocol carries them, without their count.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// The values one by one: `Err(false)` is null, `Err(true)` is not set.

@@ -10,6 +10,7 @@ use crate::error::MoveError;
 use crate::messages::MoveOrder;
 use crate::source::{StatementKind, TableTexts};
 use helenus_cluster::{CallError, Cluster, ClusterError, ClusterOptions, Login, Statement};
+use helenus_host::Clock;
 use helenus_model::schema::Table;
 use helenus_tls::{ClientOptions, ReadFile, ServerTrust, TlsClient};
 use helenus_wire::native::{Consistency, ErrorCode, Flags, Opcode};
@@ -30,6 +31,8 @@ pub(crate) struct Target {
     /// Requests that were sent again.
     pub(crate) repeated: AtomicU64,
     pub(crate) last_error: Mutex<Option<String>>,
+    /// What is left of a TTL is told at each attempt.
+    clock: Arc<dyn Clock>,
     /// Statements that read, by text.
     reads: Mutex<HashMap<String, Arc<Statement>>>,
     /// True once the move is to stop.
@@ -123,6 +126,7 @@ impl Target {
             pace: Pace::new(order.rows_per_second, order.target_p99_ms),
             repeated: AtomicU64::new(0),
             last_error: Mutex::default(),
+            clock: helenus_host::real::host().clock,
             reads: Mutex::default(),
             stop,
         })
@@ -183,13 +187,14 @@ impl Target {
         }
         let connection = node.connection().ok_or(ClusterError::NoNode { reason: node.error() })?;
         let mut body = Vec::with_capacity(64 + batch.bytes);
+        let now_s = self.clock.wall_us().div_euclid(1_000_000);
         let opcode = match (&batch.writes[..], &known[..]) {
             ([write], [statement]) => {
-                encode::execute((connection.version(), statement), write, &mut body);
+                encode::execute((connection.version(), statement), write, now_s, &mut body);
                 Opcode::Execute
             }
             _ => {
-                encode::batch((connection.version(), &known), &batch.writes, &mut body);
+                encode::batch((connection.version(), &known), &batch.writes, now_s, &mut body);
                 Opcode::Batch
             }
         };

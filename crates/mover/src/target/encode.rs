@@ -28,15 +28,16 @@ fn put_flags(version: Version, flags: u8, out: &mut Vec<u8>) {
     }
 }
 
-fn put_values(write: &Write, out: &mut Vec<u8>) {
+fn put_values(write: &Write, now_s: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&write.values.count().to_be_bytes());
-    out.extend_from_slice(write.values.as_bytes());
+    write.values.put_into(now_s, out);
 }
 
-/// Appends the body of an EXECUTE.
+/// Appends the body of an EXECUTE that is sent at this second.
 pub(super) fn execute(
     (version, statement): (Version, &Arc<NodeStatement>),
     write: &Write,
+    now_s: i64,
     out: &mut Vec<u8>,
 ) {
     put_short_bytes(&statement.id, out);
@@ -45,13 +46,14 @@ pub(super) fn execute(
     }
     out.extend_from_slice(&(CONSISTENCY as u16).to_be_bytes());
     put_flags(version, VALUES, out);
-    put_values(write, out);
+    put_values(write, now_s, out);
 }
 
-/// Appends the body of a BATCH.
+/// Appends the body of a BATCH that is sent at this second.
 pub(super) fn batch(
     (version, statements): (Version, &[Arc<NodeStatement>]),
     writes: &[Write],
+    now_s: i64,
     out: &mut Vec<u8>,
 ) {
     out.push(UNLOGGED);
@@ -59,7 +61,7 @@ pub(super) fn batch(
     for (statement, write) in statements.iter().zip(writes) {
         out.push(PREPARED);
         put_short_bytes(&statement.id, out);
-        put_values(write, out);
+        put_values(write, now_s, out);
     }
     out.extend_from_slice(&(CONSISTENCY as u16).to_be_bytes());
     put_flags(version, 0, out);
@@ -80,7 +82,7 @@ mod tests {
         let statement = Arc::new(NodeStatement { id: vec![7; 16], result_metadata_id: Some(vec![8; 16]) });
         for version in [Version::V4, Version::V5] {
             let mut body = Vec::new();
-            execute((version, &statement), &write, &mut body);
+            execute((version, &statement), &write, 0, &mut body);
             let read =
                 decode_request(version, helenus_wire::native::Opcode::Execute, Default::default(), &body);
             let Request::Execute(read) = read.unwrap().request else { panic!("not an EXECUTE") };
@@ -88,7 +90,7 @@ mod tests {
             assert_eq!(read.parameters.consistency, Consistency::LocalQuorum);
             body.clear();
             let statements = [Arc::clone(&statement), Arc::clone(&statement)];
-            batch((version, &statements), &[write.clone(), write.clone()], &mut body);
+            batch((version, &statements), &[write.clone(), write.clone()], 0, &mut body);
             let read =
                 decode_request(version, helenus_wire::native::Opcode::Batch, Default::default(), &body);
             let Request::Batch(read) = read.unwrap().request else { panic!("not a BATCH") };
