@@ -62,10 +62,17 @@ impl Cql {
     /// # Panics
     /// The server refuses it.
     pub fn rows(&self, statement: &str) -> Vec<Vec<Option<CqlValue>>> {
-        let result = self.ask(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
-        let rows = result.into_rows_result().unwrap_or_else(|error| panic!("{statement}: {error}"));
-        let rows = rows.rows::<Row>().unwrap_or_else(|error| panic!("{statement}: {error}"));
-        rows.map(|row| row.unwrap_or_else(|error| panic!("{statement}: {error}")).columns).collect()
+        self.try_rows(statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
+    }
+
+    /// As `rows`, of a statement that may fail.
+    ///
+    /// # Errors
+    /// The server's message, or that of the driver.
+    pub fn try_rows(&self, statement: &str) -> Result<Vec<Vec<Option<CqlValue>>>, String> {
+        let result = self.ask(statement)?.into_rows_result().map_err(|error| error.to_string())?;
+        let rows = result.rows::<Row>().map_err(|error| error.to_string())?;
+        rows.map(|row| row.map(|row| row.columns).map_err(|error| error.to_string())).collect()
     }
 
     /// Times and TTLs of a column of several cells: WRITETIME and TTL of each row's elements, in the order of the rows. Elements

@@ -12,6 +12,11 @@ impl Draw {
         Self(seed)
     }
 
+    /// A generator with this seed, whatever the environment says.
+    pub fn from_seed(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// A number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -1,6 +1,6 @@
 //! Three nodes of Cassandra, by `tests/tools/cluster.sh`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -52,6 +52,18 @@ impl Ring {
     /// Starts a node that was killed, and waits until it answers.
     pub fn restart(&self, node: u32) {
         self.tool("restart", &[&self.path(), &node.to_string()]);
+    }
+
+    /// Where the nodes have their data: `node1` to `node3`.
+    #[allow(dead_code, reason = "only one of the programs reads their files")]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes a node write files of what it holds in memory.
+    #[allow(dead_code, reason = "only one of the programs reads their files")]
+    pub fn flush(&self, node: u32, keyspace: &str) {
+        self.tool("nodetool", &[&self.path(), &node.to_string(), "flush", keyspace]);
     }
 
     fn path(&self) -> String {
