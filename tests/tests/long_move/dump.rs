@@ -23,7 +23,8 @@ type Cell = (i64, Option<String>);
 #[derive(Default)]
 struct Row {
     deleted: i64,
-    marked: i64,
+    /// The newest marker, and whether it has expired: then it hides the older ones of other files.
+    marked: (i64, bool),
     /// Deletions of whole collections by column.
     columns: BTreeMap<String, i64>,
     cells: BTreeMap<(String, String), Cell>,
@@ -119,8 +120,9 @@ fn words(row: &Row, of_partition: i64) -> BTreeMap<String, String> {
     if deleted > i64::MIN && deleted != 0 {
         all.insert("deleted".to_owned(), deleted.to_string());
     }
-    if row.marked > deleted {
-        all.insert("marker".to_owned(), row.marked.to_string());
+    let (marked, has_expired) = row.marked;
+    if marked > deleted && !has_expired {
+        all.insert("marker".to_owned(), marked.to_string());
     }
     for (column, at) in row.columns.iter().filter(|(column, at)| *column != "l" && **at > deleted) {
         all.insert(format!("{column} deleted"), at.to_string());
@@ -216,9 +218,7 @@ fn integer(value: &Value) -> Option<i64> {
 fn take(item: &Value, row: &mut Row) {
     row.deleted = row.deleted.max(deletion(item));
     let marker = &item["liveness_info"];
-    if marker["expired"] != true {
-        row.marked = row.marked.max(number(&marker["tstamp"]));
-    }
+    row.marked = row.marked.max((number(&marker["tstamp"]), marker["expired"] == true));
     for cell in item["cells"].as_array().into_iter().flatten() {
         let name = cell["name"].as_str().expect("a column").to_owned();
         // A cell without a timestamp of its own has the marker's, and its expiry.
