@@ -200,6 +200,50 @@ fn each_single_change_of_a_cell_is_found() {
     assert_eq!(kinds.len(), 10, "a kind of column is not drawn: {kinds:?}");
 }
 
+/// What makes a list that was there before newer, though nothing of it is left: what replaced the list at the target is as late.
+#[test]
+fn a_list_may_be_as_late_there_as_its_newest_element_that_has_died() {
+    const NEWEST: i64 = 1_000_000;
+    for seed in 0..RUNS {
+        let (mut random, side) = (Random(seed), Side::new(seed));
+        let is_static = random.below(2) == 0;
+        let (list, row) = if is_static { ("sl", "") } else { ("l", " AND c = 1") };
+        let key = format!("p1 = 1 AND p2 = 'x'{row}");
+        let element = |number: u64| if is_static { number.to_string() } else { format!("'{number}'") };
+        let elements: Vec<String> = (0..1 + random.below(3)).map(element).collect();
+        side.run(&format!(
+            "UPDATE ks.t USING TIMESTAMP 1000 SET {list} = [{}] WHERE {key}",
+            elements.join(", ")
+        ));
+        let (more, end) = (element(90), random.below(2) == 0);
+        let sum = if end { format!("{list} + [{more}]") } else { format!("[{more}] + {list}") };
+        let (ttl, at) = if random.below(2) == 0 { (" AND TTL 5", NEWEST) } else { ("", NEWEST - 7) };
+        side.run(&format!("UPDATE ks.t USING TIMESTAMP {at}{ttl} SET {list} = {sum} WHERE {key}"));
+        if ttl.is_empty() {
+            side.run(&format!(
+                "UPDATE ks.t USING TIMESTAMP {NEWEST} SET {list} = {list} - [{more}] WHERE {key}"
+            ));
+        }
+        side.machine.advance(60_000_000_000);
+        let table = side.table();
+        let tolerance = Tolerance { now_s: side.times().1, slack_s: SLACK_S };
+        let seen = side.rows().remove(0);
+        let read = read_local(side.backend.database(), &table, &seen.name()).unwrap().unwrap();
+        assert_eq!(seen.cells.len(), elements.len(), "seed {seed}");
+        for here in [&seen, &read] {
+            for (late_us, is_other) in [(0, false), (1, false), (1_000, false), (1_001, true)] {
+                let mut there = here.clone();
+                there.lists_us.clear();
+                for cell in &mut there.cells {
+                    cell.times.as_mut().unwrap().timestamp_us = NEWEST + late_us;
+                }
+                let found = compare(&table, Some(here), Some(&there), tolerance);
+                assert_eq!(found.is_some(), is_other, "seed {seed}: {here:?}\n{there:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn cells_that_are_about_to_expire_are_no_difference() {
     let side = drawn(3);

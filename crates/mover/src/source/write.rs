@@ -158,6 +158,47 @@ impl Write {
 mod tests {
     use super::*;
 
+    /// Whatever stands around it, and however long the write has waited, the TTL ends at the expiry.
+    #[test]
+    fn a_ttl_is_what_is_left_when_the_values_are_sent() {
+        const NOW_S: i64 = 1_795_000_000;
+        for (before, after) in [(0, 0), (1, 0), (0, 2), (3, 5)] {
+            for left_s in [-10, 0, 1, 2, 35, 36, 37, 86_400, i64::from(i32::MAX) + 50] {
+                for waited_s in [0, 1, 36, 100_000] {
+                    let mut values = Values::default();
+                    (0..before).for_each(|at| values.put(&vec![7; at]));
+                    values.put_ttl(NOW_S + left_s, NOW_S);
+                    (0..after).for_each(|_| values.put_unset());
+                    let as_encoded = values.clone();
+                    let mut out = b"head".to_vec();
+                    values.put_into(NOW_S + waited_s, &mut out);
+                    let sent = Values { bytes: out.split_off(4), ..values };
+                    let ttl = |values: &Values| {
+                        let ttl = values.iter().nth(before).unwrap().unwrap();
+                        i64::from(i32::from_be_bytes(ttl.try_into().unwrap()))
+                    };
+                    let wanted = |left_s: i64| left_s.clamp(1, i64::from(i32::MAX));
+                    assert_eq!(ttl(&as_encoded), wanted(left_s));
+                    assert_eq!(
+                        ttl(&sent),
+                        wanted(left_s - waited_s),
+                        "{left_s} s left, sent after {waited_s} s"
+                    );
+                    let others = |values: &Values| -> Vec<_> {
+                        let all = values.iter().map(|value| value.map(<[u8]>::to_vec));
+                        all.enumerate().filter(|(at, _)| *at != before).collect()
+                    };
+                    assert_eq!(others(&sent), others(&as_encoded));
+                }
+            }
+        }
+        let mut values = Values::default();
+        values.put_ttl(NO_EXPIRY, NOW_S);
+        let mut out = Vec::new();
+        values.put_into(NOW_S + 1_000, &mut out);
+        assert_eq!(out, [0, 0, 0, 4, 0, 0, 0, 0]);
+    }
+
     #[test]
     fn values_are_read_back_as_they_were_put() {
         let mut values = Values::default();
