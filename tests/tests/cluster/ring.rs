@@ -40,6 +40,7 @@ impl Ring {
     }
 
     /// The number of nodes that hold a row, if each is to hold it.
+    #[allow(dead_code, reason = "only one of the programs can do with a single node")]
     pub fn copies(&self) -> u32 {
         if self.node.is_some() { 1 } else { 3 }
     }

@@ -214,7 +214,7 @@ impl Write {
         let stamp = (self.at, expires);
         match &self.act {
             Act::Insert(row, values) => {
-                let row = chunk.rows.entry(*row).or_insert_with(Row::default);
+                let row = chunk.rows.entry(*row).or_default();
                 row.marker = Some(expires);
                 for (column, value) in values {
                     set(&mut row.cells, (*column, value), stamp);
@@ -222,7 +222,7 @@ impl Write {
             }
             Act::Update(row, changes) => {
                 let cells = match row {
-                    Some(row) => &mut chunk.rows.entry(*row).or_insert_with(Row::default).cells,
+                    Some(row) => &mut chunk.rows.entry(*row).or_default().cells,
                     None => &mut chunk.statics,
                 };
                 for (column, change) in changes {
