@@ -1,6 +1,6 @@
 //! Changes of rows: their CQL, and what they do to the state of a chunk.
 
-use crate::state::{Cell, Cells, Chunk, Row, Span};
+use crate::state::{Cell, Cells, Chunk, Span};
 use crate::tables::Table;
 
 /// A value of a column.
