@@ -137,7 +137,9 @@ fn a_damaged_block_index_or_statistics_file_fails_its_reads_alone() {
     let head = server.head().join("\n");
     let mut client = Raw::ready(server.address(), 4);
     for (table, file) in &files {
-        let reply = client.query(&format!("SELECT count(*) FROM k.{table}"));
+        // A read of all rows needs no index of rows.
+        let of = if *table == "rows" { " WHERE k = 7 AND c > 100" } else { "" };
+        let reply = client.query(&format!("SELECT count(*) FROM k.{table}{of}"));
         let (code, text) = reply.error();
         assert_eq!(code, READ_FAILURE, "{table}: {text}");
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");

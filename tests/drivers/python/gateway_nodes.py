@@ -58,7 +58,13 @@ class Cases:
         ask = self.at_gateway
         rows = list(ask("SELECT * FROM system.peers"))
         equal(len(rows), self.nodes, "peers")
-        equal({row.schema_version for row in rows}, {ask("SELECT schema_version FROM system.local").one()[0]})
+
+        def is_agreed():
+            shown = {row.schema_version for row in ask("SELECT schema_version FROM system.peers")}
+            return shown == {ask("SELECT schema_version FROM system.local").one()[0]}
+
+        # Other clients make tables at this moment.
+        wait_for(is_agreed, "one version of the schema")
         for row in ask("SELECT peer, peer_port, native_address, host_id FROM system.peers_v2"):
             text = "SELECT host_id, tokens FROM system.peers_v2 WHERE peer = %s AND peer_port = %s"
             found = list(ask(text, (row.peer, row.peer_port)))
