@@ -195,7 +195,7 @@ fn verbs_do_what_they_say_and_refuse_in_a_sentence() {
     assert_eq!(server.admin(&["getsstables", "--hex-format", "admin_a", "t", "00000001"]), files);
     assert_eq!(server.admin(&["getendpoints", "admin_a", "t", "1"]), "127.0.0.1\n");
     assert!(server.admin(&["verify", "admin_a"]).contains("2 of 2 SSTables sound"));
-    assert!(server.admin(&["upgradesstables", "-a", "admin_a", "t"]).contains("1 compactions"));
+    assert!(server.admin(&["upgradesstables", "-a", "admin_a", "t"]).contains("in 1 compaction"));
     assert_ne!(server.admin(&["getsstables", "admin_a", "t", "1"]), files, "written anew");
     assert!(server.admin(&["cleanup", "admin_a"]).contains("nothing to remove"));
     server.admin(&["rebuild_index", "admin_a", "t", "ix"]);
