@@ -122,6 +122,7 @@ enum Kind {
     PreparedWithNames,
     PreparedWithKey,
     SeveralKeys,
+    KeyBesideLiteral,
     TwoColumns,
     Text,
     TextWithValues,
@@ -133,11 +134,12 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 13] = [
         Kind::Prepared,
         Kind::PreparedWithNames,
         Kind::PreparedWithKey,
         Kind::SeveralKeys,
+        Kind::KeyBesideLiteral,
         Kind::TwoColumns,
         Kind::Text,
         Kind::TextWithValues,
@@ -313,6 +315,10 @@ impl Write {
             Kind::SeveralKeys => {
                 raw.try_ask(EXECUTE, &execute(delete_several, &[&key, &other.to_be_bytes(), &row]))
             }
+            Kind::KeyBesideLiteral => {
+                let text = format!("DELETE FROM back.rows WHERE k IN ({other}, ?) AND c = ?");
+                raw.try_prepare(&text).and_then(|(id, _)| raw.try_ask(EXECUTE, &execute(&id, &full[..2])))
+            }
             Kind::TwoColumns => {
                 raw.try_ask(EXECUTE, &execute(of_pairs, &[v.as_bytes(), format!("b{k}").as_bytes(), &key]))
             }
@@ -342,7 +348,7 @@ impl Write {
     fn note(&self, expected: &mut Expected) {
         let mut put = |k: i32, c: i32, v: Option<&String>| expected.rows.insert((k, c), v.cloned());
         match self.kind {
-            Kind::SeveralKeys => [self.k, self.other].map(|k| put(k, self.c, None)),
+            Kind::SeveralKeys | Kind::KeyBesideLiteral => [self.k, self.other].map(|k| put(k, self.c, None)),
             Kind::TwoColumns => [put(self.k, -1, Some(&self.v)), None],
             Kind::Batch | Kind::BatchInOneText => [self.k, self.other].map(|k| put(k, self.c, Some(&self.v))),
             Kind::WholePartition => {

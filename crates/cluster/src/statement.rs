@@ -93,25 +93,18 @@ impl Statement {
     }
 
     /// The token of the one partition that the statement writes with these values. It is not known of a batch in one text, nor where
-    /// a column of the partition key has several markers (`IN (?, ?)`).
+    /// the text has an IN: a marker may be one of several keys, of which others are literals.
     pub fn only_partition<'v>(&self, value: impl Fn(usize) -> Option<Value<'v>>) -> Option<Token> {
         if self.names_one_partition() { self.token(value) } else { None }
     }
 
+    /// Whether the text surely writes one partition. It is no parser: a comment before the first word, or an "in" within a string,
+    /// counts as a doubt.
     fn names_one_partition(&self) -> bool {
-        let name = |marker: &u16| self.variables.get(usize::from(*marker)).map(|variable| &variable.name);
-        let is_once = |marker: &u16| {
-            let of = |variable: &&ColumnSpec| Some(&variable.name) == name(marker);
-            self.variables.iter().filter(of).count() == 1
-        };
-        !self.partition_key.is_empty() && !self.is_batch() && self.partition_key.iter().all(is_once)
-    }
-
-    /// Whether the text is a batch, as far as its first word tells; a comment before it counts as one.
-    fn is_batch(&self) -> bool {
-        let text = self.text.trim_start();
-        let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-        !["insert", "update", "delete"].iter().any(|word| first.eq_ignore_ascii_case(word))
+        let mut words = self.text.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_');
+        let first = words.next().unwrap_or_default();
+        let is_single = ["insert", "update", "delete"].iter().any(|word| first.eq_ignore_ascii_case(word));
+        is_single && !words.any(|word| word.eq_ignore_ascii_case("in"))
     }
 
     /// The token of the partition that these values are for, in the order of the markers.

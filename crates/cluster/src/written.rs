@@ -163,9 +163,14 @@ mod tests {
         assert_eq!(written(&insert, &[b"key", b"v"]), token(b"key"));
         let update = statement(" update t SET v = ? WHERE k = ?", &["v", "k"], &[1]);
         assert_eq!(written(&update, &[b"v", b"key"]), token(b"key"));
-        // Nodes give the last of several markers of a column.
+        // Nodes give the last of several markers of a column, and know nothing of literals beside it.
         let several = statement("DELETE FROM t WHERE k IN (?, ?)", &["k", "k"], &[1]);
         assert_eq!(written(&several, &[b"a", b"b"]), WrittenTable::Any);
+        for text in ["DELETE FROM t WHERE k IN (5, ?)", "update t SET v = 1 WHERE k in(5,?)"] {
+            assert_eq!(written(&statement(text, &["k"], &[0]), &[b"a"]), WrittenTable::Any, "{text}");
+        }
+        let not_in = statement("INSERT INTO inn (k, in_v) VALUES (?, ?)", &["k", "in_v"], &[0]);
+        assert_eq!(written(&not_in, &[b"key", b"v"]), token(b"key"));
         let batch = "BEGIN BATCH INSERT INTO t (k) VALUES (?) DELETE FROM u WHERE k = ? APPLY BATCH";
         assert_eq!(written(&statement(batch, &["k", "l"], &[0]), &[b"a", b"b"]), WrittenTable::Any);
         let literal = statement("INSERT INTO t (k, v) VALUES (5, ?)", &["v"], &[]);

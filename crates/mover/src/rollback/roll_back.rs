@@ -71,7 +71,7 @@ pub(crate) fn roll_back(
         let begun = tokio::time::Instant::now();
         let brought = runtime.block_on(pass(rollback, state, (&tables, &wanted, done.passes + 1)))?;
         done.add(&brought);
-        // What this pass has written is compared once more by the next.
+        // Counters that were changed, and rows that differ still, are compared once more by the next pass.
         wanted = brought.again;
         let took = begun.elapsed();
         // The last one may take a little longer than this one.
