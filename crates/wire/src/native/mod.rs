@@ -29,7 +29,9 @@ pub use handed_over::{Agreed, HandedOver, UnservedInput};
 pub use primitives::{BytesMap, Put, Reader, StringList, StringMap, StringMultimap, Value};
 pub use request::*;
 pub use response::*;
-pub use segment::{MAX_PAYLOAD, OpenSegment, Segment, SegmentFormat, SegmentReader, SegmentWriter, Step};
+pub use segment::{
+    MAX_PAYLOAD, OpenSegment, PART_PAYLOAD, Segment, SegmentFormat, SegmentReader, SegmentWriter, Step,
+};
 pub use types::{ColumnSpec, Columns, put_type, read_type};
 pub use version::{Direction, Flags, Opcode, SUPPORTED_VERSIONS, SUPPORTED_VERSIONS_TEXT, Version};
 pub use wire_error::{SegmentPart, WireError};

@@ -22,6 +22,13 @@ const LENGTH_MASK: u64 = (1 << 17) - 1;
 pub const MAX_PAYLOAD: usize = (1 << 17) - 12;
 const TRAILER_LENGTH: usize = 4;
 
+/// The payload of a part of a long message: with header and checksum, a plain segment has 31 times 4096 bytes.
+///
+/// The Python driver reads 4096 bytes at a time and loses the first bytes of a segment's header if no more have arrived
+/// yet (PYTHON-1337, in 3.30.1 still). With parts of [`MAX_PAYLOAD`], the second header lies across such a border, and
+/// across one of TLS's records. With this length no header does.
+pub const PART_PAYLOAD: usize = 31 * 4096 - 10;
+
 /// The two formats of segments, selected by STARTUP's COMPRESSION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentFormat {
@@ -37,6 +44,19 @@ impl SegmentFormat {
             SegmentFormat::Plain => 6,
             SegmentFormat::Lz4 => 8,
         }
+    }
+
+    /// The payload's length and the other bits of a segment's header without its checksum.
+    fn payload_length(lengths: &[u8]) -> (usize, u64) {
+        let bits = little_endian(lengths);
+        ((bits & LENGTH_MASK) as usize, bits >> 17)
+    }
+
+    /// The number of bytes of the segment at the front of `bytes`, which a [`SegmentWriter`] has written; `None` if its
+    /// header is incomplete.
+    pub fn size_of_first(self, bytes: &[u8]) -> Option<usize> {
+        let (payload, _) = SegmentFormat::payload_length(bytes.get(..self.header_length() - 3)?);
+        Some(self.header_length() + payload + TRAILER_LENGTH)
     }
 }
 
@@ -64,11 +84,10 @@ impl<'a> Segment<'a> {
         if read != computed {
             return Err(WireError::SegmentCrc { part: SegmentPart::Header, read, computed });
         }
-        let bits = little_endian(lengths);
-        let length = (bits & LENGTH_MASK) as usize;
+        let (length, bits) = SegmentFormat::payload_length(lengths);
         let (flag, unfolded) = match format {
-            SegmentFormat::Plain => (17, 0),
-            SegmentFormat::Lz4 => (34, (bits >> 17 & LENGTH_MASK) as usize),
+            SegmentFormat::Plain => (0, 0),
+            SegmentFormat::Lz4 => (17, (bits & LENGTH_MASK) as usize),
         };
         let Some((payload, rest)) = rest.split_at_checked(length) else { return Ok(None) };
         let Some(trailer) = rest.first_chunk::<TRAILER_LENGTH>() else { return Ok(None) };
@@ -327,14 +346,14 @@ impl SegmentWriter {
             if self_contained {
                 self.append_segment(run, true, out);
             } else {
-                run.chunks(MAX_PAYLOAD).for_each(|part| self.append_segment(part, false, out));
+                run.chunks(PART_PAYLOAD).for_each(|part| self.append_segment(part, false, out));
             }
             left = rest;
         }
     }
 
     /// Appends a part of an envelope that is longer than a segment. The parts must follow one another with nothing
-    /// between them; each but the last has [`MAX_PAYLOAD`] bytes.
+    /// between them; each but the last should have [`PART_PAYLOAD`] bytes.
     pub fn append_part(&mut self, part: &[u8], out: &mut Vec<u8>) {
         self.append_segment(part, false, out);
     }
