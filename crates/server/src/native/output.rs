@@ -297,7 +297,7 @@ mod tests {
         let (mut at, mut count) = (before.len(), 0);
         while let Some(rest) = recorder.bytes.get(at..).filter(|rest| !rest.is_empty()) {
             assert!(recorder.starts.contains(&at), "no write begins with the segment at {at}");
-            let is_at_border = (at - before.len()) % 4096 == 0;
+            let is_at_border = (at - before.len()).is_multiple_of(4096);
             assert!(format == SegmentFormat::Lz4 || is_at_border, "a segment at {at}");
             let segment = Segment::read(rest, format).expect("a segment").expect("a whole segment");
             at += segment.size;
