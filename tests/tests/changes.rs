@@ -361,6 +361,84 @@ fn the_events_before_a_restart_follow_after_it_although_nothing_is_written_since
     }
 }
 
+/// Rows that come in as files have one event for all, behind the changes before and ahead of those after, also when the
+/// server was killed since; who follows the feed reads the table anew then.
+#[test]
+fn an_import_and_a_restore_have_an_event_each() {
+    let mut draw = draw::Draw::new("events of files", 3);
+    for _ in 0..draw::rounds(3) {
+        let mut server = server("");
+        let mut session = cql(&server);
+        session.run(TABLE);
+        assert_eq!(changes(&server, &["feed.t", "--consumer", "all", "--from", "oldest"]).len(), 1);
+        let (mut wanted, mut next) = (vec![("schema".to_owned(), 0)], 0);
+        for _ in 0..4 {
+            for _ in 0..draw.below(3) {
+                session.run(&format!("INSERT INTO feed.t (p, c, n) VALUES (0, {next}, {next})"));
+                wanted.push(("c".to_owned(), next));
+                next += 1;
+            }
+            let rows: Vec<i64> = (0..1 + draw.below(5) as i64).map(|row| 1_000 + row).collect();
+            let files = draw.below(2) as i64 + 1;
+            let (data, scratch) = (server.data(), TempDir::new().expect("a temporary directory"));
+            let data = data.to_str().expect("a path in UTF-8");
+            // Another table's files: a new table with the same columns and options.
+            session.run(&TABLE.replace("feed.t", "feed.other").replace(" WITH cdc = true", ""));
+            for file in 0..files {
+                for row in &rows {
+                    session.run(&format!("INSERT INTO feed.other (p, c, n) VALUES ({file}, {row}, {row})"));
+                }
+                server.admin(&["flush", "feed", "other"]);
+            }
+            let backup = scratch.path().join("backup");
+            let backup = backup.to_str().expect("a path in UTF-8");
+            match draw.below(2) {
+                0 => {
+                    tool(&["backup", backup, "--data", data]);
+                    session.run("TRUNCATE feed.t");
+                    wanted.push(("t".to_owned(), 0));
+                    let from_to = ["--keyspace", "feed", "--table", "other", "--as-table", "t"];
+                    tool(&[&["restore", backup, "--data", data][..], &from_to].concat());
+                }
+                _ => {
+                    let folder = server.tables().join("feed");
+                    let folder = fs::read_dir(folder)
+                        .expect("the keyspace")
+                        .flatten()
+                        .find(|entry| entry.file_name().to_string_lossy().starts_with("other-"));
+                    let folder = folder.expect("a table's folder").path();
+                    server.admin(&["import", "feed", "t", folder.to_str().expect("a path")]);
+                }
+            }
+            wanted.push(("import".to_owned(), files));
+            session.run("DROP TABLE feed.other");
+            if draw.below(2) == 0 {
+                server.kill();
+                server.restart();
+                session = cql(&server);
+            }
+            let seen = changes(&server, &["feed.t", "--from", "oldest"]);
+            let seen: Vec<(String, i64)> = seen
+                .iter()
+                .map(|event| {
+                    let op = event["op"].as_str().expect("an operation").to_owned();
+                    let number = match &*op {
+                        "import" => event["sstables"].as_i64(),
+                        "c" => event["after"]["n"].as_i64(),
+                        _ => Some(0),
+                    };
+                    (op, number.expect("a number"))
+                })
+                .collect();
+            assert_eq!(seen, wanted);
+            let anew = changes(&server, &["feed.t", "--from", "beginning"]);
+            let mut model = Model::default();
+            anew.iter().for_each(|event| model.fold(event));
+            assert_eq!(model.rows(), selected(&session));
+        }
+    }
+}
+
 #[test]
 fn counters_are_shown_with_their_new_value() {
     let server = server("");

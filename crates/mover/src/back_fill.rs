@@ -1,13 +1,14 @@
 //! Sends the rows of a table, range of tokens by range of tokens.
 //!
-//! The ring is cut into equal ranges. A range is read on a thread of its own, in the order of the ring, into a short channel; the
-//! requests of all ranges share what may be in flight. A partition is never whole in memory. A range counts once all its requests
-//! are acknowledged.
+//! The ring is cut into equal ranges, which are sent in an order that spreads them over the target's nodes. A range is read on a
+//! thread of its own into a short channel; the requests of all ranges share what may be in flight. A partition is never whole in
+//! memory. A range counts once all its requests are acknowledged.
 
 use crate::batches::{Parcel, read_range};
 use crate::context::Context;
 use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
+use crate::estimate::order_of_ranges;
 use crate::lists::{self, SentList};
 use crate::remote::TokenRange;
 use crate::target::TableTarget;
@@ -32,7 +33,7 @@ pub(crate) async fn run(
     let (done, ranges) =
         context.with_table(at, |table| (table.done.clone(), table.ranges)).ok_or(MoveError::Stopped)?;
     let mut tasks = JoinSet::new();
-    for number in (0..ranges).filter(|number| done.binary_search(number).is_err()) {
+    for number in order_of_ranges(ranges).filter(|number| done.binary_search(number).is_err()) {
         let (context, target) = (Arc::clone(context), Arc::clone(target));
         tasks.spawn(async move { range(&context, (at, number, ranges), &target).await });
     }

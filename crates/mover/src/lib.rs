@@ -1,8 +1,8 @@
 //! Moves tables to a cluster of Apache Cassandra while the server goes on, with the timestamp and the TTL of every cell.
 //!
 //! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
-//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema` and `plan` prepare
-//! a move, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
+//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema`, `plan` and
+//! `estimate` prepare a move, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
 //! rows as cells: with it `verify` compares both sides, and `pull` copies tables of a cluster here. `drain` and `cut` make the target the
 //! truth, `rollback` takes that back; `roles` go with a move if that is wanted; `front` is what clients connect to, which the target serves after a cut. `messages` are what
 //! `helenus move` asks and is answered.
@@ -20,6 +20,7 @@ mod counters;
 mod cut;
 mod drain;
 mod error;
+pub mod estimate;
 mod front;
 mod lists;
 mod messages;

@@ -7,6 +7,7 @@ use crate::context::{CONSUMER, Context};
 use crate::cut::{self, duration_words};
 use crate::drain::Drain;
 use crate::error::MoveError;
+use crate::estimate;
 use crate::front::Front;
 use crate::messages::{
     CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, StatusReport, TableReport, VerifyOrder,
@@ -28,8 +29,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-/// Ranges of tokens of a table: small enough to be repeated after a crash.
-const RANGES: u32 = 256;
 /// Threads that send.
 const THREADS: usize = 2;
 /// How long a stopping server waits for requests in flight.
@@ -170,7 +169,7 @@ impl Mover {
             sets_cdc: false,
             position: None,
             done: Vec::new(),
-            ranges: RANGES,
+            ranges: estimate::RANGES,
             rows: 0,
             bytes: 0,
             changes: 0,

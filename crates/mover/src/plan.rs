@@ -1,6 +1,7 @@
 //! Says what a move would do: the target, its limits, the schema, what cannot be moved, sizes and time.
 
 use crate::error::MoveError;
+use crate::estimate::Sizes;
 use crate::messages::{MoveOrder, PlanReport, PlannedTable};
 use crate::roles;
 use crate::schema::{self, major_minor};
@@ -15,8 +16,6 @@ use helenus_wire::native::{Consistency, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Rows a second that the estimate assumes without a limit: a guess for one machine of three nodes.
-const ROWS_PER_SECOND: u64 = 20_000;
 /// A difference of the clocks that is worth a word, milliseconds, and one that is refused.
 const CLOCK_MS: (i64, i64) = (1_000, 60_000);
 /// Settings of the target that are shown.
@@ -117,8 +116,7 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
     for table in &tables {
         table_words(table, major_minor(&report.version), &mut report.notes);
     }
-    sizes(database, &tables, &mut report);
-    estimate(order, &mut report);
+    sizes(database, &tables, order, &mut report);
     Ok(report)
 }
 
@@ -177,33 +175,37 @@ fn table_words(table: &Table, version: (u32, u32), notes: &mut Vec<String>) {
     }
 }
 
-fn sizes(database: &Database, tables: &[Arc<Table>], report: &mut PlanReport) {
+/// Adds the tables with their sizes, and the time.
+fn sizes(database: &Database, tables: &[Arc<Table>], order: &MoveOrder, report: &mut PlanReport) {
     let status = database.status().tables;
+    let nodes: usize = report.nodes.values().sum();
+    let mut all = Sizes {
+        rows: 0,
+        bytes: 0,
+        largest: 0,
+        nodes: nodes as u64,
+        copies: 1,
+        at_once: order.ranges_at_once as u64,
+        limit: order.rows_per_second,
+        log_bytes: database.changes().kept_limits().bytes,
+    };
     for table in tables {
         let found = status
             .iter()
             .find(|of| !of.is_index && *of.keyspace == *table.keyspace && *of.table == *table.name);
+        let (rows, bytes) = found
+            .map_or((0, 0), |of| (of.rows + of.memtable_rows, of.uncompressed_bytes + of.memtable_bytes));
         report.tables.push(PlannedTable {
             table: format!("{}.{}", table.keyspace, table.name),
-            rows: found.map_or(0, |of| of.rows + of.memtable_rows),
+            rows,
             bytes: found.map_or(0, |of| of.disk_bytes + of.memtable_bytes),
         });
+        (all.rows, all.bytes) = (all.rows + rows, all.bytes + bytes);
+        let largest = found.map_or(0, |of| of.partition_bytes_max) as f64 * rows as f64 / bytes.max(1) as f64;
+        all.largest = all.largest.max(largest as u64).min(all.rows);
+        all.copies = all.copies.max(schema::copies(&report.nodes, &table.keyspace, order));
     }
-}
-
-fn estimate(order: &MoveOrder, report: &mut PlanReport) {
-    let rows: u64 = report.tables.iter().map(|table| table.rows).sum();
-    let rate = if order.rows_per_second > 0 { order.rows_per_second } else { ROWS_PER_SECOND };
-    let why = match order.rows_per_second {
-        0 => "a guess; helenus move status shows the rate that is reached",
-        _ => "--rows-per-second",
-    };
-    let seconds = rows / rate.max(1);
-    report.estimate.push(format!(
-        "back-fill: {rows} rows / {rate} rows a second ({why}) = {}",
-        if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds / 60) }
-    ));
-    report.estimate.push("then the changes are followed for as long as wanted".to_owned());
+    report.estimate = all.in_words();
 }
 
 fn clock_words(report: &mut PlanReport) {

@@ -94,6 +94,16 @@ fn is_unified(table: &Table) -> bool {
     table.options.compaction.get("class").is_some_and(|class| class.ends_with("UnifiedCompactionStrategy"))
 }
 
+/// How many copies of a row the target will have, if it makes the keyspace.
+pub(crate) fn copies(nodes: &BTreeMap<String, usize>, keyspace: &str, order: &MoveOrder) -> u64 {
+    let of_order = order.replication.get(keyspace).map(|map| {
+        let values = map.split(',').filter_map(|pair| Some(pair.rsplit_once(':')?.1));
+        let factor = |text: &str| text.trim_matches([' ', '\'', '}']).parse::<u64>().ok();
+        values.filter_map(factor).sum()
+    });
+    of_order.unwrap_or_else(|| nodes.values().map(|count| (*count).min(COPIES) as u64).sum())
+}
+
 /// The replication of a keyspace that is made.
 fn keyspace_text(cluster: &Cluster, keyspace: &Keyspace, order: &MoveOrder) -> String {
     let replication = order.replication.get(&*keyspace.name).cloned().unwrap_or_else(|| {

@@ -175,6 +175,11 @@ impl CommitLog {
         replace_file(disk, &dir.join(BEGIN), begin.0.to_string().as_bytes())
     }
 
+    /// How much is kept.
+    pub(crate) fn kept_limits(&self) -> KeptLimits {
+        self.options.kept_limits
+    }
+
     /// Removes the kept segments that nobody needs, and those beyond the limits.
     pub(super) fn release(&self) -> Result<()> {
         let KeptLimits { bytes: bytes_max, age_s: age_max } = self.options.kept_limits;

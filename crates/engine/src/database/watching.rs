@@ -4,7 +4,7 @@
 use super::shared::{Database, Shared};
 use crate::changes::{Change, ChangePosition, ChangeReader, Consumer, Consumers, check_name};
 use crate::changes_error::ChangesError;
-use crate::commitlog::{CommitLog, DefinitionKind};
+use crate::commitlog::{CommitLog, DefinitionKind, KeptLimits};
 use crate::error::{Error, Result};
 use helenus_model::schema::{Schema, Table};
 use parking_lot::Mutex;
@@ -34,6 +34,11 @@ pub struct ChangeFeed<'d> {
 impl<'d> ChangeFeed<'d> {
     pub(super) fn new(database: &'d Database) -> ChangeFeed<'d> {
         ChangeFeed { database }
+    }
+
+    /// How much of the log is kept for consumers.
+    pub fn kept_limits(&self) -> KeptLimits {
+        self.database.shared.log.as_ref().map_or_else(KeptLimits::default, |log| log.kept_limits())
     }
 
     /// The position behind all changes so far.

@@ -152,7 +152,7 @@ struct OrderOptions {
     /// Send less while the target's 99th percentile of latency is above this, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     target_p99: u64,
-    /// Ranges of tokens that are read at the same time
+    /// Ranges of tokens that are sent at the same time; a cluster of many nodes takes more
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     ranges: u8,
     /// Move roles too: hashes of passwords, memberships, and permissions on what is moved. The target's role (--username) must be a

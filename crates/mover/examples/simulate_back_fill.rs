@@ -1,0 +1,56 @@
+//! Simulates the back-fill of large tables, from the sizes of the ranges of a real one, with the schedule and the assumptions of
+//! `helenus move plan`. For `docs/past-one-machine.md`.
+//!
+//!     helenus shell -e "..." | ... > ranges.txt      # rows of each of the 256 ranges, a number a line
+//!     cargo run -p helenus-mover --example simulate_back_fill -- ranges.txt 250
+//!
+//! The second argument is the bytes of a row. The recorded ranges are scaled until they hold as many bytes as wanted.
+
+use std::error::Error;
+
+use helenus_mover::estimate::{RANGES, Sizes, order_of_ranges, schedule, time};
+
+/// Bytes of the simulated tables, the nodes of the target, and the ranges that are sent at a time.
+const MOVES: [(&str, f64, u64, u64); 5] = [
+    ("1 TB", 1e12, 6, 4),
+    ("10 TB", 1e13, 12, 4),
+    ("10 TB", 1e13, 12, 8),
+    ("100 TB", 1e14, 100, 4),
+    ("100 TB", 1e14, 100, 64),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, row_bytes] = &arguments[..] else {
+        return Err("give a file with the rows of each range, and the bytes of a row".into());
+    };
+    let recorded = std::fs::read_to_string(file)?;
+    let recorded: Vec<f64> = recorded.lines().map(str::parse).collect::<Result<_, _>>()?;
+    if recorded.len() != RANGES as usize {
+        return Err(format!("{file} has {} lines, not {RANGES}", recorded.len()).into());
+    }
+    let row_bytes: f64 = row_bytes.parse()?;
+    let all: f64 = recorded.iter().sum();
+    println!("| data | nodes | ranges at a time | bound | rows / rate | simulated |");
+    println!("|---|---|---|---|---|---|");
+    for (name, bytes, nodes, at_once) in MOVES {
+        let rows = bytes / row_bytes;
+        let ranges: Vec<f64> =
+            order_of_ranges(RANGES).map(|number| recorded[number as usize] * rows / all).collect();
+        let sizes = Sizes {
+            rows: rows as u64,
+            bytes: bytes as u64,
+            largest: 0,
+            nodes,
+            copies: 3,
+            at_once,
+            limit: 0,
+            log_bytes: 0,
+        };
+        let (rate, bound) = sizes.rate();
+        let seconds = schedule(&ranges, at_once as usize, rate as f64, sizes.alone() as f64);
+        let without = time(rows / rate as f64);
+        println!("| {name} | {nodes} | {at_once} | {bound} | {without} | {} |", time(seconds));
+    }
+    Ok(())
+}
