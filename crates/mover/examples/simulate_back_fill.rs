@@ -1,8 +1,9 @@
 //! Simulates the back-fill of large tables, from the sizes of the ranges of a real one, with the schedule and the assumptions of
 //! `helenus move plan`. For `docs/past-one-machine.md`.
 //!
-//!     helenus shell -e "..." | ... > ranges.txt      # rows of each of the 256 ranges, a number a line
-//!     cargo run -p helenus-mover --example simulate_back_fill -- ranges.txt 250
+//! `docs/measurements/ranges-of-a-move.txt` is such a file: rows of each of the 256 ranges, a number a line.
+//!
+//!     cargo run -p helenus-mover --example simulate_back_fill -- docs/measurements/ranges-of-a-move.txt 250
 //!
 //! The second argument is the bytes of a row. The recorded ranges are scaled until they hold as many bytes as wanted.
 

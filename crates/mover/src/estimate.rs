@@ -7,8 +7,8 @@ pub const RANGES: u32 = 256;
 /// Rows a second that a node of the target is assumed to take. Three nodes that share two cores with the source took 50,000
 /// rows of 45 bytes a second, each in three copies (`docs/measurements`).
 pub const NODE_ROWS_PER_SECOND: u64 = 50_000;
-/// Rows a second that a core of the source can read and send: 1.2 us of processor time each.
-pub const CORE_ROWS_PER_SECOND: u64 = 800_000;
+/// Rows a second that the source can read and send with two threads: 1.2 us of processor time each.
+pub const SOURCE_ROWS_PER_SECOND: u64 = 1_600_000;
 /// Bytes a second of a network of 1 Gbit/s.
 const GIGABIT: u64 = 118_000_000;
 
@@ -56,7 +56,7 @@ impl Sizes {
             (self.limit, "--rows-per-second"),
             (by_nodes, "the target's nodes"),
             (self.at_once * self.alone(), "the ranges that are sent at a time; --ranges sets how many"),
-            (CORE_ROWS_PER_SECOND, "a core of this machine"),
+            (SOURCE_ROWS_PER_SECOND, "two cores of this machine"),
         ];
         bounds.into_iter().filter(|(rate, _)| *rate > 0).min_by_key(|(rate, _)| *rate).unwrap_or_default()
     }
