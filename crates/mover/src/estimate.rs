@@ -48,14 +48,19 @@ impl Sizes {
         NODE_ROWS_PER_SECOND
     }
 
+    /// Rows a second that the target's nodes take, and the ranges that are sent at a time.
+    fn bounds(&self) -> (u64, u64) {
+        let copies = self.copies.clamp(1, self.nodes.max(1));
+        (self.nodes.max(1) * NODE_ROWS_PER_SECOND / copies, self.at_once.max(1) * self.alone())
+    }
+
     /// Rows a second of all ranges together, and what bounds them.
     pub fn rate(&self) -> (u64, &'static str) {
-        let copies = self.copies.clamp(1, self.nodes.max(1));
-        let by_nodes = self.nodes.max(1) * NODE_ROWS_PER_SECOND / copies;
+        let (by_nodes, by_ranges) = self.bounds();
         let bounds = [
             (self.limit, "--rows-per-second"),
             (by_nodes, "the target's nodes"),
-            (self.at_once * self.alone(), "the ranges that are sent at a time; --ranges sets how many"),
+            (by_ranges, "the ranges that are sent at a time; --ranges sets how many"),
             (SOURCE_ROWS_PER_SECOND, "two cores of this machine"),
         ];
         bounds.into_iter().filter(|(rate, _)| *rate > 0).min_by_key(|(rate, _)| *rate).unwrap_or_default()
@@ -73,10 +78,9 @@ impl Sizes {
         }
         let seconds = schedule(&ranges, at_once, rate as f64, alone);
         let without = self.rows as f64 / rate.max(1) as f64;
-        let rows = counted(self.rows, "row");
         let mut words = vec![
-            format!("back-fill: {rows} / {rate} rows a second = {}", time(without)),
-            bound_in_words(self, bound),
+            format!("back-fill: {} / {rate} rows a second = {}", counted(self.rows, "row"), time(without)),
+            self.rate_in_words(bound),
         ];
         if seconds > 1.05 * without {
             words.push(format!(
@@ -90,32 +94,36 @@ impl Sizes {
             bytes_in_words(self.bytes),
             time(self.bytes as f64 / GIGABIT as f64)
         ));
+        let kept = bytes_in_words(self.log_bytes);
+        let a_second = bytes_in_words((self.log_bytes as f64 / seconds.max(1.0)) as u64);
         words.push(format!(
-            "changes made meanwhile wait in the log, up to cdc_total_space = {}: {} a second during {}; a table that \
-             falls behind by more is sent anew",
-            bytes_in_words(self.log_bytes),
-            bytes_in_words((self.log_bytes as f64 / seconds.max(1.0)) as u64),
-            time(seconds)
+            "changes made meanwhile wait in the log, up to cdc_total_space = {kept}, that is {a_second} a second; a table \
+             that falls behind by more is sent anew"
         ));
         words.push("then the changes are followed for as long as wanted".to_owned());
         words
     }
-}
 
-fn bound_in_words(sizes: &Sizes, bound: &str) -> String {
-    format!(
-        "bound by {bound}: {} with {} are assumed to take {NODE_ROWS_PER_SECOND} rows a second each, and {} that of \
-         its nodes; helenus move status shows the rate that is reached",
-        counted(sizes.nodes, "node"),
-        match sizes.copies {
-            1 => "1 copy of a row".to_owned(),
-            copies => format!("{copies} copies of a row"),
-        },
-        match sizes.at_once {
-            1 => "1 range at a time".to_owned(),
-            ranges => format!("each of {ranges} ranges at a time"),
-        }
-    )
+    /// How the rate is computed.
+    fn rate_in_words(&self, bound: &str) -> String {
+        let (by_nodes, by_ranges) = self.bounds();
+        let limit = match self.limit {
+            0 => String::new(),
+            limit => format!("{limit} by --rows-per-second; "),
+        };
+        format!(
+            "bound by {bound}: {limit}{} * {NODE_ROWS_PER_SECOND} / {} = {by_nodes}; {} at a time * {} = {by_ranges}; two \
+             cores here {SOURCE_ROWS_PER_SECOND}. {NODE_ROWS_PER_SECOND} rows a second for a node are assumed; helenus move \
+             status shows what is reached",
+            counted(self.nodes, "node"),
+            match self.copies {
+                1 => "1 copy".to_owned(),
+                copies => format!("{copies} copies"),
+            },
+            counted(self.at_once, "range"),
+            self.alone(),
+        )
+    }
 }
 
 /// Seconds until the last range is sent. `ranges` are the rows of each, in the order in which they get their turns. At most
