@@ -8,12 +8,14 @@
 //! FILE has `authorizer: CassandraAuthorizer` and `audit_logging_options: {enabled: true, logger: [{class_name: FileAuditLogger}]}`.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use end_to_end::draw::{Draw, rounds};
-use end_to_end::raw::{AUTH_SUCCESS, Raw, Reply};
+use end_to_end::raw::{self, AUTH_SUCCESS, Raw, Reply};
 use end_to_end::{Calls, Server, binary, refused, root, tool};
 use helenus_wire::thrift::{AuthenticationRequest, Compression, ConsistencyLevel, Map, Method, args};
 use tempfile::TempDir;
@@ -577,30 +579,50 @@ fn drawn_names_and_statements_forge_nothing() {
     }
 }
 
+/// The number of requests that have waited for memory.
+fn memory_waits(server: &Server) -> u64 {
+    let line = server.head().iter().find_map(|line| line.trim().strip_prefix("http "));
+    let address = line.and_then(|line| line.split_whitespace().next()).expect("the HTTP port");
+    let mut stream = TcpStream::connect(address).expect("connect");
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let count = answer.lines().find_map(|line| line.strip_prefix("helenus_memory_waits_total "));
+    count.and_then(|count| count.parse().ok()).expect("a number of waits")
+}
+
 /// A request for which there is no memory is refused to its thread, which waits for memory and serves it again from its start.
 /// However often that happens, the request has one line.
 #[test]
 fn a_request_that_waits_for_memory_has_one_line() {
-    const CLIENTS: usize = 10;
-    const REQUESTS: usize = 2;
+    const CLIENTS: usize = 20;
+    const REQUESTS: i16 = 2;
     let folder = TempDir::with_prefix("helenus-audit-").expect("a temporary directory");
     let config = folder.path().join("audit.yaml");
     let settings = "memory_limit: 256MiB\naudit_logging_options: {enabled: true, logger: [{class_name: FileAuditLogger}]}\n";
     fs::write(&config, settings).expect("written");
-    let mut server = Server::start_in(folder, &["--config", config.to_str().expect("UTF-8")]);
-    let mut raw = Raw::ready(server.address(), 4);
-    raw.run("CREATE KEYSPACE large WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-    raw.run("CREATE TABLE large.t (k int PRIMARY KEY, v text)");
+    let config = config.to_str().expect("UTF-8").to_owned();
+    let mut server = Server::start_in(folder, &["--config", &config, "--http", "127.0.0.1:0"]);
+    let mut first = Raw::ready(server.address(), 4);
+    first
+        .run("CREATE KEYSPACE large WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    first.run("CREATE TABLE large.t (k int PRIMARY KEY, v text)");
     let value = "v".repeat(1 << 20);
-    (0..24).for_each(|k| raw.run(&format!("INSERT INTO large.t (k, v) VALUES ({k}, '{value}')")));
-    // Answers of 24 MiB without pages, more of them at a time than there is memory for.
+    (0..24).for_each(|k| first.run(&format!("INSERT INTO large.t (k, v) VALUES ({k}, '{value}')")));
+    // Answers of 24 MiB without pages, more of them than there is memory for, because nobody reads one before a request waits.
     let select = "SELECT * FROM large.t";
+    let body = raw::query(4, select, &[]);
+    let mut clients: Vec<Raw> = (0..CLIENTS).map(|_| Raw::ready(server.address(), 4)).collect();
+    for client in &mut clients {
+        (0..REQUESTS).for_each(|stream| client.send(&raw::frame(4, 0, stream, raw::QUERY, &body)));
+    }
+    let began = Instant::now();
+    while memory_waits(&server) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no request waits for memory");
+    }
     thread::scope(|scope| {
-        for _ in 0..CLIENTS {
-            scope.spawn(|| {
-                let mut raw = Raw::ready(server.address(), 4);
-                (0..REQUESTS).for_each(|_| drop(raw.query(select)));
-            });
+        for client in &mut clients {
+            scope.spawn(|| (0..REQUESTS).for_each(|_| drop(client.receive().expect("an answer"))));
         }
     });
     server.stop();
@@ -608,5 +630,5 @@ fn a_request_that_waits_for_memory_has_one_line() {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains(select)).collect();
     let refused = lines.iter().filter(|line| line.contains("REQUEST_FAILURE")).count();
     println!("{refused} lines of refusals");
-    assert_eq!(lines.len(), CLIENTS * REQUESTS, "{lines:?}");
+    assert_eq!(lines.len(), CLIENTS * REQUESTS as usize, "{lines:?}");
 }

@@ -63,13 +63,15 @@ fn copy(keyspace: &Path, into: &Path) -> std::io::Result<Vec<PathBuf>> {
         }
         let folder = into.join(table.file_name());
         std::fs::create_dir_all(&folder)?;
-        for file in std::fs::read_dir(table.path())? {
-            let file = file?;
-            if file.file_type()?.is_file() {
-                let to = folder.join(file.file_name());
-                std::fs::copy(file.path(), &to)?;
-                data.extend(to.to_string_lossy().ends_with("-Data.db").then_some(to));
+        let names: Vec<String> = std::fs::read_dir(table.path())?
+            .map(|file| Ok(file?.file_name().to_string_lossy().into_owned()))
+            .collect::<std::io::Result<_>>()?;
+        // The list of an SSTable's components is written last.
+        for sstable in names.iter().filter_map(|name| name.strip_suffix("TOC.txt")) {
+            for name in names.iter().filter(|name| name.starts_with(sstable)) {
+                std::fs::copy(table.path().join(name), folder.join(name))?;
             }
+            data.push(folder.join(format!("{sstable}Data.db")));
         }
     }
     Ok(data)
@@ -201,6 +203,14 @@ fn bound(item: &Value, open: &mut Option<(i64, i64)>, of: &mut Partition) {
     }
 }
 
+/// The id of an element of a list, so that texts sort as the elements do: by time.
+fn time_first(path: &str) -> String {
+    let id = path.trim_matches(|of: char| !of.is_ascii_hexdigit());
+    let mut parts = id.splitn(4, '-');
+    let [low, mid, high, rest] = std::array::from_fn(|_| parts.next().expect("a UUID"));
+    format!("{high}-{mid}-{low}-{rest}")
+}
+
 fn deletion(of: &Value) -> i64 {
     number(&of["deletion_info"]["marked_deleted"])
 }
@@ -231,7 +241,10 @@ fn take(item: &Value, row: &mut Row) {
         }
         let at = if cell["tstamp"].is_null() { number(&marker["tstamp"]) } else { number(&cell["tstamp"]) };
         let value = (!is_dead).then(|| cell["value"].to_string());
-        let path = cell["path"].to_string();
+        let path = match name.as_str() {
+            "l" => time_first(&cell["path"].to_string()),
+            _ => cell["path"].to_string(),
+        };
         let known = row.cells.entry((name, path)).or_insert_with(|| (at, value.clone()));
         if at > known.0 || at == known.0 && value.is_none() {
             *known = (at, value);

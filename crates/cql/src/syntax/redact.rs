@@ -41,46 +41,72 @@ pub fn redact(text: &str) -> String {
     }
 }
 
-/// The text with stars in place of each password, as `PasswordObfuscator` has it. After a statement about a role, whatever
-/// cannot be read is left out too, because it could be part of a password. Statements about data are not changed, unless words of a
-/// statement about a role follow in the same text.
+/// The text with stars in place of each password, as `PasswordObfuscator` has it. In a statement about a role all other texts but
+/// its name and those in braces are hidden too, because PASSWORD may be misspelt, and so is whatever cannot be read. Statements
+/// about data are not changed, unless words of a statement about a role follow in the same text.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     // Most statements pass here.
-    if !contains_password(text) {
+    if !["password", "role", "user"].iter().any(|word| contains(text, word)) {
         return Cow::Borrowed(text);
     }
     let mut lexer = Lexer::new(text);
     let mut shown = String::with_capacity(text.len());
-    let (mut copied, mut is_first, mut is_password) = (0, true, false);
-    // Whether all words so far are of a statement about data, and the word before.
-    let (mut is_of_data, mut before) = (false, Kind::Eof);
+    let (mut copied, mut is_password, mut number) = (0, false, 0_usize);
+    // Whether all words so far are of a statement about data, whether some are of one about a role; open braces, and the
+    // token before with its end.
+    let (mut is_of_data, mut is_of_role, mut braces) = (false, false, 0_u32);
+    let (mut before, mut end_before) = (Kind::Eof, 0);
     while let Ok(token) = lexer.next_token() {
-        if std::mem::take(&mut is_first) {
+        if number == 0 {
             let data = [Kind::Select, Kind::Insert, Kind::Update, Kind::Delete, Kind::Begin];
             is_of_data = data.contains(&token.kind);
         }
-        let is_of_role =
-            matches!(before, Kind::Create | Kind::Alter) && matches!(token.kind, Kind::Role | Kind::User);
-        is_of_data &= !is_of_role;
-        before = token.kind;
+        let begins = number == 1 && !is_of_data || matches!(before, Kind::Create | Kind::Alter);
+        if begins && matches!(token.kind, Kind::Role | Kind::User) {
+            (is_of_data, is_of_role) = (false, true);
+        }
         let (start, end) = (token.start as usize, token.end as usize);
-        match token.kind {
+        let is_name = matches!(before, Kind::Role | Kind::User | Kind::Exists);
+        (before, end_before, number) = (token.kind, end, number + 1);
+        let is_hidden = match token.kind {
             Kind::Eof => {
                 shown.push_str(text.get(copied..).unwrap_or_default());
                 return Cow::Owned(shown);
             }
-            _ if is_of_data => {}
-            Kind::Password => is_password = true,
-            Kind::Equal => {}
-            _ if is_password => {
-                shown.push_str(text.get(copied..start).unwrap_or_default());
-                shown.push_str(if token.kind == Kind::String { "'*******'" } else { HIDDEN });
-                (copied, is_password) = (end, false);
+            _ if is_of_data => false,
+            Kind::Password => {
+                is_password = true;
+                false
             }
-            _ => {}
+            Kind::Equal => false,
+            _ if is_password => true,
+            Kind::String => is_of_role && braces == 0 && !is_name,
+            Kind::LBrace => {
+                braces += 1;
+                false
+            }
+            Kind::RBrace => {
+                braces = braces.saturating_sub(1);
+                false
+            }
+            // Another statement.
+            Kind::Semicolon => {
+                is_of_role = false;
+                false
+            }
+            _ => false,
+        };
+        if is_hidden {
+            shown.push_str(text.get(copied..start).unwrap_or_default());
+            shown.push_str(if token.kind == Kind::String { "'*******'" } else { HIDDEN });
+            (copied, is_password) = (end, false);
         }
     }
-    cut_at_password(text)
+    if contains(text, "password") || !is_of_role {
+        return cut_at_password(text);
+    }
+    shown.push_str(text.get(copied..end_before).unwrap_or_default());
+    Cow::Owned(format!("{shown} {HIDDEN}"))
 }
 
 /// A message without what follows the word "password" in it: a syntax error quotes the statement.
@@ -92,9 +118,9 @@ pub fn cut_at_password(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn contains_password(text: &str) -> bool {
-    let word = b"password";
-    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+/// Whether the text has the letters of this word, in any case.
+fn contains(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 #[cfg(test)]
@@ -116,6 +142,22 @@ mod tests {
             ("CREAT ROLE a WITH PASSWORD = 'x'", "CREAT ROLE a WITH PASSWORD = '*******'"),
             ("SELECT password FROM t WHERE password = 'x'", "SELECT password FROM t WHERE password = 'x'"),
             ("CREATE ROLE a", "CREATE ROLE a"),
+            (
+                "CREATE ROLE a WITH PASWORD = 'topsecret' AND LOGIN = true",
+                "CREATE ROLE a WITH PASWORD = '*******' AND LOGIN = true",
+            ),
+            ("alter user 'a' with pass word 'x'", "alter user 'a' with pass word '*******'"),
+            (
+                "CREAT ROLE IF NOT EXISTS 'a' WITH PASSWROD='x",
+                "CREAT ROLE IF NOT EXISTS 'a' WITH PASSWROD= *******",
+            ),
+            (
+                "ALTER ROLE a WITH ACCESS TO DATACENTERS {'dc1'} AND PASSWD = 'x'; DROP TABLE a; CREATE TABLE t (a int PRIMARY KEY) WITH comment = 'c'",
+                "ALTER ROLE a WITH ACCESS TO DATACENTERS {'dc1'} AND PASSWD = '*******'; DROP TABLE a; CREATE TABLE t (a int PRIMARY KEY) WITH comment = 'c'",
+            ),
+            ("SELECT * FROM users WHERE role = 'x'", "SELECT * FROM users WHERE role = 'x'"),
+            ("INSERT INTO t (role) VALUES ('x", "INSERT INTO t (role) VALUES ('x"),
+            ("ADD IDENTITY 'spiffe://a' TO ROLE 'r'", "ADD IDENTITY 'spiffe://a' TO ROLE 'r'"),
             (
                 "SELECT * FROM ks.t; ALTER ROLE a WITH PASSWORD='x'",
                 "SELECT * FROM ks.t; ALTER ROLE a WITH PASSWORD='*******'",

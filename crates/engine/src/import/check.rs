@@ -136,7 +136,7 @@ fn keys(
 ) {
     if found.len() != wanted.len() {
         problems.push(format!(
-            "its {what} has {} columns, that of {table} has {}",
+            "its {what} has another number of columns, {}, than that of {table}, {}",
             found.len(),
             wanted.len()
         ));

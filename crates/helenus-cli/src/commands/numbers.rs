@@ -15,6 +15,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// How often something happened: once, 2 times.
+pub fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{} times", grouped(number)) }
+}
+
 /// A number with about three digits: 8.13, 65.4, 1,234.
 pub fn figure(number: f64) -> String {
     match number.abs() {

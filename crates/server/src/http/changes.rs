@@ -109,10 +109,8 @@ pub(super) async fn changes(
     });
     let begun = begun.await.map_err(|_panicked| bad("the changes could not be read"))?;
     let (table, cursor) = begun?;
-    let Some(place) = streams.take(progress) else {
-        let text = "too many streams of changes are open; close one, or try again later\n";
-        return Err((StatusCode::SERVICE_UNAVAILABLE, text.to_owned()));
-    };
+    let role = identity.as_ref().and_then(|identity| identity.role.as_deref());
+    let place = streams.take(progress, role).map_err(|text| (StatusCode::SERVICE_UNAVAILABLE, text))?;
     let (pieces, stream) = mpsc::channel(PIECES);
     tokio::spawn(send(watched, identity, (table, cursor), pieces));
     Ok(EventStream { pieces: stream, _place: place })

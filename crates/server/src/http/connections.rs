@@ -4,10 +4,11 @@
 //! oldest, and one that is logged in comes last. One that streams changes is never closed for others: `Streams` limits their
 //! number below that of connections.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -44,34 +45,73 @@ impl Progress {
     }
 }
 
-/// The places for streams. There are fewer than connections, so that streams, which last, leave room for others.
+/// The places for streams. There are fewer than connections, so that streams, which last, leave room for others. A role has at
+/// most half of them, so that one leaves room for others too.
 pub(super) struct Streams {
     places: Arc<Semaphore>,
+    of_role_max: usize,
+    /// The number of streams of each role that has some.
+    of_roles: Arc<Mutex<HashMap<String, usize>>>,
 }
 
 /// The place of a stream, until dropped.
 pub(super) struct StreamPlace {
     progress: Arc<Progress>,
+    of_role: Option<(String, Arc<Mutex<HashMap<String, usize>>>)>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Streams {
     /// The places beside `connections_max` connections: half as many.
     pub fn of(connections_max: usize) -> Streams {
-        Streams { places: Arc::new(Semaphore::new((connections_max / 2).max(1))) }
+        let places = (connections_max / 2).max(1);
+        Streams {
+            places: Arc::new(Semaphore::new(places)),
+            of_role_max: places.div_ceil(2),
+            of_roles: Arc::default(),
+        }
     }
 
-    /// A place for a stream on a connection; `None` if all are taken.
-    pub fn take(&self, progress: &Arc<Progress>) -> Option<StreamPlace> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+    /// A place for a stream on a connection of this role, if there are logins.
+    ///
+    /// # Errors
+    /// All places are taken, or all that the role may have; what to do, in words.
+    pub fn take(&self, progress: &Arc<Progress>, role: Option<&str>) -> Result<StreamPlace, String> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            "too many streams of changes are open; close one, or try again later\n".to_owned()
+        })?;
+        let of_role = match role {
+            None => None,
+            Some(role) => {
+                let mut of_roles = self.of_roles.lock();
+                let count = of_roles.entry(role.to_owned()).or_default();
+                if *count >= self.of_role_max {
+                    let most = self.of_role_max;
+                    return Err(format!(
+                        "role {role} has {most} streams of changes open, its most; close one\n"
+                    ));
+                }
+                *count += 1;
+                Some((role.to_owned(), Arc::clone(&self.of_roles)))
+            }
+        };
         progress.stage.store(STREAMS, Ordering::Relaxed);
-        Some(StreamPlace { progress: Arc::clone(progress), _place: place })
+        Ok(StreamPlace { progress: Arc::clone(progress), of_role, _place: place })
     }
 }
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
         self.progress.stage.store(ASKED, Ordering::Relaxed);
+        if let Some((role, of_roles)) = &self.of_role {
+            let mut of_roles = of_roles.lock();
+            if let Some(count) = of_roles.get_mut(role) {
+                *count -= 1;
+                if *count == 0 {
+                    of_roles.remove(role);
+                }
+            }
+        }
     }
 }
 
@@ -105,5 +145,30 @@ impl Connections {
         let open = self.all.iter().filter(|open| stage(open) < STREAMS && !open.task.is_finished());
         // The first of the least: the oldest.
         open.min_by_key(stage).map(|open| (open.came, &open.task))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_leaves_places_to_others() {
+        let streams = Streams::of(8);
+        let progress = Arc::new(Progress::default());
+        let mut of_one: Vec<_> =
+            (0..2).map(|_| streams.take(&progress, Some("one")).expect("a place")).collect();
+        assert!(
+            streams.take(&progress, Some("one")).err().expect("a refusal").contains("role one has 2 streams")
+        );
+        let of_other = streams.take(&progress, Some("other")).expect("a place");
+        of_one.pop();
+        of_one.push(streams.take(&progress, Some("one")).expect("its place again"));
+        let last = streams.take(&progress, None).expect("the last place");
+        assert!(
+            streams.take(&progress, Some("third")).err().expect("a refusal").contains("too many streams")
+        );
+        drop((of_one, of_other, last));
+        assert!(streams.of_roles.lock().is_empty());
     }
 }

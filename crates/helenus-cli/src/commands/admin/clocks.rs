@@ -1,6 +1,7 @@
 //! The clocks: remarks of `info` and `status` about anomalies, and `resetclock`.
 
 use super::requests::{Server, unexpected};
+use crate::commands::numbers::times;
 use anyhow::Result;
 use helenus_model::types::{CqlType, to_cql_literal};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ClockMetrics};
@@ -13,8 +14,7 @@ const AHEAD_US_SHOWN: i64 = 1_000_000;
 pub(super) fn remarks(clock: &ClockMetrics) -> Vec<(&'static str, String)> {
     let mut remarks = Vec::new();
     if let Some((expected_us, found_us)) = clock.last_jump {
-        let times = if clock.jumps == 1 { "once".to_owned() } else { format!("{} times", clock.jumps) };
-        let text = format!("jumped {times}, last from {} to {}", utc(expected_us), utc(found_us));
+        let text = format!("jumped {}, last from {} to {}", times(clock.jumps), utc(expected_us), utc(found_us));
         remarks.push(("Clock", text));
     }
     if clock.is_refused {

@@ -13,7 +13,7 @@ use super::run::{connections, make_keyspace, measure, stopped};
 use super::workload::{Extent, Workload, Wrong};
 use super::{single_rows, statements};
 use crate::commands::client::{AnswerBody, BlockingClient};
-use crate::commands::numbers::grouped;
+use crate::commands::numbers::{grouped, times};
 use crate::commands::profile::AdminClient;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
@@ -191,7 +191,7 @@ fn median(runs: &[RunResult]) -> Option<RunResult> {
 fn errors(of_test: &[Vec<RunResult>]) {
     for run in of_test.iter().flatten() {
         for (kind, errors) in &run.errors {
-            println!("  {}: {} times {kind}, first: {}", run.interface.title(), errors.count, errors.first);
+            println!("  {}: {} {kind}, first: {}", run.interface.title(), times(errors.count), errors.first);
         }
     }
 }

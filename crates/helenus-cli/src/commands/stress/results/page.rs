@@ -3,7 +3,7 @@
 
 use super::run_result::{RunResult, Second};
 use super::table::{difference, micros, notes, span, whole};
-use crate::commands::numbers::{grouped, utc};
+use crate::commands::numbers::{grouped, times, utc};
 use crate::commands::page::{Axis, Chart, Document, Point, Series, escape, key};
 use std::fmt::Write;
 
@@ -370,9 +370,9 @@ fn table(runs: &[&RunResult], body: &mut String) {
         for (kind, errors) in &run.errors {
             let _ = writeln!(
                 body,
-                "<p class=\"loud\"><b>{}</b>: {} times {}, first: {}</p>",
+                "<p class=\"loud\"><b>{}</b>: {} {}, first: {}</p>",
                 escape(&name(run, runs)),
-                grouped(errors.count),
+                times(errors.count),
                 escape(kind),
                 escape(&errors.first)
             );

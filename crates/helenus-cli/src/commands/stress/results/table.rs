@@ -1,7 +1,7 @@
 //! Results as text for people.
 
 use super::run_result::{Latency, RunResult, StatementFigures};
-use crate::commands::numbers::grouped;
+use crate::commands::numbers::{grouped, times};
 use std::fmt::Write;
 
 /// The lines of a run: the workload, the results below their names, and notes.
@@ -43,7 +43,7 @@ pub(in super::super) fn table(figures: &RunResult) -> String {
         let _ = write!(text, "\n{}", statements(&figures.statements));
     }
     for (kind, errors) in &figures.errors {
-        let _ = write!(text, "\n{} times {kind}, first: {}", grouped(errors.count), errors.first);
+        let _ = write!(text, "\n{} {kind}, first: {}", times(errors.count), errors.first);
     }
     for note in notes(figures) {
         let _ = write!(text, "\n{note}");
