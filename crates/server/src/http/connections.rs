@@ -45,19 +45,21 @@ impl Progress {
     }
 }
 
+/// The number of streams of each role that has some.
+type RoleCounts = Arc<Mutex<HashMap<String, usize>>>;
+
 /// The places for streams. There are fewer than connections, so that streams, which last, leave room for others. A role has at
 /// most half of them, so that one leaves room for others too.
 pub(super) struct Streams {
     places: Arc<Semaphore>,
     of_role_max: usize,
-    /// The number of streams of each role that has some.
-    of_roles: Arc<Mutex<HashMap<String, usize>>>,
+    of_roles: RoleCounts,
 }
 
 /// The place of a stream, until dropped.
 pub(super) struct StreamPlace {
     progress: Arc<Progress>,
-    of_role: Option<(String, Arc<Mutex<HashMap<String, usize>>>)>,
+    of_role: Option<(String, RoleCounts)>,
     _place: OwnedSemaphorePermit,
 }
 

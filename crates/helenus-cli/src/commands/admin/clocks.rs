@@ -14,7 +14,8 @@ const AHEAD_US_SHOWN: i64 = 1_000_000;
 pub(super) fn remarks(clock: &ClockMetrics) -> Vec<(&'static str, String)> {
     let mut remarks = Vec::new();
     if let Some((expected_us, found_us)) = clock.last_jump {
-        let text = format!("jumped {}, last from {} to {}", times(clock.jumps), utc(expected_us), utc(found_us));
+        let text =
+            format!("jumped {}, last from {} to {}", times(clock.jumps), utc(expected_us), utc(found_us));
         remarks.push(("Clock", text));
     }
     if clock.is_refused {
