@@ -265,14 +265,14 @@ impl Client {
     /// Sends what is to be sent, until the connection ends. `grace`: how long one write may take.
     pub async fn write(&self, mut socket: Box<dyn AsyncWrite + Send + Unpin>, grace: Duration) {
         let (mut bare, mut envelopes, mut framed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut writer: Option<SegmentWriter> = None;
+        let mut writer: Option<(SegmentFormat, SegmentWriter)> = None;
         while !self.ended.load(Ordering::Relaxed) {
             let closing = {
                 let mut output = self.output.lock();
                 std::mem::swap(&mut output.bare, &mut bare);
                 std::mem::swap(&mut output.envelopes, &mut envelopes);
                 if let (None, Some(format)) = (&writer, output.segments) {
-                    writer = Some(SegmentWriter::new(format));
+                    writer = Some((format, SegmentWriter::new(format)));
                 }
                 output.closing
             };
@@ -284,17 +284,17 @@ impl Client {
                 continue;
             }
             let taken = (bare.len() + envelopes.len()) as u64;
-            let rest: &[u8] = match &mut writer {
-                Some(writer) if !envelopes.is_empty() => {
-                    framed.clear();
-                    writer.append(&envelopes, &mut framed);
-                    &framed
-                }
-                _ => &envelopes,
-            };
             let written = async {
                 socket.write_all(&bare).await?;
-                socket.write_all(rest).await?;
+                match &mut writer {
+                    Some((format, writer)) => {
+                        writer.append(&envelopes, &mut framed);
+                        for segment in format.split(&framed) {
+                            socket.write_all(segment).await?;
+                        }
+                    }
+                    None => socket.write_all(&envelopes).await?,
+                }
                 socket.flush().await
             };
             let written = tokio::time::timeout(grace, written).await;

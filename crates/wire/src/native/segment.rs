@@ -58,6 +58,17 @@ impl SegmentFormat {
         let (payload, _) = SegmentFormat::payload_length(bytes.get(..self.header_length() - 3)?);
         Some(self.header_length() + payload + TRAILER_LENGTH)
     }
+
+    /// The segments of `bytes`, which a [`SegmentWriter`] has written: each is to be sent by a write of its own, so that it
+    /// begins a record of TLS (see [`PART_PAYLOAD`]).
+    pub fn split(self, mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+        std::iter::from_fn(move || {
+            let size = self.size_of_first(bytes).unwrap_or(bytes.len()).min(bytes.len());
+            let (segment, rest) = bytes.split_at_checked(size).filter(|(segment, _)| !segment.is_empty())?;
+            bytes = rest;
+            Some(segment)
+        })
+    }
 }
 
 /// A segment with correct checksums.

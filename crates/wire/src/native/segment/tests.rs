@@ -68,6 +68,11 @@ fn envelopes_of_any_size_come_back_in_order() {
             let mut writer = SegmentWriter::new(format);
             let mut out = Vec::new();
             writer.append(&run, &mut out);
+            let pieces: Vec<&[u8]> = format.split(&out).collect();
+            assert_eq!(pieces.concat(), out, "{format:?}");
+            for piece in &pieces {
+                assert_eq!(Segment::read(piece, format).unwrap().unwrap().size, piece.len(), "{format:?}");
+            }
             for piece in [1000, 65_536, usize::MAX / 2] {
                 assert!(read_all(format, &out, piece).unwrap() == run, "{format:?} in pieces of {piece}");
             }
