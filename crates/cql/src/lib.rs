@@ -29,4 +29,4 @@ pub use local::{
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;
-pub use plan::explain::counted;
+pub use plan::explain::{bytes_text, counted};

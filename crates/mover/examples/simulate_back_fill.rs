@@ -5,11 +5,12 @@
 //!
 //!     cargo run -p helenus-mover --example simulate_back_fill -- docs/measurements/ranges-of-a-move.txt 250
 //!
-//! The second argument is the bytes of a row. The recorded ranges are scaled until they hold as many bytes as wanted.
+//! The second argument is the bytes of a row, and a third, which may be left out, the rows of one more partition. The ranges are
+//! scaled until they hold as many bytes as wanted.
 
 use std::error::Error;
 
-use helenus_mover::estimate::{RANGES, Sizes, order_of_ranges, schedule, time};
+use helenus_mover::estimate::{NODE_ROWS_PER_SECOND, RANGES, Sizes, order_of_ranges, schedule, time};
 
 /// Bytes of the simulated tables, the nodes of the target, and the ranges that are sent at a time.
 const MOVES: [(&str, f64, u64, u64); 5] = [
@@ -20,17 +21,23 @@ const MOVES: [(&str, f64, u64, u64); 5] = [
     ("100 TB", 1e14, 100, 64),
 ];
 
+/// The range of the one more partition, whose key is the int 0.
+const OF_ONE_PARTITION: usize = 79;
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, row_bytes] = &arguments[..] else {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(file), Some(row_bytes)) = (arguments.next(), arguments.next()) else {
         return Err("give a file with the rows of each range, and the bytes of a row".into());
     };
-    let recorded = std::fs::read_to_string(file)?;
-    let recorded: Vec<f64> = recorded.lines().map(str::parse).collect::<Result<_, _>>()?;
+    let recorded = std::fs::read_to_string(&file)?;
+    let mut recorded: Vec<f64> = recorded.lines().map(str::parse).collect::<Result<_, _>>()?;
     if recorded.len() != RANGES as usize {
         return Err(format!("{file} has {} lines, not {RANGES}", recorded.len()).into());
     }
     let row_bytes: f64 = row_bytes.parse()?;
+    if let Some(rows) = arguments.next() {
+        recorded[OF_ONE_PARTITION] += rows.parse::<f64>()?;
+    }
     let all: f64 = recorded.iter().sum();
     println!("| data | nodes | ranges at a time | bound | rows / rate | simulated |");
     println!("|---|---|---|---|---|---|");
@@ -49,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             log_bytes: 0,
         };
         let (rate, bound) = sizes.rate();
-        let seconds = schedule(&ranges, at_once as usize, rate as f64, sizes.alone() as f64);
+        let seconds = schedule(&ranges, at_once as usize, rate as f64, NODE_ROWS_PER_SECOND as f64);
         let without = time(rows / rate as f64);
         println!("| {name} | {nodes} | {at_once} | {bound} | {without} | {} |", time(seconds));
     }

@@ -1,10 +1,11 @@
 //! How long the back-fill of a move takes: the schedule of its ranges, in the order in which they are sent, and what bounds it.
 
-use helenus_cql::counted;
+use helenus_cql::{bytes_text, counted};
 
 /// Parts of the ring into which a table is cut. They are sent one by one, and a part that is done is not sent again.
 pub const RANGES: u32 = 256;
-/// Rows a second that a node of the target is assumed to take. Three nodes that share two cores with the source took 50,000
+/// Rows a second that a node of the target is assumed to take, and so those of a range that is sent: every node with a copy
+/// takes all its rows. Three nodes that share two cores with the source took 50,000
 /// rows of 45 bytes a second, each in three copies (`docs/measurements`).
 pub const NODE_ROWS_PER_SECOND: u64 = 50_000;
 /// Rows a second that the source can read and send with two threads: 1.2 us of processor time each.
@@ -43,15 +44,10 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Rows a second that one range can be sent with. Every node with a copy takes all its rows.
-    pub fn alone(&self) -> u64 {
-        NODE_ROWS_PER_SECOND
-    }
-
     /// Rows a second that the target's nodes take, and the ranges that are sent at a time.
     fn bounds(&self) -> (u64, u64) {
         let copies = self.copies.clamp(1, self.nodes.max(1));
-        (self.nodes.max(1) * NODE_ROWS_PER_SECOND / copies, self.at_once.max(1) * self.alone())
+        (self.nodes.max(1) * NODE_ROWS_PER_SECOND / copies, self.at_once.max(1) * NODE_ROWS_PER_SECOND)
     }
 
     /// Rows a second of all ranges together, and what bounds them.
@@ -69,7 +65,7 @@ impl Sizes {
     /// The estimate with its arithmetic, a line each.
     pub fn in_words(&self) -> Vec<String> {
         let (rate, bound) = self.rate();
-        let (alone, at_once) = (self.alone() as f64, usize::try_from(self.at_once).unwrap_or(1));
+        let (alone, at_once) = (NODE_ROWS_PER_SECOND as f64, usize::try_from(self.at_once).unwrap_or(1));
         // All ranges have the same number of rows but the one with the largest partition, which may be the last.
         let mean = self.rows.saturating_sub(self.largest) as f64 / f64::from(RANGES);
         let mut ranges = vec![mean; RANGES as usize];
@@ -91,11 +87,11 @@ impl Sizes {
         }
         words.push(format!(
             "network: about {} to send, {} by 1 Gbit/s; the nodes send as much to each other for each further copy",
-            bytes_in_words(self.bytes),
+            bytes_text(self.bytes),
             time(self.bytes as f64 / GIGABIT as f64)
         ));
-        let kept = bytes_in_words(self.log_bytes);
-        let a_second = bytes_in_words((self.log_bytes as f64 / seconds.max(1.0)) as u64);
+        let kept = bytes_text(self.log_bytes);
+        let a_second = bytes_text((self.log_bytes as f64 / seconds.max(1.0)) as u64);
         words.push(format!(
             "changes made meanwhile wait in the log, up to cdc_total_space = {kept}, that is {a_second} a second; a table \
              that falls behind by more is sent anew"
@@ -112,7 +108,7 @@ impl Sizes {
             limit => format!("{limit} by --rows-per-second; "),
         };
         format!(
-            "bound by {bound}: {limit}{} * {NODE_ROWS_PER_SECOND} / {} = {by_nodes}; {} at a time * {} = {by_ranges}; two \
+            "bound by {bound}: {limit}{} * {NODE_ROWS_PER_SECOND} / {} = {by_nodes}; {} at a time * {NODE_ROWS_PER_SECOND} = {by_ranges}; two \
              cores here {SOURCE_ROWS_PER_SECOND}. {NODE_ROWS_PER_SECOND} rows a second for a node are assumed; helenus move \
              status shows what is reached",
             counted(self.nodes, "node"),
@@ -121,7 +117,6 @@ impl Sizes {
                 copies => format!("{copies} copies"),
             },
             counted(self.at_once, "range"),
-            self.alone(),
         )
     }
 }
@@ -151,15 +146,6 @@ pub fn time(seconds: f64) -> String {
         _ if seconds < 7_200.0 => format!("{:.0} min", seconds / 60.0),
         _ if seconds < 172_800.0 => format!("{:.1} h", seconds / 3_600.0),
         _ => format!("{:.1} days", seconds / 86_400.0),
-    }
-}
-
-/// A number of bytes with the unit that fits.
-fn bytes_in_words(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
-        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
-        None => counted(bytes, "byte"),
     }
 }
 

@@ -98,7 +98,8 @@ fn is_unified(table: &Table) -> bool {
 pub(crate) fn copies(nodes: &BTreeMap<String, usize>, keyspace: &str, order: &MoveOrder) -> u64 {
     let of_order = order.replication.get(keyspace).map(|map| {
         let values = map.split(',').filter_map(|pair| Some(pair.rsplit_once(':')?.1));
-        let factor = |text: &str| text.trim_matches([' ', '\'', '}']).parse::<u64>().ok();
+        // With transient copies, as in 3/1, the first number counts all.
+        let factor = |text: &str| text.trim_matches([' ', '\'', '}']).split('/').next()?.parse::<u64>().ok();
         values.filter_map(factor).sum()
     });
     of_order.unwrap_or_else(|| nodes.values().map(|count| (*count).min(COPIES) as u64).sum())

@@ -67,6 +67,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
         }
         let (start, end) = (token.start as usize, token.end as usize);
         let is_name = matches!(before, Kind::Role | Kind::User | Kind::Exists);
+        let is_value = before == Kind::Equal;
         (before, end_before, number) = (token.kind, end, number + 1);
         let is_hidden = match token.kind {
             Kind::Eof => {
@@ -80,7 +81,6 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
             }
             Kind::Equal => false,
             _ if is_password => true,
-            Kind::String => is_of_role && braces == 0 && !is_name,
             Kind::LBrace => {
                 braces += 1;
                 false
@@ -94,7 +94,11 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
                 is_of_role = false;
                 false
             }
-            _ => false,
+            Kind::Bool => false,
+            kind => {
+                let could_be_one = is_value || matches!(kind, Kind::String | Kind::QuotedName);
+                is_of_role && braces == 0 && !is_name && could_be_one
+            }
         };
         if is_hidden {
             shown.push_str(text.get(copied..start).unwrap_or_default());
@@ -145,6 +149,15 @@ mod tests {
             (
                 "CREATE ROLE a WITH PASWORD = 'topsecret' AND LOGIN = true",
                 "CREATE ROLE a WITH PASWORD = '*******' AND LOGIN = true",
+            ),
+            (
+                "CREATE ROLE a WITH PASWORD = \"x\" AND LOGIN = true",
+                "CREATE ROLE a WITH PASWORD = ******* AND LOGIN = true",
+            ),
+            ("ALTER ROLE \"A\" WITH PASWORD \"x\"", "ALTER ROLE \"A\" WITH PASWORD *******"),
+            (
+                "CREATE ROLE a WITH OPTIONS = {'x': 'y'} AND PASWORD = 12345",
+                "CREATE ROLE a WITH OPTIONS = {'x': 'y'} AND PASWORD = *******",
             ),
             ("alter user 'a' with pass word 'x'", "alter user 'a' with pass word '*******'"),
             (

@@ -21,5 +21,5 @@ pub(crate) use prior::{counter_step, prior_steps, verdict_step};
 pub(crate) use reading::read_steps;
 pub(crate) use sources::source_steps;
 pub(crate) use step::Step;
-pub use step::counted;
+pub use step::{bytes_text, counted};
 pub(crate) use writing::write_steps;

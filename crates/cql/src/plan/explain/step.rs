@@ -131,7 +131,7 @@ fn cut(text: &str, chars: usize) -> String {
 }
 
 /// A number of bytes in human-readable form.
-pub(crate) fn bytes_text(bytes: u64) -> String {
+pub fn bytes_text(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} bytes");
